@@ -1,0 +1,63 @@
+// The bench's client on the official TypeScript SDK: SCENARIO COUNT TEXT -- AGENT..., one JSON object on stdout.
+import { spawn } from "node:child_process";
+import { Readable, Writable } from "node:stream";
+import * as acp from "../../.peers/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js";
+
+const { agent: asked, client: told } = acp.methods;
+const [scenario, countText, text, , command, ...args] = process.argv.slice(2);
+const count = Number(countText);
+const expected = scenario === "big" ? 1 : count;
+
+let seen = 0;
+let allSeen;
+const finished = new Promise((resolve) => (allSeen = resolve));
+
+function percentiles(taken) {
+  const ordered = Float64Array.from(taken).sort();
+  const sum = ordered.reduce((total, each) => total + each, 0);
+  return {
+    p50_us: ordered[Math.floor(ordered.length / 2)] * 1e3,
+    p99_us: ordered[Math.floor((ordered.length * 99) / 100)] * 1e3,
+    per_second: ordered.length / (sum / 1e3),
+  };
+}
+
+async function sequential(agent, sessionId) {
+  const taken = [];
+  for (let number = 0; number < count; number++) {
+    const before = performance.now();
+    await agent.request(asked.session.setMode, { sessionId, modeId: "b" });
+    taken.push(performance.now() - before);
+  }
+  return percentiles(taken);
+}
+
+async function turn(agent, sessionId) {
+  const cpuBefore = process.cpuUsage();
+  const before = performance.now();
+  const prompt = [{ type: "text", text: `${scenario} ${count} ${text}` }];
+  // The prompt may resolve before the last updates were handled, so both are awaited.
+  await Promise.all([agent.request(asked.session.prompt, { sessionId, prompt }), finished]);
+  const seconds = (performance.now() - before) / 1e3;
+  const cpu = process.cpuUsage(cpuBefore);
+  return { seconds, cpu: (cpu.user + cpu.system) / 1e6, seen };
+}
+
+const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+await acp
+  .client({ name: "bench" })
+  .onNotification(told.session.update, () => {
+    seen += 1;
+    if (seen === expected) allSeen();
+  })
+  .connectWith(
+    acp.ndJsonStream(Writable.toWeb(child.stdin), Readable.toWeb(child.stdout)),
+    async (agent) => {
+      await agent.request(asked.initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} });
+      const { sessionId } = await agent.request(asked.session.new, { cwd: process.cwd(), mcpServers: [] });
+      const outcome = scenario === "sequential" ? await sequential(agent, sessionId) : await turn(agent, sessionId);
+      console.log(JSON.stringify(outcome));
+    },
+  );
+child.kill("SIGKILL");
+process.exit(0);

@@ -1,0 +1,15 @@
+import asyncio
+
+from dragoman import connect
+from dragoman.vocabulary.events import AgentMessageChunk
+
+
+async def main():
+    async with connect("python examples/agent.py") as client:
+        session = await client.new_session(".")
+        async for event in session.prompt("Hello!"):
+            if isinstance(event, AgentMessageChunk):
+                print(event.text, end="", flush=True)
+
+
+asyncio.run(main())

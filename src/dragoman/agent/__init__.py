@@ -1,0 +1,1 @@
+"""Being an ACP agent, for any brain."""

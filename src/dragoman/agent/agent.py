@@ -1,0 +1,199 @@
+"""`Agent`: one decorated function becomes an agent for every editor, whatever version it speaks.
+
+agent = Agent("echo")
+
+@agent.prompt
+async def reply(session, prompt):
+    await session.say(f"You said: {prompt.text}")
+
+agent.run()
+"""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
+
+from msgspec import UNSET
+
+from dragoman.agent.serve import Connection
+from dragoman.agent.session import Prompt, Session, extension_name
+from dragoman.agent.turn import Work
+from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
+from dragoman.link import Trace
+from dragoman.transports.contract import Transport
+from dragoman.vocabulary.asking import Done, Reply
+from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
+from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Option
+from dragoman.vocabulary.requests import Login, Logout, UnknownValue
+
+PromptHandler = Callable[[Session, Prompt], Work]
+SessionHandler = Callable[[Session], Awaitable[None]]
+OptionHandler = Callable[[Session, str, "str | bool | UnknownValue"], Awaitable[None]]
+ExtensionHandler = Callable[[object], Awaitable[object]]
+NotificationHandler = Callable[[object], Awaitable[None]]
+LoginHandler = Callable[[str], Awaitable[None]]
+LogoutHandler = Callable[[], Awaitable[None]]
+F = TypeVar("F", bound=Callable[..., object])
+
+
+class Agent:
+    """An ACP agent. Decorate a prompt handler, then `run()`."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        options: Iterable[Option] = (),
+        capabilities: AgentCapabilities | None = None,
+        auth_methods: Iterable[AuthMethod] = (),
+        protocol: int | None = None,
+    ) -> None:
+        self.info: Final = Implementation(name, version, UNSET if title is None else title)
+        self.options: Final = list(options)
+        self.spoken: Final = _spoken(protocol)
+        self.session_handlers: Final[list[SessionHandler]] = []
+        self.option_handlers: Final[list[OptionHandler]] = []
+        self.extensions: Final[dict[str, ExtensionHandler]] = {}
+        self.notifications: Final[dict[str, NotificationHandler]] = {}
+        self._capabilities = capabilities or AgentCapabilities(embedded_context=True)
+        self._auth_methods = list(auth_methods)
+        self._prompt: PromptHandler | None = None
+        self._commands: dict[str, tuple[Command, PromptHandler]] = {}
+        self._login: LoginHandler | None = None
+        self._logout: LogoutHandler | None = None
+
+    # -- what the author writes --------------------------------------------------------------------------------------
+
+    def prompt(self, handler: PromptHandler) -> PromptHandler:
+        """Answer prompts: an async function of (session, prompt), or an async generator of text and events."""
+        if self._prompt is not None:
+            raise UsageError("an agent has one prompt handler; use @agent.command for slash commands")
+        self._prompt = handler
+        return handler
+
+    def command(
+        self, name: str, description: str, *, hint: str | None = None
+    ) -> Callable[[PromptHandler], PromptHandler]:
+        """Answer prompts that begin with `/name`."""
+
+        def register(handler: PromptHandler) -> PromptHandler:
+            wanted = UNSET if hint is None else CommandInput(hint)
+            self._commands[name.lstrip("/")] = (Command(name.lstrip("/"), description, wanted), handler)
+            return handler
+
+        return register
+
+    def session_opened(self, handler: SessionHandler) -> SessionHandler:
+        """Prepare a session before it is announced: its options, its commands, its memory."""
+        self.session_handlers.append(handler)
+        return handler
+
+    def option_changed(self, handler: OptionHandler) -> OptionHandler:
+        """Hear of a changed option: an async function of (session, config_id, value)."""
+        self.option_handlers.append(handler)
+        return handler
+
+    def extension(self, method: str) -> Callable[[ExtensionHandler], ExtensionHandler]:
+        """Answer an extension method (`_name`): an async function of its params."""
+        name = extension_name(method)
+
+        def register(handler: ExtensionHandler) -> ExtensionHandler:
+            self.extensions[name] = handler
+            return handler
+
+        return register
+
+    def notification(self, method: str) -> Callable[[NotificationHandler], NotificationHandler]:
+        """Hear an extension notification (`_name`)."""
+        name = extension_name(method)
+
+        def register(handler: NotificationHandler) -> NotificationHandler:
+            self.notifications[name] = handler
+            return handler
+
+        return register
+
+    def on_login(self, handler: LoginHandler) -> LoginHandler:
+        """Log in with a method id."""
+        self._login = handler
+        return handler
+
+    def on_logout(self, handler: LogoutHandler) -> LogoutHandler:
+        """Forget the login."""
+        self._logout = handler
+        return handler
+
+    # -- serving -----------------------------------------------------------------------------------------------------
+
+    def run(self, *, trace: Trace | None = None) -> None:
+        """Serve on stdin and stdout until the client is gone."""
+        self._check()
+        from dragoman.transports.stdio import StdioTransport
+
+        try:
+            asyncio.run(self.serve(StdioTransport.of_this_process(), trace=trace))
+        except KeyboardInterrupt:
+            sys.exit(130)
+
+    async def serve_stdio(self, *, trace: Trace | None = None) -> None:
+        """Serve on stdin and stdout; for authors who run their own loop."""
+        from dragoman.transports.stdio import StdioTransport
+
+        await self.serve(StdioTransport.of_this_process(), trace=trace)
+
+    async def serve(self, transport: Transport, *, trace: Trace | None = None) -> None:
+        """Serve one client until it is gone."""
+        self._check()
+        await Connection(self, transport, trace=trace).run()
+
+    # -- the connection calls these ----------------------------------------------------------------------------------
+
+    def hello(self) -> AgentHello:
+        """Who we are. Only what works is claimed."""
+        return AgentHello(self.info, self._capabilities, self._auth_methods)
+
+    def command_list(self) -> list[AnyCommand]:
+        """The slash commands of a new session."""
+        return [command for command, _ in self._commands.values()]
+
+    def work(self, session: Session, prompt: Prompt) -> Work:
+        """Start the handler that this prompt is for."""
+        words = prompt.text.split(maxsplit=1)
+        if words and words[0].startswith("/") and words[0][1:] in self._commands:
+            return self._commands[words[0][1:]][1](session, prompt)
+        assert self._prompt is not None
+        return self._prompt(session, prompt)
+
+    async def login(self, request: Login) -> Reply:
+        """Log in, if this agent can."""
+        if self._login is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        await self._login(request.method_id)
+        return Done()
+
+    async def logout(self, request: Logout) -> Reply:
+        """Log out, if this agent can."""
+        if self._logout is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        await self._logout()
+        return Done()
+
+    def report(self, error: Exception) -> None:
+        """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""
+        print("".join(traceback.format_exception(error)), file=sys.stderr, end="")
+
+    def _check(self) -> None:
+        if self._prompt is None:
+            raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
+
+
+def _spoken(protocol: int | None) -> tuple[int, ...]:
+    if protocol is None:
+        return (1, 2)
+    if protocol not in (1, 2):
+        raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
+    return (protocol,)

@@ -1,0 +1,225 @@
+"""One client being served: requests come in as vocabulary, sessions answer in events."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from dragoman import limits
+from dragoman.agent.identity import new_id, new_session_id
+from dragoman.agent.session import Prompt, Session
+from dragoman.agent.turn import Turn
+from dragoman.dialects.contract import Id
+from dragoman.errors import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    LinkClosed,
+    RequestFailed,
+)
+from dragoman.link import Link, Trace
+from dragoman.transports.contract import Transport
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
+from dragoman.vocabulary.options import Option, Select, Toggle
+
+if TYPE_CHECKING:
+    from dragoman.agent.agent import Agent
+
+
+class Connection:
+    """Serves one client of an `Agent`. It is the link's handler and the sessions' speech."""
+
+    def __init__(self, agent: "Agent", transport: Transport, *, trace: Trace | None = None) -> None:
+        self.hello = ClientHello()
+        self.sessions: Final[dict[str, Session]] = {}
+        self._agent = agent
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.link: Final = Link(transport, self, "agent", spoken=agent.spoken, trace=trace)
+        self.tell: Final = self.link.tell
+        self.ask: Final = self.link.ask
+        self.note: Final = self.link.note
+        self.text_stream: Final = self.link.text_stream
+
+    async def run(self) -> None:
+        """Serve until the client is gone; then stop what it started."""
+        self.link.start()
+        try:
+            await self.link.ended()
+        finally:
+            for session in self.sessions.values():
+                if session.turn is not None:
+                    session.turn.cancel()
+            if self._tasks:
+                await asyncio.wait(list(self._tasks), timeout=limits.CANCEL_GRACE_SECONDS)
+            await self.link.close()
+
+    @property
+    def client(self) -> ClientCapabilities:
+        """What the client can do for us."""
+        return self.hello.capabilities
+
+    # -- the link calls these ----------------------------------------------------------------------------------------
+
+    def on_hello(self, hello: ClientHello) -> AgentHello:
+        self.hello = hello
+        return self._agent.hello()
+
+    def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
+        match request:
+            case ask.Prompt():
+                return self._prompt(request)
+            case ask.NewSession():
+                return self._new_session(request)
+            case ask.SetOption():
+                return self._set_option(request)
+            case ask.CloseSession():
+                return self._close_session(request)
+            case ask.ResumeSession():
+                return self._resume(request)
+            case ask.ListSessions():
+                return self._list()
+            case ask.Login():
+                return self._agent.login(request)
+            case ask.Logout():
+                return self._agent.logout(request)
+            case Extension():
+                return self._extension(request)
+            case _:
+                raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+
+    def on_note(self, note: Note) -> None:
+        match note:
+            case ask.CancelTurn():
+                session = self.sessions.get(note.session_id)
+                if session is not None and session.turn is not None:
+                    session.turn.cancel()
+            case ExtensionNote():
+                handler = self._agent.notifications.get(note.method)
+                if handler is not None:
+                    self._start(handler(note.params))
+            case _:
+                pass
+
+    def on_event(self, session_id: str, event: AnyEvent) -> None:
+        self.on_noise("a client sent a session event")
+
+    def on_noise(self, reason: str) -> None:
+        """What was skipped goes to stderr, where a person who looks for it finds it."""
+        print(f"dragoman: skipped: {reason}", file=sys.stderr)
+
+    def on_bug(self, error: Exception) -> None:
+        self._agent.report(error)
+
+    def on_closed(self, error: LinkClosed) -> None:
+        for session in self.sessions.values():
+            if session.turn is not None:
+                session.turn.cancel()
+
+    # -- sessions ----------------------------------------------------------------------------------------------------
+
+    async def _new_session(self, request: ask.NewSession) -> Reply:
+        _check_folders(request)
+        session = Session(new_session_id(), request, self, self._agent.options)
+        session.commands = self._agent.command_list()
+        for handler in self._agent.session_handlers:
+            await handler(session)
+        self.sessions[session.id] = session
+        return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
+
+    def _session(self, session_id: str) -> Session:
+        session = self.sessions.get(session_id)
+        if session is None:
+            raise RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
+        return session
+
+    def _prompt(self, request: ask.Prompt) -> Reply:
+        session = self._session(request.session_id)
+        if not request.prompt:
+            raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
+        if session.turn is not None:
+            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+        prompt = Prompt(request.prompt, new_id("msg"))
+        turn = session.turn = Turn(session, prompt)
+        # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
+        self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
+        return ask.PromptAccepted(prompt.message_id)
+
+    async def _close_session(self, request: ask.CloseSession) -> Reply:
+        session = self._session(request.session_id)
+        if session.turn is not None:
+            session.turn.cancel()
+            while session.turn is not None:
+                await asyncio.wait(list(self._tasks), return_when=asyncio.FIRST_COMPLETED)
+        self.sessions.pop(session.id, None)
+        return Done()
+
+    async def _resume(self, request: ask.ResumeSession) -> Reply:
+        session = self._session(request.session_id)
+        if session.cwd != request.cwd:
+            raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
+        if request.replay_from:
+            raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
+        return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
+
+    async def _list(self) -> Reply:
+        return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.sessions.values()])
+
+    def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
+        session = self._session(request.session_id)
+        session.options = [_changed(option, request) for option in session.options]
+        if not any(_named(option, request.config_id) for option in session.options):
+            raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
+        if self._agent.option_handlers:
+            return self._option_changed(session, request)
+        return ask.OptionsSet(session.options)
+
+    async def _option_changed(self, session: Session, request: ask.SetOption) -> Reply:
+        for handler in self._agent.option_handlers:
+            await handler(session, request.config_id, request.value)
+        return ask.OptionsSet(session.options)
+
+    # -- extensions --------------------------------------------------------------------------------------------------
+
+    async def _extension(self, request: Extension) -> Reply:
+        handler = self._agent.extensions.get(request.method)
+        if handler is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        return ExtensionResult(await handler(request.params))
+
+    def _start(self, work: "Awaitable[None]") -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _check_folders(request: ask.NewSession) -> None:
+    more = request.additional_directories
+    for path in [request.cwd, *([] if more is UNSET else more)]:
+        if not os.path.isdir(path):
+            raise RequestFailed(INVALID_PARAMS, "Not a folder on the agent's machine", {"path": path})
+
+
+def _named(option: Option, config_id: str) -> bool:
+    return isinstance(option, (Select, Toggle)) and option.config_id == config_id
+
+
+def _changed(option: Option, request: ask.SetOption) -> Option:
+    """The option with its new value; a value it does not have is refused."""
+    if not isinstance(option, (Select, Toggle)) or option.config_id != request.config_id:
+        return option
+    fits = (
+        isinstance(request.value, bool)
+        if isinstance(option, Toggle)
+        else any(choice.value == request.value for choice in option.choices())
+    )
+    if not fits:
+        raise RequestFailed(INVALID_PARAMS, "No such value", {"configId": request.config_id})
+    return replace(option, current_value=request.value)

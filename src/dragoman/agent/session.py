@@ -1,0 +1,343 @@
+"""A session as the author of an agent sees it: say, think, show tool calls, ask.
+
+A session knows no wire and no version; it speaks vocabulary into its `Speech`. Everything said inside a turn belongs
+to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final
+
+from msgspec import UNSET, UnsetType
+
+from dragoman import limits
+from dragoman.agent.identity import new_id
+from dragoman.agent.speech import Speech, TextStream
+from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
+from dragoman.agent.tool import ToolCall
+from dragoman.errors import UsageError
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
+from dragoman.vocabulary.content import Content, Text, text_of
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    AnyEvent,
+    CommandsChanged,
+    Cost,
+    Notice,
+    OptionsChanged,
+    PlanUpdate,
+    RequiresAction,
+    Running,
+    SessionInfoChanged,
+    TerminalUpdate,
+    ToolCallUpdate,
+    Usage,
+    UsageChanged,
+)
+from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
+from dragoman.vocabulary.requests import NewSession
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    CreateTerminal,
+    Elicit,
+    ElicitationAnswer,
+    FileText,
+    Form,
+    PermissionAnswer,
+    PermissionOption,
+    ReadTextFile,
+    RequestPermission,
+    Selected,
+    SessionScope,
+    TerminalCreated,
+    ToolCallSubject,
+    WriteTextFile,
+)
+from dragoman.vocabulary.tools import Location, ToolContent
+
+if TYPE_CHECKING:
+    from dragoman.agent.turn import Turn
+
+# The turn that the running code belongs to; tasks it starts inherit this.
+CURRENT_TURN: ContextVar["Turn | None"] = ContextVar("dragoman_turn", default=None)
+
+YES_OR_NO: Final = (
+    PermissionOption("allow_once", "Allow once", "allow_once"),
+    PermissionOption("allow_always", "Always allow", "allow_always"),
+    PermissionOption("reject_once", "Reject", "reject_once"),
+    PermissionOption("reject_always", "Always reject", "reject_always"),
+)
+
+
+class Prompt:
+    """What the user said."""
+
+    def __init__(self, content: Sequence[Content], message_id: str) -> None:
+        self.content: Final = list(content)
+        self.message_id: Final = message_id
+
+    @property
+    def text(self) -> str:
+        """The prompt as plain text."""
+        return text_of(self.content)
+
+
+class Permission:
+    """The user's answer. Truthy exactly when it is a known yes."""
+
+    def __init__(self, option: PermissionOption | None) -> None:
+        self.option: Final = option
+
+    def __bool__(self) -> bool:
+        return self.option is not None and self.option.kind in ("allow_once", "allow_always")
+
+    @property
+    def always(self) -> bool:
+        """Whether the answer is meant for the future too."""
+        return self.option is not None and self.option.kind in ("allow_always", "reject_always")
+
+
+class Session:
+    """One conversation with one client."""
+
+    def __init__(self, id: str, opening: NewSession, speech: Speech, options: Iterable[Option] = ()) -> None:
+        self.id: Final = id
+        self.cwd: Final = opening.cwd
+        self.opening: Final = opening
+        self.options: list[Option] = list(options)
+        self.commands: list[AnyCommand] = []
+        self.title = ""
+        self.usage: Usage | None = None
+        # Room for whatever the author wants to keep with the session.
+        self.memory: dict[str, object] = {}
+        self.turn: Turn | None = None
+        self._speech = speech
+        self._stream: TextStream | None = None
+        self._stream_kind = ""
+
+    @property
+    def roots(self) -> list[str]:
+        """The folders this session may touch: cwd first."""
+        more = self.opening.additional_directories
+        return [self.cwd, *([] if isinstance(more, UnsetType) else more)]
+
+    @property
+    def client(self) -> ClientCapabilities:
+        """What the client can do for us."""
+        return self._speech.client
+
+    # -- saying ------------------------------------------------------------------------------------------------------
+
+    async def say(self, content: str | Content) -> None:
+        """Say a piece of the answer; pieces without anything between them are one message."""
+        await self._speak("agent_message_chunk", content)
+
+    async def think(self, content: str | Content) -> None:
+        """Say a piece of a thought."""
+        await self._speak("agent_thought_chunk", content)
+
+    async def _speak(self, kind: str, content: str | Content) -> None:
+        turn = CURRENT_TURN.get()
+        if turn is not None and turn.ended:
+            raise asyncio.CancelledError("the turn has ended")
+        stream = self._stream
+        if stream is None or self._stream_kind != kind:
+            self._message_id = new_id("msg")
+            self._stream_kind = kind
+            stream = self._stream = self._speech.text_stream(self.id, kind, self._message_id)
+        if content.__class__ is str and len(content) < limits.WRITE_BYTES:
+            if stream.put(content):
+                await stream.breathe()
+            return
+        block = Text(content) if isinstance(content, str) else content
+        chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
+        await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
+
+    async def emit(self, event: AnyEvent) -> None:
+        """Say any event of the vocabulary."""
+        turn = CURRENT_TURN.get()
+        if turn is not None and turn.ended:
+            raise asyncio.CancelledError("the turn has ended")
+        if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
+            # Nobody has named the message yet: it goes on, or begins, here.
+            kind = "agent_message_chunk" if isinstance(event, AgentMessageChunk) else "agent_thought_chunk"
+            plain = type(event.content) is Text and event.content == Text(event.content.text)
+            await self._speak(kind, event.text if plain else event.content)
+            return
+        await self.record(event)
+
+    async def record(self, event: AnyEvent) -> None:
+        """Say an event in the name of the session itself, whatever turn the caller belongs to."""
+        self._stream = None  # whatever is said next is a new message
+        await self._speech.tell(self.id, event)
+
+    # -- showing -----------------------------------------------------------------------------------------------------
+
+    def tool(
+        self,
+        title: str,
+        *,
+        kind: str = "other",
+        name: str | UnsetType = UNSET,
+        status: str = "in_progress",
+        content: list[ToolContent] | UnsetType = UNSET,
+        locations: Iterable[str | Location] = (),
+        raw_input: object = UNSET,
+        id: str | None = None,
+    ) -> ToolCall:
+        """A tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`."""
+        places = [place if isinstance(place, Location) else Location(place) for place in locations]
+        opening = ToolCallUpdate(
+            id or new_id("call"),
+            name=name,
+            title=title,
+            kind=kind,
+            status=status,
+            content=content,
+            locations=places or UNSET,
+            raw_input=raw_input,
+        )
+        return ToolCall(self.emit, opening)
+
+    def terminal(self, command: str, cwd: str | None = None) -> DisplayTerminal:
+        """A terminal that shows a command the agent runs itself."""
+        return DisplayTerminal(self.emit, TerminalUpdate(new_id("term"), command=command, cwd=cwd or self.cwd))
+
+    async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
+        """Show the plan, whole; it replaces the one before."""
+        steps = [entry if isinstance(entry, PlanEntry) else PlanEntry(entry) for entry in entries]
+        await self.emit(PlanUpdate(PlanItems(plan_id, steps)))
+
+    async def notice(self, title: str, *, severity: str = "info", description: str | UnsetType = UNSET) -> None:
+        """Tell the user something that is not part of the conversation."""
+        await self.emit(Notice(severity, title, description))
+
+    async def show_usage(self, used: int, size: int, cost: Cost | UnsetType = UNSET) -> None:
+        """Tell how full the context window is."""
+        await self.emit(UsageChanged(used, size, cost))
+
+    async def set_title(self, title: str) -> None:
+        """Name the session."""
+        self.title = title
+        await self.emit(SessionInfoChanged(title=title))
+
+    async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
+        """Announce the slash commands, all of them."""
+        self.commands = list(commands)
+        await self.emit(CommandsChanged(self.commands))
+
+    async def set_options(self, options: Iterable[Option]) -> None:
+        """Announce the session options, all of them."""
+        self.options = list(options)
+        await self.emit(OptionsChanged(self.options))
+
+    def option(self, config_id: str) -> str | bool:
+        """The current value of an option."""
+        for option in self.options:
+            if isinstance(option, (Select, Toggle)) and option.config_id == config_id:
+                return option.current_value
+        raise UsageError(f"the session has no option {config_id!r}; give it to Agent(options=[...]) first")
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    async def ask_permission(
+        self,
+        title: str,
+        *,
+        tool: ToolCall | None = None,
+        command: str | None = None,
+        description: str | UnsetType = UNSET,
+        options: Sequence[PermissionOption] = YES_OR_NO,
+    ) -> Permission:
+        """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`."""
+        if not options:
+            raise UsageError("a permission needs at least one option to choose from")
+        subject: ToolCallSubject | CommandSubject | UnsetType = UNSET
+        if tool is not None:
+            subject = ToolCallSubject(tool.opening)
+        elif command is not None:
+            subject = CommandSubject(command, self.cwd)
+        request = RequestPermission(self.id, title, list(options), description, subject)
+        return Permission(await self._waiting_for(request, options))
+
+    async def _waiting_for(
+        self, request: RequestPermission, options: Sequence[PermissionOption]
+    ) -> PermissionOption | None:
+        await self._state(RequiresAction())
+        try:
+            reply = await self._speech.ask(request)
+        finally:
+            await self._state(Running())
+        if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
+            return None
+        chosen = [option for option in options if option.option_id == reply.outcome.option_id]
+        return chosen[0] if len(chosen) == 1 else None
+
+    async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
+        """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""
+        if not self.client.elicitation_form:
+            raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
+        await self._state(RequiresAction())
+        try:
+            reply = await self._speech.ask(Elicit(message, Form(schema), SessionScope(self.id)))
+        finally:
+            await self._state(Running())
+        if isinstance(reply, ElicitationAnswer) and reply.action == "accept" and isinstance(reply.content, dict):
+            return reply.content
+        return None
+
+    async def _state(self, state: RequiresAction | Running) -> None:
+        if self.turn is not None and not self.turn.ended:
+            await self.record(state)
+
+    async def read_text_file(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
+        """Read a file through the editor, unsaved changes included."""
+        if not self.client.read_text_file:
+            raise UsageError("the client lends no files; look at session.client.read_text_file first")
+        reply = await self._speech.ask(
+            ReadTextFile(self.id, path, UNSET if line is None else line, UNSET if limit is None else limit)
+        )
+        assert isinstance(reply, FileText)
+        return reply.content
+
+    async def write_text_file(self, path: str, content: str) -> None:
+        """Write a file through the editor."""
+        if not self.client.write_text_file:
+            raise UsageError("the client takes no files; look at session.client.write_text_file first")
+        await self._speech.ask(WriteTextFile(self.id, path, content))
+
+    async def client_terminal(
+        self, command: str, args: Iterable[str] = (), *, cwd: str | None = None, output_byte_limit: int | None = None
+    ) -> ClientTerminal:
+        """Run a command in the client's terminal: `async with await session.client_terminal("make") as t: ...`."""
+        if not self.client.terminal:
+            raise UsageError("the client lends no terminals; look at session.client.terminal first")
+        request = CreateTerminal(
+            self.id,
+            command,
+            list(args),
+            cwd=cwd or self.cwd,
+            output_byte_limit=UNSET if output_byte_limit is None else output_byte_limit,
+        )
+        reply = await self._speech.ask(request)
+        assert isinstance(reply, TerminalCreated)
+        return ClientTerminal(self._speech, self.id, reply.terminal_id)
+
+    async def request(self, method: str, params: object = UNSET) -> object:
+        """Call an extension method (`_name`) of the client."""
+        reply = await self._speech.ask(Extension(extension_name(method), params))
+        return reply.result if isinstance(reply, ExtensionResult) else None
+
+    async def notify(self, method: str, params: object = UNSET) -> None:
+        """Send an extension notification (`_name`) to the client."""
+        await self._speech.note(ExtensionNote(extension_name(method), params))
+
+
+def extension_name(method: str) -> str:
+    """A method name of our own, or a clear error."""
+    if not method.startswith("_"):
+        raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
+    return method

@@ -1,0 +1,90 @@
+"""A tool call as the author of an agent sees it: opened, fed, and closed exactly once."""
+
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate
+from dragoman.vocabulary.tools import ContentItem, Diff, Location, TerminalItem, ToolContent
+
+Emit = Callable[[AnyEvent], Awaitable[None]]
+
+
+class ToolCall:
+    """Made by `session.tool(...)`. Leaving the block completes the call; an exception fails it, a cancel cancels it."""
+
+    def __init__(self, emit: Emit, opening: ToolCallUpdate) -> None:
+        self.id = opening.tool_call_id
+        self.title = opening.title if isinstance(opening.title, str) else self.id
+        self.opening = opening
+        self._emit = emit
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        await self._emit(self.opening)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ended:
+            return
+        if kind is None:
+            await self.end("completed")
+        elif issubclass(kind, Exception):
+            await self.end("failed")
+        else:
+            # Cancelled: this very task is being stopped, so the last word must not wait for anything.
+            await self.end("cancelled")
+
+    async def start(self) -> None:
+        """The call is past its permission and does its work now."""
+        await self.update(status="in_progress")
+
+    async def update(
+        self,
+        *,
+        title: str | UnsetType = UNSET,
+        status: str | UnsetType = UNSET,
+        content: list[ToolContent] | UnsetType = UNSET,
+        locations: list[Location] | UnsetType = UNSET,
+        raw_input: object = UNSET,
+        raw_output: object = UNSET,
+    ) -> None:
+        """Replace parts of what is shown."""
+        await self._emit(
+            ToolCallUpdate(
+                self.id,
+                title=title,
+                status=status,
+                content=content,
+                locations=locations,
+                raw_input=raw_input,
+                raw_output=raw_output,
+            )
+        )
+
+    async def add(self, content: "str | Content | ToolContent") -> None:
+        """Append text, a content block, a diff or a terminal to what is shown."""
+        await self._emit(ToolCallContentChunk(self.id, _item(content)))
+
+    async def diff(self, path: str, old: str | None, new: str) -> None:
+        """Show a change of one file; `old` None means it did not exist."""
+        await self.add(Diff.of(path, old, new))
+
+    async def end(self, status: str, *, raw_output: object = UNSET) -> None:
+        """Close the call: completed, failed or cancelled. Once; later words about it are ignored."""
+        if not self._ended:
+            self._ended = True
+            await self._emit(ToolCallUpdate(self.id, status=status, raw_output=raw_output))
+
+
+def _item(content: "str | Content | ToolContent") -> ToolContent:
+    if isinstance(content, str):
+        return ContentItem(Text(content))
+    if isinstance(content, (Diff, TerminalItem, ContentItem)):
+        return content
+    return ContentItem(content)  # type: ignore[arg-type]  # the rest of ToolContent are content blocks

@@ -1,0 +1,1 @@
+"""Being an ACP client, for any face."""

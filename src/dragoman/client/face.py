@@ -1,0 +1,159 @@
+"""What a client offers its agent: permission, forms, files, terminals, extensions. What is not given is not offered.
+
+Everything fails closed: without a permission callback every request is rejected, and an answer that names no offered
+option is a rejection too.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, Protocol
+
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.services import (
+    CreateTerminal,
+    Dismissed,
+    Elicit,
+    ElicitationAnswer,
+    FileText,
+    Form,
+    GetTerminalOutput,
+    KillTerminal,
+    PermissionAnswer,
+    PermissionOption,
+    ReadTextFile,
+    ReleaseTerminal,
+    RequestPermission,
+    Selected,
+    TerminalCreated,
+    TerminalExited,
+    TerminalText,
+    Url,
+    WaitForTerminalExit,
+    WriteTextFile,
+)
+
+# The chosen option or its id; None is no.
+PermissionCallback = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
+# The filled form; None declines.
+ElicitationCallback = Callable[[Elicit], Awaitable["dict[str, object] | ElicitationAnswer | None"]]
+ReadCallback = Callable[[ReadTextFile], Awaitable[str]]
+WriteCallback = Callable[[WriteTextFile], Awaitable[None]]
+ExtensionCallback = Callable[[object], Awaitable[object]]
+NotificationCallback = Callable[[str, object], None]
+
+
+class Terminals(Protocol):
+    """Runs commands for the agent."""
+
+    async def create(self, request: CreateTerminal) -> str:
+        """Start a command; its terminal id."""
+
+    async def output(self, request: GetTerminalOutput) -> TerminalText: ...
+
+    async def wait_for_exit(self, request: WaitForTerminalExit) -> TerminalExited: ...
+
+    async def kill(self, request: KillTerminal) -> None: ...
+
+    async def release(self, request: ReleaseTerminal) -> None: ...
+
+
+class Face:
+    """The callbacks of one client."""
+
+    def __init__(
+        self,
+        *,
+        permission: PermissionCallback | None = None,
+        elicitation: ElicitationCallback | None = None,
+        read_text_file: ReadCallback | None = None,
+        write_text_file: WriteCallback | None = None,
+        terminals: Terminals | None = None,
+        extensions: Mapping[str, ExtensionCallback] | None = None,
+        on_notification: NotificationCallback | None = None,
+    ) -> None:
+        self._permission = permission
+        self._elicitation = elicitation
+        self._read = read_text_file
+        self._write = write_text_file
+        self._terminals = terminals
+        self._extensions: Final = dict(extensions or {})
+        self._on_notification = on_notification
+
+    def capabilities(self) -> ClientCapabilities:
+        """What may be claimed: exactly what was given."""
+        return ClientCapabilities(
+            read_text_file=self._read is not None,
+            write_text_file=self._write is not None,
+            terminal=self._terminals is not None,
+            elicitation_form=self._elicitation is not None,
+            elicitation_url=self._elicitation is not None,
+            boolean_options=True,
+            compaction=True,
+            notices=True,
+            plans=True,
+        )
+
+    async def answer(self, request: Request) -> Reply:
+        """Do what the agent asks, or refuse."""
+        match request:
+            case RequestPermission():
+                return PermissionAnswer(await self._decide(request))
+            case Elicit():
+                return await self._elicit(request)
+            case ReadTextFile() if self._read is not None:
+                return FileText(await self._read(request))
+            case WriteTextFile() if self._write is not None:
+                await self._write(request)
+                return Done()
+            case Extension() if request.method in self._extensions:
+                return ExtensionResult(await self._extensions[request.method](request.params))
+            case _ if self._terminals is not None:
+                return await self._terminal(self._terminals, request)
+            case _:
+                raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+
+    def hear(self, note: Note) -> None:
+        """A notification outside of sessions."""
+        if isinstance(note, ExtensionNote) and self._on_notification is not None:
+            self._on_notification(note.method, note.params)
+
+    async def _decide(self, request: RequestPermission) -> Selected | Dismissed:
+        choice = None if self._permission is None else await self._permission(request)
+        wanted = choice.option_id if isinstance(choice, PermissionOption) else choice
+        if wanted is not None and [option.option_id for option in request.options].count(wanted) == 1:
+            return Selected(wanted)
+        return rejection(request)
+
+    async def _elicit(self, request: Elicit) -> Reply:
+        if self._elicitation is None or not isinstance(request.mode, (Form, Url)):
+            raise RequestFailed(INVALID_PARAMS, "This kind of question is not supported")
+        answer = await self._elicitation(request)
+        if isinstance(answer, ElicitationAnswer):
+            return answer
+        return ElicitationAnswer("decline") if answer is None else ElicitationAnswer("accept", answer)
+
+    async def _terminal(self, terminals: Terminals, request: Request) -> Reply:
+        match request:
+            case CreateTerminal():
+                return TerminalCreated(await terminals.create(request))
+            case GetTerminalOutput():
+                return await terminals.output(request)
+            case WaitForTerminalExit():
+                return await terminals.wait_for_exit(request)
+            case KillTerminal():
+                await terminals.kill(request)
+            case ReleaseTerminal():
+                await terminals.release(request)
+            case _:
+                raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        return Done()
+
+
+def rejection(request: RequestPermission) -> Selected | Dismissed:
+    """A no in the agent's own words: its reject option, once before always; else nobody chose."""
+    for kind in ("reject_once", "reject_always"):
+        for option in request.options:
+            if option.kind == kind:
+                return Selected(option.option_id)
+    return Dismissed()

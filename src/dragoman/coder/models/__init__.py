@@ -1,0 +1,1 @@
+"""Models: what thinks. All behind one protocol, `contract.Model`."""

@@ -1,0 +1,222 @@
+"""`script:FILE`: a model that plays a script. For tests, and for anyone who wants an exact agent.
+
+Each prompt of a session plays the next turn, the last one again when none is left. Calls that stand together are one
+response of the model; what follows them is the next response.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final, NamedTuple, cast
+
+import msgspec
+
+from dragoman.coder.models.contract import (
+    FAILURE_KINDS,
+    Called,
+    FailureKind,
+    ModelFailed,
+    Piece,
+    Said,
+    Stopped,
+    Thought,
+    Used,
+)
+
+# A script is exact, so its retries are quick.
+_RETRY_SECONDS: Final = 0.01
+_ENDS: Final = ("end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error")
+_FAILURES: Final = {
+    "auth": "The model wants a login",
+    "rate_limit": "The model's rate limit is reached",
+    "network": "The model cannot be reached",
+    "server": "The model's server failed",
+    "garbage": "The model's answer cannot be read",
+}
+
+
+class ScriptError(Exception):
+    """A script that cannot be played; the text says where."""
+
+
+class Say(NamedTuple):
+    """Text or a thought, said `repeat` times, each after a wait."""
+
+    text: str
+    thought: bool
+    repeat: int
+    seconds: float
+
+
+class Fail(NamedTuple):
+    """The model call fails; None: every time."""
+
+    kind: FailureKind
+    times: int | None
+
+
+Step = Say | Called | Used | Stopped | Fail
+
+
+class Script(NamedTuple):
+    """A whole script."""
+
+    turns: tuple[tuple[Step, ...], ...]
+    window: int | None
+    agents: dict[str, "Script"]
+
+
+def load(path: str) -> Script:
+    """Read a script from a file."""
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise ScriptError(f"cannot read the script: {error.strerror or error}") from error
+    try:
+        return parse(msgspec.json.decode(text))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ScriptError(f"the script is not JSON: {error}") from error
+
+
+def parse(value: object, place: str = "$") -> Script:
+    """A script from plain JSON values, or `ScriptError` with the place."""
+    body = _object(value, place, {"turns", "window", "agents"})
+    turns = _list(body.get("turns"), f"{place}.turns")
+    if not turns:
+        raise ScriptError(f"{place}.turns: a script needs at least one turn")
+    agents = body.get("agents", {})
+    if not isinstance(agents, dict):
+        raise ScriptError(f"{place}.agents: must be an object")
+    return Script(
+        tuple(_turn(turn, f"{place}.turns[{index}]") for index, turn in enumerate(turns)),
+        _count(body["window"], f"{place}.window", 1) if "window" in body else None,
+        {str(name): parse(agent, f"{place}.agents.{name}") for name, agent in agents.items()},
+    )
+
+
+class ScriptModel:
+    """Plays a script for one session."""
+
+    def __init__(self, script: Script) -> None:
+        self.name = "script"
+        self._script = script
+        self._turn = -1
+        self._step = 0
+        self._failures = 0
+        self._responding = False
+
+    def begin_turn(self) -> None:
+        """The next prompt: the next turn, or the last one again."""
+        self._turn = min(self._turn + 1, len(self._script.turns) - 1)
+        self._step = 0
+        self._failures = 0
+
+    def retry_seconds(self, attempt: int) -> float:
+        """Scripts do not make anybody wait."""
+        return _RETRY_SECONDS
+
+    async def respond(self, prompt: str) -> AsyncIterator[Piece]:
+        """The next response of this turn."""
+        steps = self._script.turns[self._turn]
+        called = False
+        while self._step < len(steps):
+            step = steps[self._step]
+            if called and not isinstance(step, Called):
+                return
+            if isinstance(step, Fail):
+                self._fail(step)
+            self._step += 1
+            match step:
+                case Say():
+                    async for piece in _say(step):
+                        yield piece
+                case Called():
+                    called = True
+                    yield step
+                case Used() | Stopped():
+                    yield step
+                case Fail():
+                    self._failures = 0
+
+    def _fail(self, step: Fail) -> None:
+        if step.times is None or self._failures < step.times:
+            self._failures += 1
+            raise ModelFailed(step.kind, _FAILURES[step.kind])
+
+
+async def _say(step: Say) -> AsyncIterator[Piece]:
+    piece = Thought(step.text) if step.thought else Said(step.text)
+    for _ in range(step.repeat):
+        if step.seconds:
+            await asyncio.sleep(step.seconds)
+        yield piece
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _turn(value: object, place: str) -> tuple[Step, ...]:
+    body = _object(value, place, {"steps"})
+    steps = _list(body.get("steps"), f"{place}.steps")
+    return tuple(_step(step, f"{place}.steps[{index}]") for index, step in enumerate(steps))
+
+
+def _step(value: object, place: str) -> Step:
+    if not isinstance(value, dict):
+        raise ScriptError(f"{place}: a step must be an object")
+    named = [name for name in ("say", "think", "call", "stop", "fail", "usage") if name in value]
+    if len(named) != 1:
+        raise ScriptError(f"{place}: a step is one of say, think, call, stop, fail, usage")
+    match named[0]:
+        case "say" | "think" as kind:
+            body = _object(value, place, {kind, "repeat", "delay_ms"})
+            repeat = _count(body.get("repeat", 1), f"{place}.repeat", 0)
+            delay = _count(body.get("delay_ms", 0), f"{place}.delay_ms", 0)
+            return Say(_text(body[kind], f"{place}.{kind}"), kind == "think", repeat, delay / 1000)
+        case "call":
+            body = _object(value, place, {"call", "input"})
+            return Called(_text(body["call"], f"{place}.call"), _object(body.get("input", {}), f"{place}.input", None))
+        case "stop":
+            body = _object(value, place, {"stop"})
+            return Stopped(_one_of(body["stop"], _ENDS, f"{place}.stop"))
+        case "fail":
+            body = _object(value, place, {"fail", "times"})
+            kind_of = cast(FailureKind, _one_of(body["fail"], FAILURE_KINDS, f"{place}.fail"))
+            return Fail(kind_of, _count(body["times"], f"{place}.times", 1) if "times" in body else None)
+        case _:
+            body = _object(value["usage"], f"{place}.usage", {"input", "output"})
+            counts = [_count(body.get(name, 0), f"{place}.usage.{name}", 0) for name in ("input", "output")]
+            return Used(*counts)
+
+
+def _object(value: object, place: str, known: set[str] | None) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise ScriptError(f"{place}: must be an object")
+    for name in value:
+        if known is not None and name not in known:
+            raise ScriptError(f"{place}.{name}: unknown; known here: {', '.join(sorted(known))}")
+    return cast(dict[str, object], value)
+
+
+def _list(value: object, place: str) -> list[object]:
+    if not isinstance(value, list):
+        raise ScriptError(f"{place}: must be a list")
+    return value
+
+
+def _text(value: object, place: str) -> str:
+    if not isinstance(value, str):
+        raise ScriptError(f"{place}: must be text")
+    return value
+
+
+def _count(value: object, place: str, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise ScriptError(f"{place}: must be a whole number, {least} or more")
+    return value
+
+
+def _one_of(value: object, known: tuple[str, ...], place: str) -> str:
+    if value not in known:
+        raise ScriptError(f"{place}: must be one of {', '.join(known)}")
+    return str(value)

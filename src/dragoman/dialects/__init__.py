@@ -1,0 +1,25 @@
+"""Dialects: wire on one side, vocabulary on the other, one file each. Pure."""
+
+from typing import Literal
+
+from dragoman.dialects.contract import Dialect
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+
+
+def dialect_for(version: int, role: Literal["agent", "client"], client: ClientHello, agent: AgentHello) -> Dialect:
+    """The dialect of a negotiated version. Only that version's tables are imported."""
+    if version == 1:
+        if role == "agent":
+            from dragoman.dialects.v1_agent import AgentV1
+
+            return AgentV1(client, agent)
+        from dragoman.dialects.v1_client import ClientV1
+
+        return ClientV1(client, agent)
+    if role == "agent":
+        from dragoman.dialects.v2_agent import AgentV2
+
+        return AgentV2(client, agent)
+    from dragoman.dialects.v2_client import ClientV2
+
+    return ClientV2(client, agent)

@@ -1,0 +1,110 @@
+"""The contract of a dialect: it hears a wire and gives vocabulary, it is given vocabulary and says it on the wire.
+
+A dialect object belongs to one link and one role, and is a pure state machine: no I/O, no clock. It remembers what
+its wire cannot carry (which request id a prompt waits under, which tool calls were announced), and nothing else.
+What it hears wrong raises `PeerMistake`; what it cannot say is said as the loss table in ARCHITECTURE.md states.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from dragoman.errors import WireError
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.events import AnyEvent
+
+Id = int | str | None
+
+
+class Notify(NamedTuple):
+    """Out: a notification."""
+
+    method: str
+    params: bytes
+
+
+class Answer(NamedTuple):
+    """Out: the result of a request of theirs."""
+
+    id: Id
+    result: bytes
+
+
+class AnswerError(NamedTuple):
+    """Out: a request of theirs failed."""
+
+    id: Id
+    error: WireError
+
+
+Out = Notify | Answer | AnswerError
+
+
+class Told(NamedTuple):
+    """In: an event of a session."""
+
+    session_id: str
+    event: AnyEvent
+
+
+Heard = Told | Note
+
+
+class Call(NamedTuple):
+    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer."""
+
+    method: str
+    params: bytes
+    early: Reply | None = None
+    told: Sequence[Told] = ()
+
+
+class Replied(NamedTuple):
+    """In: the answer to a request of ours, and what it tells besides. No reply: it was given early."""
+
+    reply: Reply | None
+    told: Sequence[Told] = ()
+
+
+class Dialect(Protocol):
+    """One link's way of speaking, for one role."""
+
+    # Requests that pass the in-flight limit, because they end work instead of starting it.
+    unlimited: frozenset[str]
+    # Whether `"id": null` is a request on this wire.
+    null_ids: bool
+
+    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
+
+    def asked(self, request: Request) -> Sequence[Told]:
+        """What it tells that the peer asked this: where the wire leaves unsaid that somebody is waited for."""
+
+    def answered(self, request: Request) -> Sequence[Told]:
+        """What it tells that this was answered."""
+
+    def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
+
+    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+        """A whole frame that is a plain text chunk, in one decode; None for anything else."""
+
+    def hear_cancel(self, id: Id) -> Note | None:
+        """The peer gave up on its request `id`. A note: what that means here; None: cancel the request's handler."""
+
+    def hear_reply(self, request: Request, result: msgspec.Raw) -> Replied: ...
+
+    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+        """Our request failed. None: it failed; a `Replied`: on this wire that is an answer after all."""
+
+    def ask(self, request: Request) -> Call: ...
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]: ...
+
+    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]: ...
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+        """What stands before and after the JSON string of a text chunk: the one event that comes by the 100,000."""
+
+    def note(self, note: Note) -> Sequence[Out]: ...

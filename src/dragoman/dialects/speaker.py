@@ -1,0 +1,224 @@
+"""What every dialect does alike: requests and replies by a table of routes, notes, extensions, gates.
+
+A dialect of one version and role adds what its wire does differently: how events are said or heard, and what a prompt
+is. `Route`s are data; where a request is more than names, a route carries small functions.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman import limits
+from dragoman.dialects.contract import Answer, AnswerError, Call, Heard, Id, Notify, Out, Replied, Told
+from dragoman.dialects.transcribe import Renames, Transcriber, plain
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, UsageError, WireError
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentCapabilities, ClientCapabilities
+from dragoman.vocabulary.requests import ForkSession, NewSession, Prompt, ResumeSession
+from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
+from dragoman.wire import types as wire
+
+# Typed on the wire and forwarded as they are, but neither served nor in the vocabulary.
+FORWARDED: Final = ("providers/", "mcp/", "proxy/")
+# How every known peer begins an update. A frame that starts so, and whose rest is one object, has no second `method`.
+UPDATE_HEADS: Final = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":',
+    b'{"jsonrpc": "2.0", "method": "session/update", "params": ',
+)
+UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
+
+
+class Route(NamedTuple):
+    """One method: which word it is, and how its params and result stand on the wire."""
+
+    method: str
+    request: type[Request]
+    params: Any
+    result: Any
+    reply: type[Reply] = Done
+    # What the other side must have said it can do; empty: always there.
+    needs: str = ""
+    renames: Renames = {}  # noqa: RUF012  # never changed
+    hear_params: Callable[[Any], Request] | None = None
+    say_params: Callable[[Any], Any] | None = None
+    hear_result: Callable[[Any], Reply] | None = None
+    say_result: Callable[[Any], Any] | None = None
+
+
+class NoteRoute(NamedTuple):
+    """One notification."""
+
+    method: str
+    note: type[Note]
+    params: Any
+
+
+class Speaker:
+    """The common part of every dialect."""
+
+    unlimited = UNLIMITED
+    null_ids = True
+
+    def __init__(
+        self,
+        words: Transcriber,
+        *,
+        hears: Iterable[Route],
+        says: Iterable[Route],
+        hears_notes: Iterable[NoteRoute] = (),
+        says_notes: Iterable[NoteRoute] = (),
+        offered: AgentCapabilities | ClientCapabilities,
+    ) -> None:
+        self.words: Final = words
+        self._heard: Final = {route.method: route for route in hears}
+        self._heard_by_type: Final = {route.request: route for route in self._heard.values()}
+        self._said: Final = {route.request: route for route in says}
+        self._heard_notes: Final = {route.method: route for route in hears_notes}
+        self._said_notes: Final = {route.note: route for route in says_notes}
+        self._offered: Final = offered
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """The request behind a method name; refused where we did not offer it."""
+        route = self._heard.get(method)
+        if route is None:
+            return self._foreign(method, params)
+        if route.needs and not getattr(self._offered, route.needs):
+            raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+        value = self.read_params(route, params)
+        request = (
+            route.hear_params(value) if route.hear_params else self.words.hear_as(value, route.request, route.renames)
+        )
+        check_paths(request)
+        return request
+
+    def read_params(self, route: Route, params: Raw) -> Any:
+        """The params as the wire types them."""
+        return wire.decode(params or b"{}", route.params)
+
+    def _foreign(self, method: str, params: Raw) -> Request | Note:
+        note = self._heard_notes.get(method)
+        if note is not None:
+            # A notification sent as a request: clients exist that do this with `session/cancel`.
+            return self.words.hear_as(wire.decode(params or b"{}", note.params), note.note)
+        if method.startswith("_") or method.startswith(FORWARDED):
+            return Extension(method, plain(params) if params else UNSET)
+        raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+
+    def asked(self, request: Request) -> Sequence[Told]:
+        """By default the wire says so itself."""
+        return ()
+
+    def answered(self, request: Request) -> Sequence[Told]:
+        """By default the wire says so itself."""
+        return ()
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """The note behind a method name."""
+        route = self._heard_notes.get(method)
+        if route is not None:
+            return [self.words.hear_as(wire.decode(params or b"{}", route.params), route.note)]
+        if method.startswith("_") or method.startswith(FORWARDED):
+            return [ExtensionNote(method, plain(params) if params else UNSET)]
+        raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
+
+    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+        """Agents hear no updates."""
+        return None
+
+    def hear_cancel(self, id: Id) -> Note | None:
+        """By default a cancelled request is just that."""
+        return None
+
+    def hear_reply(self, request: Request, result: Raw) -> Replied:
+        """The answer to a request of ours."""
+        if isinstance(request, Extension):
+            return Replied(ExtensionResult(plain(result)))
+        route = self._said[type(request)]
+        # Where nothing has to be said, agents exist that say null instead of an empty object.
+        value = wire.decode(b"{}" if bytes(result) == b"null" else result, route.result)
+        return Replied(route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply))
+
+    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+        """By default a failed request is just that."""
+        return None
+
+    # -- saying ------------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> Call:
+        """A request of ours."""
+        if isinstance(request, Extension):
+            return Call(request.method, b"{}" if request.params is UNSET else msgspec.json.encode(request.params))
+        route = self._said.get(type(request))
+        if route is None:
+            raise UsageError(f"{type(request).__name__} cannot be asked on this connection")
+        value = (
+            route.say_params(request)
+            if route.say_params
+            else self.words.say_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
+        )
+        return Call(route.method, wire.encode(value))
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """The answer to a request of theirs."""
+        if isinstance(reply, ExtensionResult):
+            return [Answer(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
+        route = self._heard_by_type[type(request)]
+        value = route.say_result(reply) if route.say_result else self.words.say_as(reply, route.result)
+        return [Answer(id, wire.encode(value))]
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """A request of theirs failed."""
+        return [AnswerError(id, error)]
+
+    def note(self, note: Note) -> Sequence[Out]:
+        """A notification of ours."""
+        if isinstance(note, ExtensionNote):
+            return [Notify(note.method, b"{}" if note.params is UNSET else msgspec.json.encode(note.params))]
+        route = self._said_notes.get(type(note))
+        if route is None:
+            return []
+        return [Notify(route.method, wire.encode(self.words.say_as(note, route.params)))]
+
+    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+        """Only agents tell events."""
+        raise UsageError("a client tells no events")
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+        """Only agents tell events."""
+        raise UsageError("a client tells no events")
+
+
+def check_paths(request: Request) -> None:
+    """Paths are absolute, everywhere, always: a relative one would mean another file on the other side."""
+    match request:
+        case NewSession() | ResumeSession() | ForkSession():
+            check_path(request.cwd)
+            for path in request.additional_directories or []:
+                check_path(path)
+        case ReadTextFile() | WriteTextFile():
+            check_path(request.path)
+        case _:
+            pass
+
+
+def check_path(path: str) -> None:
+    """One absolute path, of a sane length, without NUL."""
+    absolute = path.startswith("/") or (path[1:3] in (":\\", ":/") and path[:1].isalpha()) or path.startswith("\\\\")
+    if not absolute or "\0" in path or len(path) > limits.PATH_BYTES:
+        raise PeerMistake(INVALID_PARAMS, "Paths must be absolute")
+
+
+def busy() -> PeerMistake:
+    """What a second prompt hears where the wire can only end one turn at a time."""
+    return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+
+
+def refuse_empty(request: Prompt) -> None:
+    """An empty prompt says nothing."""
+    if not request.prompt:
+        raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

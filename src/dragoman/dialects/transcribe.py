@@ -1,0 +1,166 @@
+"""Wire values to vocabulary and back, by tables of pairs.
+
+Most of a dialect is names: a struct of the wire stands for a word of the vocabulary, field by field. Those are pairs
+in a table; `Transcriber` turns the table into two functions. What is more than names is a small function beside it.
+Unknown fields and unknown variants go along in both directions.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar, get_args
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.errors import INVALID_PARAMS, PeerMistake
+from dragoman.vocabulary.word import Extras, Unknown, Word
+from dragoman.wire import types as wire
+
+Hear = Callable[[Any], Any]
+Say = Callable[[Any], Any]
+Renames = dict[str, str]
+T = TypeVar("T")
+
+
+class Transcriber:
+    """The pairs of one dialect. `renames` of a pair maps wire attribute to vocabulary attribute where they differ."""
+
+    def __init__(
+        self,
+        pairs: Iterable[tuple[type[wire.Wire], type[Word]] | tuple[type[wire.Wire], type[Word], Renames]],
+        *,
+        hear: dict[type[wire.Wire], Hear] | None = None,
+        say: dict[type[Word], Say] | None = None,
+    ) -> None:
+        self._hear_with: Final = dict(hear or {})
+        self._say_with: Final = dict(say or {})
+        self._placed_readers: Final[dict[tuple[type, type], Hear]] = {}
+        self._placed_writers: Final[dict[tuple[type, type], Callable[[Word, dict[str, object]], Any]]] = {}
+        self._words: Final[dict[type, tuple[type[Word], Renames]]] = {}
+        self._wires: Final[dict[type, tuple[type[wire.Wire], Renames]]] = {}
+        for pair in pairs:
+            wired, word = pair[0], pair[1]
+            renames = pair[2] if len(pair) == 3 else {}
+            self._words[wired] = (word, renames)
+            # The first pair of a word is how it is said.
+            self._wires.setdefault(word, (wired, {mine: theirs for theirs, mine in renames.items()}))
+
+    def hear(self, value: Any, unknown: type[Unknown] | None = None) -> Any:
+        """The word for a wire value. `unknown` is what an unknown variant in this place becomes."""
+        if isinstance(value, wire.Wire):
+            kind = type(value)
+            reader = self._hear_with.get(kind)
+            if reader is None:
+                reader = self._hear_with[kind] = self._reader(kind)
+            return reader(value)
+        if isinstance(value, tuple):
+            return [self.hear(item, unknown) for item in value]
+        if isinstance(value, wire.Unknown):
+            if unknown is None:
+                raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
+            return unknown(value.tag, plain(value.raw))
+        return value
+
+    def say(self, value: Any) -> Any:
+        """The wire value for a word."""
+        if isinstance(value, Word):
+            kind = type(value)
+            writer = self._say_with.get(kind)
+            if writer is None:
+                writer = self._say_with[kind] = self._writer(kind)
+            return writer(value)
+        if isinstance(value, list):
+            return tuple(self.say(item) for item in value)
+        return value
+
+    def hear_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
+        """The word for a wire value whose place says which word it is."""
+        key = (type(value), word)
+        reader = self._placed_readers.get(key)
+        if reader is None:
+            reader = self._placed_readers[key] = self._reader_to(type(value), word, renames or {})
+        return reader(value)  # type: ignore[no-any-return]
+
+    def say_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
+        """The wire value for a word in a place where the wire calls it something else."""
+        key = (type(value), kind)
+        writer = self._placed_writers.get(key)
+        if writer is None:
+            writer = self._placed_writers[key] = self._writer_to(type(value), kind, renames or {})
+        return writer(value, more)
+
+    def _reader(self, kind: type[wire.Wire]) -> Hear:
+        if kind not in self._words:
+            raise LookupError(f"no word for {kind.__name__}")
+        return self._reader_to(kind, *self._words[kind])
+
+    def _reader_to(self, kind: type[wire.Wire], word: type[Any], renames: Renames) -> Hear:
+        there = frozenset(word.__struct_fields__)
+        hints = {field.name: _unknown_in(field.type) for field in msgspec.structs.fields(word)}
+        names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
+        plan = [(theirs, mine, hints.get(mine)) for theirs, mine in names if mine in there]
+
+        def read(value: wire.Wire) -> Any:
+            found = {mine: self.hear(getattr(value, theirs), unknown) for theirs, mine, unknown in plan}
+            return word(**{name: item for name, item in found.items() if item is not UNSET}, extras=hear_extras(value))
+
+        return read
+
+    def _writer(self, kind: type[Word]) -> Say:
+        if issubclass(kind, Unknown):
+            return say_unknown
+        if kind not in self._wires:
+            raise LookupError(f"this dialect cannot say {kind.__name__}")
+        wired, renames = self._wires[kind]
+        write = self._writer_to(kind, wired, renames)
+        return lambda value: write(value, {})
+
+    def _writer_to(
+        self, kind: type[Word], wired: type[wire.Wire], renames: Renames
+    ) -> Callable[[Word, dict[str, object]], Any]:
+        there = frozenset(wired.__struct_fields__) - {"extras"}
+        names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
+        plan = [(mine, theirs) for mine, theirs in names if theirs in there]
+
+        def write(value: Word, more: dict[str, object]) -> Any:
+            said = {theirs: self.say(getattr(value, mine)) for mine, theirs in plan}
+            found = {name: item for name, item in said.items() if item is not UNSET}
+            return wired(**found | more, extras=say_extras(value))
+
+        return write
+
+
+def plain(raw: Raw) -> Any:
+    """A JSON text as plain values."""
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise PeerMistake(INVALID_PARAMS, "Invalid params: a value out of range") from error
+
+
+def hear_extras(value: wire.Wire) -> Any:
+    """The unknown fields of a wire value, as plain values."""
+    if value.extras is UNSET:
+        return UNSET
+    return Extras({name: plain(raw) for name, raw in value.extras.fields.items()})
+
+
+def say_extras(value: Word) -> Any:
+    """The unknown fields of a word, for the wire."""
+    if value.extras is UNSET:
+        return UNSET
+    return wire.Extras({name: Raw(msgspec.json.encode(item)) for name, item in value.extras.fields.items()})
+
+
+def say_unknown(value: Unknown) -> wire.Unknown:
+    """An unknown variant, whole, as it came."""
+    return wire.Unknown(value.kind, Raw(msgspec.json.encode(value.fields)))
+
+
+def _unknown_in(hint: Any) -> type[Unknown] | None:
+    if isinstance(hint, type):
+        return hint if issubclass(hint, Unknown) else None
+    for part in get_args(hint):
+        found = _unknown_in(part)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,262 @@
+"""Version 1, as the client: asks an agent, hears events.
+
+What this wire leaves unsaid is added here: that a prompt was accepted and the session runs, that it waits for the
+user, that it is idle; ids for messages that have none; the mode as an option.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.dialects import v1
+from dragoman.dialects.chunks import text_chunk
+from dragoman.dialects.contract import Call, Heard, Replied, Told
+from dragoman.dialects.speaker import Speaker
+from dragoman.errors import CANCELLED, WireError
+from dragoman.vocabulary import events, options, requests, services
+from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+_force: Final = msgspec.structs.force_setattr
+
+
+class _Session:
+    """What this wire has told of one session."""
+
+    __slots__ = ("answering", "kind", "live", "message_id", "mode", "options")
+
+    def __init__(self) -> None:
+        self.live = ""  # the id given to the prompt being answered
+        self.answering = False  # the agent has said something since
+        self.kind: type[events.Chunk] | None = None
+        self.message_id = ""
+        self.mode: options.Select | None = None  # the mode, where the agent tells it only as a mode
+        self.options: list[options.Option] = []
+
+    def all_options(self) -> list[options.Option]:
+        """The options, with the mode among them."""
+        return [*self.options, self.mode] if self.mode is not None else self.options
+
+
+class ClientV1(Speaker):
+    """The client's side of version 1."""
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(
+            v1.WORDS,
+            hears=v1.AGENT_ASKS,
+            says=v1.CLIENT_ASKS,
+            hears_notes=v1.AGENT_NOTES,
+            says_notes=v1.CLIENT_NOTES,
+            offered=client.capabilities,
+        )
+        self._agent = agent.capabilities
+        self._sessions: dict[str, _Session] = {}
+        self._named = 0
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> Call:
+        """As everywhere; a prompt counts as accepted when it is sent, and its turn as begun."""
+        match request:
+            case requests.Prompt():
+                return self._prompt(request)
+            case requests.ResumeSession():
+                return self._resume(request)
+            case requests.SetOption() if self._is_bare_mode(request):
+                asked = w.SetSessionModeRequest(
+                    session_id=request.session_id, mode_id=str(request.value), meta=request.meta
+                )
+                return Call("session/set_mode", wire.encode(asked))
+            case _:
+                return super().ask(request)
+
+    def _prompt(self, request: requests.Prompt) -> Call:
+        call = super().ask(request)
+        session = self._session(request.session_id)
+        session.live = self._new_id()
+        session.answering = False
+        session.kind = None
+        told = [
+            Told(request.session_id, events.UserMessage(session.live, request.prompt)),
+            Told(request.session_id, events.Running()),
+        ]
+        return Call(call.method, call.params, requests.PromptAccepted(session.live), told)
+
+    def _resume(self, request: requests.ResumeSession) -> Call:
+        """A replay is `session/load`; without one it is `session/resume`, where the agent has it."""
+        route = v1.LOAD if request.replay_from or not self._agent.resume else v1.RESUME
+        say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
+        return Call(route.method, wire.encode(say(request)))
+
+    def _is_bare_mode(self, request: requests.SetOption) -> bool:
+        mode = self._session(request.session_id).mode
+        return mode is not None and mode.config_id == request.config_id
+
+    # -- hearing answers ---------------------------------------------------------------------------------------------
+
+    def hear_reply(self, request: Request, result: Raw) -> Replied:
+        """As everywhere; a prompt's answer is the end of its turn."""
+        match request:
+            case requests.Prompt():
+                end = v1.hear_prompt_result(wire.decode(result, w.PromptResponse))
+                return self._ended(request, end)
+            case requests.NewSession():
+                return self._opened("", wire.decode(result, w.NewSessionResponse))
+            case requests.ForkSession():
+                return self._opened("", wire.decode(result, w.ForkSessionResponse))
+            case requests.ResumeSession():
+                body = b"{}" if bytes(result) == b"null" else result
+                return self._opened(request.session_id, wire.decode(body, w.LoadSessionResponse))
+            case requests.SetOption() if self._is_bare_mode(request):
+                session = self._session(request.session_id)
+                assert session.mode is not None
+                session.mode = msgspec.structs.replace(session.mode, current_value=str(request.value))
+                return Replied(requests.OptionsSet(session.all_options()))
+            case requests.SetOption():
+                replied = super().hear_reply(request, result)
+                if isinstance(replied.reply, requests.OptionsSet):
+                    session = self._session(request.session_id)
+                    session.options = replied.reply.config_options
+                    return Replied(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
+                return replied
+            case requests.CloseSession() | requests.DeleteSession():
+                self._sessions.pop(request.session_id, None)
+        return super().hear_reply(request, result)
+
+    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+        """A prompt that fails ends its turn: the session is idle and usable."""
+        if not isinstance(request, requests.Prompt):
+            return None
+        if error.code == CANCELLED:
+            return self._ended(request, events.Idle(stop_reason="cancelled"))
+        failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
+        return self._ended(request, events.Idle(stop_reason="error", error=failure))
+
+    def _ended(self, request: requests.Prompt, end: events.Idle) -> Replied:
+        session = self._session(request.session_id)
+        session.live = ""
+        session.kind = None
+        return Replied(None, [Told(request.session_id, end)])
+
+    def _opened(self, session_id: str, value: Any) -> Replied:
+        session_id = session_id or value.session_id
+        session = self._session(session_id)
+        session.options = v1.WORDS.hear_as(value, requests.SessionOpened).config_options or []
+        has_mode = options.mode_option(session.options) is not None
+        session.mode = None if has_mode else v1.hear_modes(value.modes)
+        found = session.all_options()
+        opened = v1.WORDS.hear_as(value, requests.SessionOpened)
+        return Replied(msgspec.structs.replace(opened, session_id=session_id, config_options=found or UNSET))
+
+    # -- hearing events ----------------------------------------------------------------------------------------------
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """Updates are events; the rest is notes."""
+        if method != "session/update":
+            return super().hear_note(method, params)
+        heard = wire.decode(params, w.SessionNotification)
+        session = self._session(heard.session_id)
+        update: Any = heard.update
+        if isinstance(update, w.CurrentModeUpdate):
+            return [Told(heard.session_id, self._mode_changed(session, update))]
+        event = v1.hear_event(update)
+        match event:
+            case events.Chunk():
+                if self._is_echo(session, event):
+                    return []
+                if event.message_id:
+                    self._speak(session, event)
+                else:
+                    event = msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
+            case events.OptionsChanged():
+                session.options = event.config_options
+                if options.mode_option(session.options) is not None:
+                    session.mode = None
+                event = msgspec.structs.replace(event, config_options=session.all_options())
+            case events.ToolCallUpdate() | events.PlanUpdate():
+                session.kind = None
+                session.answering = True
+            case _:
+                pass
+        return [Told(heard.session_id, event)]
+
+    def hear_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
+        """A text chunk in one decode."""
+        params = text_chunk(frame)
+        if params is None:
+            return None
+        chunk = params.update
+        session = self._sessions.get(params.session_id)
+        if session is None or chunk.__class__ is events.UserMessageChunk:
+            return None
+        if chunk.message_id:
+            if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
+                self._speak(session, chunk)
+        else:
+            # The chunk was made a moment ago and nobody else has seen it.
+            _force(chunk, "message_id", self._message_id(session, chunk.__class__))
+        return params.session_id, chunk
+
+    def asked(self, request: Request) -> Sequence[Told]:
+        """A question to the user holds up the turn."""
+        return [Told(id, events.RequiresAction()) for id in self._held_up(request)]
+
+    def answered(self, request: Request) -> Sequence[Told]:
+        """The turn goes on."""
+        return [Told(id, events.Running()) for id in self._held_up(request)]
+
+    def _held_up(self, request: Request) -> list[str]:
+        session_id = ""
+        if isinstance(request, services.RequestPermission):
+            session_id = request.session_id
+        elif isinstance(request, services.Elicit) and isinstance(request.scope, services.SessionScope):
+            session_id = request.scope.session_id
+        session = self._sessions.get(session_id)
+        return [session_id] if session is not None and session.live else []
+
+    def _mode_changed(self, session: _Session, update: w.CurrentModeUpdate) -> events.AnyEvent:
+        mode = session.mode or options.mode_option(session.options)
+        if mode is None:
+            choice = options.Choice(update.current_mode_id, update.current_mode_id)
+            mode = options.Select("mode", "Mode", update.current_mode_id, [choice], category=options.MODE_CATEGORY)
+        changed = msgspec.structs.replace(mode, current_value=update.current_mode_id)
+        if session.mode is not None or mode not in session.options:
+            session.mode = changed
+        else:
+            session.options = [changed if option is mode else option for option in session.options]
+        return events.OptionsChanged(session.all_options(), meta=update.meta)
+
+    def _is_echo(self, session: _Session, event: events.Chunk) -> bool:
+        """Some agents repeat the prompt before they answer it; it was told when it was sent."""
+        if isinstance(event, events.UserMessageChunk):
+            return bool(session.live) and not session.answering
+        session.answering = True
+        return False
+
+    def _speak(self, session: _Session, event: events.Chunk) -> None:
+        session.kind = type(event)
+        session.message_id = event.message_id
+        session.answering = True
+
+    def _message_id(self, session: _Session, kind: type[events.Chunk]) -> str:
+        """The same message while the same kind goes on; a new one after anything else."""
+        if session.kind is not kind:
+            session.kind = kind
+            session.message_id = self._new_id()
+            session.answering = True
+        return session.message_id
+
+    def _new_id(self) -> str:
+        self._named += 1
+        return f"m{self._named}"
+
+    def _session(self, session_id: str) -> _Session:
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = self._sessions[session_id] = _Session()
+        return found

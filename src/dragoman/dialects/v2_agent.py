@@ -1,0 +1,59 @@
+"""Version 2, as the agent: hears a client, tells events."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from dragoman.dialects.contract import Id, Notify, Out
+from dragoman.dialects.speaker import Speaker, refuse_empty
+from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, WORDS, say_event
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.requests import Prompt
+from dragoman.wire import types as wire
+from dragoman.wire import v2 as w
+
+_TEXT_TAIL: Final = b"}}}}"
+
+
+class AgentV2(Speaker):
+    """Stateless: this wire says what the vocabulary says."""
+
+    null_ids = False
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(
+            WORDS,
+            hears=CLIENT_ASKS if agent.capabilities.sessions else [],
+            says=AGENT_ASKS,
+            hears_notes=CLIENT_NOTES,
+            says_notes=AGENT_NOTES,
+            offered=agent.capabilities,
+        )
+
+    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+        """As everywhere; an empty prompt is refused."""
+        request = super().hear_request(id, method, params)
+        if isinstance(request, Prompt):
+            refuse_empty(request)
+        return request
+
+    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+        """One event, one update."""
+        return [
+            Notify(
+                "session/update",
+                wire.encode(w.UpdateSessionNotification(session_id=session_id, update=say_event(event))),
+            )
+        ]
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+        """Everything but the text."""
+        encode = msgspec.json.encode
+        head = (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+            b'{"sessionUpdate":%b,"messageId":%b,"content":{"type":"text","text":'
+        )
+        return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL

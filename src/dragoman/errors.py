@@ -1,0 +1,123 @@
+"""The error tree: whose mistake it was decides what a caller can do about it.
+
+    DragomanError
+    ├── UsageError            our caller's mistake; the message names the fix
+    ├── PeerError             the other side's doing
+    │   ├── PeerMistake       it sent what the protocol does not allow; carries the code we answer with
+    │   │   └── FrameTooLarge it sent more than a frame may hold
+    │   ├── RequestFailed     it answered our request with an error
+    │   │   ├── AuthRequired  ... because somebody has to log in first (-32000)
+    │   │   └── RequestCancelled  ... because the request was cancelled (-32800)
+    │   └── VersionMismatch   it speaks no protocol version that we speak
+    └── WorldError            neither side's mistake
+        ├── LinkClosed        the connection ended before the answer came
+        ├── StartFailed       a process could not be started
+        └── TimedOut          a wait reached its bound
+
+`wire_error` is the one place where an exception becomes an error on the wire. No exception text, path or
+traceback passes it, unless somebody wrote that text for the peer: `PeerMistake` and `RequestFailed`.
+"""
+
+from typing import Final, NamedTuple
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+AUTH_REQUIRED: Final = -32000
+TOO_MANY_IN_FLIGHT: Final = -32001
+NOT_FOUND: Final = -32002
+UNSUPPORTED_VERSION: Final = -32022
+CANCELLED: Final = -32800
+
+
+class DragomanError(Exception):
+    """Everything this package raises on purpose."""
+
+
+class UsageError(DragomanError):
+    """The API was used in a way that cannot work; the message names the fix."""
+
+
+class PeerError(DragomanError):
+    """The other side broke the protocol, or refused."""
+
+
+class PeerMistake(PeerError):
+    """The peer sent something we must refuse with `code`; `message` and `data` are written for the wire."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+class FrameTooLarge(PeerMistake):
+    """A frame was larger than the limit; its bytes were skipped, not kept."""
+
+
+class RequestFailed(PeerError):
+    """A JSON-RPC error: received as the answer to our request, or raised by a handler as the answer to theirs."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class AuthRequired(RequestFailed):
+    """The agent wants a login first (-32000)."""
+
+
+class RequestCancelled(RequestFailed):
+    """The request was cancelled before it was done (-32800)."""
+
+
+class VersionMismatch(PeerError):
+    """The peer speaks no protocol version that we speak."""
+
+
+class WorldError(DragomanError):
+    """Something outside both programs went wrong."""
+
+
+class LinkClosed(WorldError):
+    """The connection ended; every call that waited for an answer fails with this, once."""
+
+
+class StartFailed(WorldError):
+    """A child process could not be started."""
+
+
+class TimedOut(WorldError):
+    """A wait reached its bound."""
+
+
+class WireError(NamedTuple):
+    """An error as it stands in a JSON-RPC response."""
+
+    code: int
+    message: str
+    data: object = None
+
+
+def request_failed(code: int, message: str, data: object = None) -> RequestFailed:
+    """The exception for an error answer: the code chooses the class."""
+    if code == AUTH_REQUIRED:
+        return AuthRequired(code, message, data)
+    if code == CANCELLED:
+        return RequestCancelled(code, message, data)
+    return RequestFailed(code, message, data)
+
+
+def wire_error(error: BaseException) -> WireError:
+    """What the peer is told about `error`."""
+    if isinstance(error, (PeerMistake, RequestFailed)):
+        return WireError(error.code, error.message, error.data)
+    return WireError(INTERNAL_ERROR, "Internal error")

@@ -1,0 +1,52 @@
+"""Every size, count and second the product is bounded by, with the reason beside it."""
+
+from typing import Final
+
+KIB: Final = 1024
+MIB: Final = 1024 * KIB
+
+# One message. The largest real ones are diffs and images; codex takes 64 MiB on stdio as well.
+FRAME_BYTES: Final = 64 * MIB
+# Brackets inside brackets. Real messages stay under 20; parsers recurse.
+NESTING_DEPTH: Final = 128
+# A Content-Length header block is two short lines; more is an attack or another protocol.
+HEADER_BYTES: Final = 8 * KIB
+
+# One read from a pipe. Larger reads make the allocator map fresh pages each time (11 µs instead of 0.8).
+READ_BYTES: Final = 64 * KIB
+# Output is gathered up to this and written in one call; it is also what a Linux pipe holds.
+WRITE_BYTES: Final = 64 * KIB
+# What waits for a peer that does not read. Then the producer waits.
+OUTBOX_BYTES: Final = 4 * MIB
+# Answers that may queue above a full outbox for a peer past its in-flight limit; then we stop reading it.
+REFUSAL_BYTES: Final = 1 * MIB
+# Requests of one peer being worked on, and requests of ours waiting for it. Codex uses 128 as well.
+IN_FLIGHT: Final = 128
+
+# Updates for a session whose id we do not know yet (it is in a response not read yet).
+EARLY_UPDATE_BYTES: Final = 1 * MIB
+EARLY_UPDATE_SECONDS: Final = 10.0
+
+# What is kept of a child's stderr: enough for a traceback, not for a flood.
+STDERR_RING_BYTES: Final = 64 * KIB
+# After stdin is closed a child may finish by itself, then it is told (SIGTERM), then it is killed.
+CHILD_EXIT_SECONDS: Final = 0.5
+CHILD_TERM_SECONDS: Final = 1.0
+# SIGKILL needs no consent; this only bounds the wait for the kernel to reap.
+CHILD_KILL_SECONDS: Final = 2.0
+# Written before a close; a peer that does not read cannot hold the close longer than this.
+CLOSE_FLUSH_SECONDS: Final = 1.0
+
+# Bytes heard that the layer above has not taken yet; then we stop reading until it has, or waits for an answer.
+INBOX_BYTES: Final = 16 * MIB
+# After EOF, requests that came before it may still be answered.
+EOF_ANSWER_SECONDS: Final = 1.0
+
+# A handler that was cancelled may clean up for this long; then its turn ends without it and its words go nowhere.
+CANCEL_GRACE_SECONDS: Final = 2.0
+# A longer path is no path of a file system we know (PATH_MAX is 4096 on Linux).
+PATH_BYTES: Final = 4096
+# The same as a count; an update of ordinary size takes about a kibibyte in memory.
+EARLY_UPDATES: Final = EARLY_UPDATE_BYTES // KIB
+# An agent that is a wrapper around npx may have to fetch itself first.
+START_SECONDS: Final = 60.0

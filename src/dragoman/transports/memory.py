@@ -1,0 +1,205 @@
+"""A connection inside one process, with a bounded buffer each way and faults to order. For tests, ours and yours.
+
+    left, right = memory_pair(64 * 1024)
+    left, right = memory_pair(64 * 1024, to_right=Faults(pieces=1), to_left=Faults(dropped_after=100))
+
+It behaves as a pair of pipes does: a full buffer makes writes short, bytes are handed over in a later turn of the
+loop, a half close is seen after the bytes before it, and closing one end is the end of file of the other.
+There is no clock and no chance in it: the same calls give the same pieces, in the same turns, every time.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dragoman import limits
+from dragoman.errors import LinkClosed, UsageError
+from dragoman.transports.contract import Receiver
+
+
+class Faults(NamedTuple):
+    """What goes wrong in one direction. Without arguments: nothing.
+
+    Slow:    `per_turn=n`        at most n bytes arrive in each turn of the event loop.
+    Torn:    `pieces=n`          bytes arrive in pieces of at most n; 1 tears every frame everywhere.
+             `torn_at=(3, 17)`   a piece ends before byte 3 and before byte 17 of the stream.
+    Dropped: `dropped_after=n`   n bytes arrive, then both ends lose the connection with `LinkClosed`; what was still
+                                 under way, in either direction, is lost. 0 drops it at the first byte.
+    """
+
+    per_turn: int | None = None
+    pieces: int | None = None
+    torn_at: Sequence[int] = ()
+    dropped_after: int | None = None
+
+
+NO_FAULTS = Faults()
+
+
+def memory_pair(
+    capacity: int, *, to_right: Faults = NO_FAULTS, to_left: Faults = NO_FAULTS
+) -> "tuple[MemoryTransport, MemoryTransport]":
+    """Two connected transports: what one writes, the other receives.
+
+    `capacity` is how many bytes each direction holds before a write is short (a Linux pipe: 64 KiB). It has no
+    default, because a test that does not choose it does not know whether it tests a full pipe.
+    """
+    sizes = (capacity, *(size for faults in (to_right, to_left) for size in (faults.per_turn, faults.pieces)))
+    if any(size is not None and size < 1 for size in sizes):
+        raise UsageError("capacity, per_turn and pieces are numbers of bytes, 1 or more.")
+    left, right = MemoryTransport(), MemoryTransport()
+    left._out = right._in = _Direction(capacity, to_right, left, right)
+    right._out = left._in = _Direction(capacity, to_left, right, left)
+    return left, right
+
+
+class MemoryTransport:
+    """One end of a `memory_pair`; a `Transport`."""
+
+    _out: "_Direction"
+    _in: "_Direction"
+
+    def __init__(self) -> None:
+        self._receiver: Receiver | None = None
+        self._paused = False
+        self._lost = False
+        self._closed = False
+        self._dropped = False
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        self._in.go_on()
+
+    def write(self, data: bytes | memoryview) -> int:
+        return self._out.take(data)
+
+    def pause_reading(self) -> None:
+        self._paused = True
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._in.go_on()
+
+    def close_writing(self) -> None:
+        self._out.end()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._lose(None)
+        self._out.end()
+        self._in.discard()
+
+    @property
+    def _reads(self) -> bool:
+        return self._receiver is not None and not self._paused and not self._lost
+
+    def _data(self, data: bytes) -> None:
+        if self._receiver is not None:
+            self._receiver.data_received(data)
+
+    def _room(self) -> None:
+        if self._receiver is not None and not self._closed and not self._dropped:
+            self._receiver.writable()
+
+    def _peer_gone(self) -> None:
+        """A write found nobody. Who reads finds out by the end of file; who does not is told now."""
+        if self._paused and not self._closed:
+            self._lose(LinkClosed("The peer is gone."))
+
+    def _lose(self, error: LinkClosed | None) -> None:
+        self._dropped = error is not None
+        if not self._lost and self._receiver is not None:
+            self._lost = True
+            self._receiver.connection_lost(error)
+
+
+class _Direction:
+    """One way of a pair: a bounded buffer between a source and a sink."""
+
+    def __init__(self, capacity: int, faults: Faults, source: MemoryTransport, sink: MemoryTransport) -> None:
+        self._capacity = capacity
+        self._faults = faults
+        self._source = source
+        self._sink = sink
+        self._buffer = bytearray()
+        self._passed = 0
+        self._ended = False  # the source has said all
+        self._discards = False  # the sink has gone
+        self._short = False  # the source waits for room
+        self._turn_comes = False
+
+    def take(self, data: bytes | memoryview) -> int:
+        if self._discards:
+            asyncio.get_running_loop().call_soon(self._source._peer_gone)
+        if self._ended or self._discards:
+            return len(data)
+        if self._short:
+            return 0
+        taken = min(len(data), self._capacity - len(self._buffer))
+        self._buffer += data[:taken]
+        self._short = taken < len(data)
+        self.go_on()
+        return taken
+
+    def end(self) -> None:
+        self._ended = True
+        self.go_on()
+
+    def discard(self) -> None:
+        self._discards = True
+        self._buffer.clear()
+        self._tell_room()
+
+    def go_on(self) -> None:
+        """The next turn of the loop hands over what it can."""
+        if not self._turn_comes:
+            self._turn_comes = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._turn_comes = False
+        budget = self._faults.per_turn or self._capacity
+        while budget and self._buffer and self._sink._reads and not self._drops:
+            size = self._next_piece(budget)
+            piece = bytes(self._buffer[:size])
+            del self._buffer[:size]
+            self._passed += size
+            budget -= size
+            self._sink._data(piece)
+        if self._drops:
+            self._drop()
+            return
+        if len(self._buffer) < self._capacity:
+            self._tell_room()
+        if self._buffer and self._sink._reads:
+            self.go_on()
+        elif self._ended and not self._buffer and self._sink._reads:
+            self._sink._lose(None)
+
+    def _next_piece(self, budget: int) -> int:
+        """How many bytes come next: up to the nearest of all bounds."""
+        faults = self._faults
+        bounds = [budget, len(self._buffer), limits.READ_BYTES]
+        bounds += [at - self._passed for at in faults.torn_at if at > self._passed]
+        if faults.pieces is not None:
+            bounds.append(faults.pieces)
+        if faults.dropped_after is not None:
+            bounds.append(faults.dropped_after - self._passed)
+        return min(bounds)
+
+    @property
+    def _drops(self) -> bool:
+        after = self._faults.dropped_after
+        return after is not None and self._passed >= after and (after > 0 or bool(self._buffer))
+
+    def _drop(self) -> None:
+        for end in (self._source, self._sink):
+            end._out.discard()
+            end._lose(LinkClosed(f"The connection was dropped, as ordered, after {self._passed} bytes."))
+
+    def _tell_room(self) -> None:
+        if self._short:
+            self._short = False
+            asyncio.get_running_loop().call_soon(self._source._room)

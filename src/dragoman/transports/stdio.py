@@ -1,0 +1,191 @@
+"""The stdin and stdout of this process, taken for the protocol.
+
+Promise: stdout carries what is written here and nothing else, and whoever started us gets their terminal back as it
+was, even after `kill -9`.
+
+O_NONBLOCK belongs to the open file description, and that is shared: with the shell that started us (a terminal), with
+our own stderr (`2>&1`), with every child. So pipes and terminals are opened a second time through /proc, which gives
+a description of our own. Where that is refused (sockets, named FIFOs, no /proc) the flag is set, and set back at the
+end; but never on a terminal, which is then read by a thread and written blocking.
+
+Clients written in JavaScript give us sockets (libuv makes its stdio pipes with socketpair), others give us pipes,
+people give us terminals and files.
+"""
+
+import fcntl
+import os
+import socket
+import stat
+import sys
+from contextlib import suppress
+from typing import Final, Self
+
+from dragoman.errors import LinkClosed
+from dragoman.host.pipes import PolledReadEnd, ReadEnd, ThreadedReadEnd, WriteEnd
+from dragoman.transports.contract import Receiver
+
+STDIN: Final = 0
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+class StdioTransport:
+    """A `Transport` over two file descriptors, which it takes over and closes."""
+
+    def __init__(self, stdin: int, stdout: int) -> None:
+        self._stdin = _Descriptor(stdin)
+        self._stdout = _Descriptor(stdout)
+        self._receiver: Receiver | None = None
+        self._reader: ReadEnd
+        self._writer: WriteEnd
+        self._paused = False
+        self._lost = False
+        self._closed = False
+        self._silent = False  # the receiver was told that nothing more comes, in either direction
+        self._failure: OSError | None = None
+
+    @classmethod
+    def of_this_process(cls) -> Self:
+        """Takes descriptors 0 and 1 for the protocol, once and for good. The first thing a program does: before its
+        event loop, which takes the number 0 for itself if the program was started without a stdin.
+
+        From then on descriptor 1 and `sys.stdout` are stderr, for Python, for C and for children: what a tool, a
+        warning or a library prints cannot mix into the protocol (row A16). Descriptor 0 is /dev/null: nobody else
+        can eat a request. Neither is given back at `close`: a late print would still reach the client.
+        """
+        stdin, stdout = _take(STDIN), _take(STDOUT)
+        _point_at_null(STDIN)
+        try:
+            os.dup2(STDERR, STDOUT)
+        except OSError:  # started without a stderr
+            _point_at_null(STDOUT)
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()  # what was printed before and still waits in the buffer: to stderr as well
+        sys.stdout = sys.stderr
+        return cls(stdin, stdout)
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+        read_end = PolledReadEnd if self._stdin.polled else ThreadedReadEnd
+        self._reader = read_end(self._stdin.fd, receiver.data_received, self._input_ended)
+        self._writer = WriteEnd(self._stdout.fd, self._room, self._output_broke, polled=self._stdout.polled)
+        self._reader.resume()
+
+    def write(self, data: bytes | memoryview) -> int:
+        return self._writer.write(data)
+
+    def pause_reading(self) -> None:
+        self._paused = True
+        self._reader.pause()
+
+    def resume_reading(self) -> None:
+        self._paused = False
+        self._reader.resume()
+
+    def close_writing(self) -> None:
+        self._writer.close()
+        self._stdout.shut_down()
+        self._stdout.close()
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._lose(None)
+        self._closed = self._silent = True
+        if self._receiver is not None:
+            self._writer.close()
+        self._stdin.close()
+        self._stdout.close()
+
+    def _room(self) -> None:
+        if self._receiver is not None and not self._silent:
+            self._receiver.writable()
+
+    def _input_ended(self, error: OSError | None) -> None:
+        self._lose(error or self._failure)
+
+    def _output_broke(self, error: OSError) -> None:
+        """Nobody reads our answers. What has arrived is handed over, but a request behind a pause is not begun."""
+        self._failure = error
+        if self._paused:
+            self._lose(error)
+        else:
+            self._reader.finish()
+
+    def _lose(self, error: OSError | None) -> None:
+        if self._lost or self._receiver is None:
+            return
+        self._lost = True
+        self._reader.close()
+        if error is None:
+            self._receiver.connection_lost(None)
+            return
+        self._silent = True
+        self._writer.close()
+        lost = LinkClosed(f"The peer is gone: {error.strerror}.")
+        lost.__cause__ = error
+        self._receiver.connection_lost(lost)
+
+
+class _Descriptor:
+    """A file descriptor made ready: `polled` if the loop can watch it, and then non-blocking. Closed once."""
+
+    def __init__(self, fd: int) -> None:
+        kind = os.fstat(fd).st_mode
+        terminal = os.isatty(fd)
+        own = _open_again(fd, terminal)
+        self.fd = fd if own is None else own
+        self.polled = own is not None or stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)
+        self._socket = stat.S_ISSOCK(kind)
+        self._restore = own is None and self.polled and os.get_blocking(fd)
+        self._closed = False
+        if self._restore:
+            os.set_blocking(fd, False)
+
+    def shut_down(self) -> None:
+        """Says the end also where the read side is the same socket, so that closing a descriptor says nothing."""
+        if self._socket and not self._closed:
+            with suppress(OSError), socket.socket(fileno=os.dup(self.fd)) as both_ways:
+                both_ways.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._restore:
+            os.set_blocking(self.fd, True)
+        os.close(self.fd)
+
+
+def _open_again(fd: int, terminal: bool) -> int | None:
+    """The same pipe or terminal with an open file description of our own in place of `fd`; None where that fails.
+
+    Not for a named FIFO: opened again after its writers left, it never reports the end (fifo_open in fs/pipe.c).
+    """
+    path = f"/proc/self/fd/{fd}"
+    try:
+        if not terminal and not os.readlink(path).startswith("pipe:"):
+            return None
+        access = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+        own = os.open(path, access | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError:
+        return None
+    os.close(fd)
+    return own
+
+
+def _take(fd: int) -> int:
+    """A duplicate out of the way of 0, 1 and 2, which children do not inherit; of /dev/null if `fd` is closed."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    except OSError:
+        _point_at_null(fd)
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+
+
+def _point_at_null(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != fd:
+        os.dup2(null, fd)
+        os.close(null)
+    os.set_inheritable(fd, True)

@@ -1,0 +1,109 @@
+"""Who the two sides are and what each can do: what is agreed on before anything else."""
+
+from msgspec import UNSET, UnsetType, field
+
+from dragoman.vocabulary.word import Meta, Unknown, Word
+
+
+class Implementation(Word, frozen=True, gc=False):
+    """A program's name and version."""
+
+    name: str
+    version: str
+    title: str | None | UnsetType = UNSET
+
+
+class ClientCapabilities(Word, frozen=True, gc=False):
+    """What a client can do for an agent. What is not named is not there."""
+
+    read_text_file: bool = False
+    write_text_file: bool = False
+    terminal: bool = False
+    auth_terminal: bool = False
+    elicitation_form: bool = False
+    elicitation_url: bool = False
+    boolean_options: bool = False
+    compaction: bool = False
+    notices: bool = False
+    plans: bool = False
+    subagents: bool = False
+
+
+class AgentCapabilities(Word, frozen=True, gc=False):
+    """What an agent can do for a client. What is not named is not there."""
+
+    sessions: bool = True
+    load: bool = False
+    resume: bool = False
+    list: bool = False
+    close: bool = False
+    delete: bool = False
+    fork: bool = False
+    archive: bool = False
+    status: bool = False
+    title: bool = False
+    additional_directories: bool = False
+    image: bool = False
+    audio: bool = False
+    embedded_context: bool = False
+    mcp_stdio: bool = True
+    mcp_http: bool = False
+    mcp_sse: bool = False
+    mcp_acp: bool = False
+    logout: bool = False
+    auth_status: bool = False
+    providers: bool = False
+
+
+class AgentAuth(Word, frozen=True, gc=False, tag_field="type", tag="agent"):
+    """A login that the agent runs itself."""
+
+    method_id: str
+    name: str
+    description: str | None | UnsetType = UNSET
+
+
+class TerminalAuth(Word, frozen=True, gc=False, tag_field="type", tag="terminal"):
+    """A login in a terminal: the agent's own program with these arguments."""
+
+    method_id: str
+    name: str
+    description: str | None | UnsetType = UNSET
+    args: list[str] | UnsetType = UNSET
+    env: dict[str, str] | UnsetType = UNSET
+
+
+class UnknownAuth(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
+    """A login of a type this release does not know."""
+
+
+AuthMethod = AgentAuth | TerminalAuth | UnknownAuth
+
+
+class ClientHello(Word, frozen=True, gc=False):
+    """What a client says first."""
+
+    capabilities: ClientCapabilities = ClientCapabilities()
+    info: Implementation | None = None
+
+
+class AgentHello(Word, frozen=True, gc=False):
+    """What an agent answers."""
+
+    info: Implementation | None
+    capabilities: AgentCapabilities = AgentCapabilities()
+    auth_methods: list[AuthMethod] = field(default_factory=list)
+
+
+__all__ = [
+    "AgentAuth",
+    "AgentCapabilities",
+    "AgentHello",
+    "AuthMethod",
+    "ClientCapabilities",
+    "ClientHello",
+    "Implementation",
+    "Meta",
+    "TerminalAuth",
+    "UnknownAuth",
+]

@@ -1,0 +1,276 @@
+"""What a client asks of an agent, and what the agent answers."""
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.content import Content
+from dragoman.vocabulary.events import State
+from dragoman.vocabulary.options import AnyCommand, Option
+from dragoman.vocabulary.word import Unknown, Word
+
+
+class EnvVariable(Word, frozen=True, gc=False):
+    """A name and a value for a process's environment."""
+
+    name: str
+    value: str
+
+
+class HttpHeader(Word, frozen=True, gc=False):
+    """A header for an MCP server."""
+
+    name: str
+    value: str
+
+
+class McpStdio(Word, frozen=True, gc=False, tag_field="type", tag="stdio"):
+    """An MCP server to start."""
+
+    name: str
+    command: str
+    args: list[str] | UnsetType = UNSET
+    env: list[EnvVariable] | UnsetType = UNSET
+
+
+class McpHttp(Word, frozen=True, gc=False, tag_field="type", tag="http"):
+    """An MCP server over HTTP."""
+
+    name: str
+    url: str
+    headers: list[HttpHeader] | UnsetType = UNSET
+
+
+class McpSse(Word, frozen=True, gc=False, tag_field="type", tag="sse"):
+    """An MCP server over the older SSE transport."""
+
+    name: str
+    url: str
+    headers: list[HttpHeader] | UnsetType = UNSET
+
+
+class McpAcp(Word, frozen=True, gc=False, tag_field="type", tag="acp"):
+    """An MCP server reached through this very connection."""
+
+    name: str
+    server_id: str
+
+
+class UnknownMcp(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
+    """An MCP server of a type this release does not know."""
+
+
+McpServer = McpStdio | McpHttp | McpSse | McpAcp | UnknownMcp
+
+
+class SystemPrompt(Word, frozen=True, gc=False):
+    """What the client adds to, or puts in place of, the agent's own instructions."""
+
+    mode: str
+    content: list[Content]
+
+
+class Login(Request, frozen=True, gc=False):
+    """Log in with one of the advertised methods."""
+
+    method_id: str
+
+
+class Logout(Request, frozen=True, gc=False):
+    """Forget the login."""
+
+
+class GetAuthStatus(Request, frozen=True, gc=False):
+    """Is somebody logged in?"""
+
+
+class NewSession(Request, frozen=True, gc=False):
+    """Open a session in a folder."""
+
+    cwd: str
+    additional_directories: list[str] | UnsetType = UNSET
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    system_prompt: SystemPrompt | None | UnsetType = UNSET
+
+
+class ReplayFromStart(Word, frozen=True, gc=False, tag_field="type", tag="start"):
+    """Tell everything again."""
+
+
+class UnknownReplay(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
+    """A place to replay from that this release does not know."""
+
+
+class ResumeSession(Request, frozen=True, gc=False):
+    """Open a stored session; with `replay_from` its story is told before the answer."""
+
+    session_id: str
+    cwd: str
+    additional_directories: list[str] | UnsetType = UNSET
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    replay_from: ReplayFromStart | UnknownReplay | None | UnsetType = UNSET
+    system_prompt: SystemPrompt | None | UnsetType = UNSET
+
+
+class ForkSession(Request, frozen=True, gc=False):
+    """Copy a session into a new one."""
+
+    session_id: str
+    cwd: str
+    additional_directories: list[str] | UnsetType = UNSET
+    mcp_servers: list[McpServer] | UnsetType = UNSET
+    system_prompt: SystemPrompt | None | UnsetType = UNSET
+
+
+class ListSessions(Request, frozen=True, gc=False):
+    """One page of the sessions there are."""
+
+    cwd: str | None | UnsetType = UNSET
+    cursor: str | None | UnsetType = UNSET
+    archived: str | None | UnsetType = UNSET
+
+
+class CloseSession(Request, frozen=True, gc=False):
+    """End the work of a session and free it; its history stays."""
+
+    session_id: str
+
+
+class DeleteSession(Request, frozen=True, gc=False):
+    """Delete a session's history."""
+
+    session_id: str
+
+
+class ArchiveSession(Request, frozen=True, gc=False):
+    """Put a session away."""
+
+    session_id: str
+
+
+class UnarchiveSession(Request, frozen=True, gc=False):
+    """Take a session back out."""
+
+    session_id: str
+
+
+class GetSessionStatus(Request, frozen=True, gc=False):
+    """Is a session open, and what is it doing?"""
+
+    session_id: str
+
+
+class SetTitle(Request, frozen=True, gc=False):
+    """Name a session."""
+
+    session_id: str
+    title: str
+
+
+class UnknownValue(Word, frozen=True, gc=False):
+    """An option value of a type this release does not know."""
+
+    kind: str
+    value: object
+
+
+class SetOption(Request, frozen=True, gc=False):
+    """Change a session option."""
+
+    session_id: str
+    config_id: str
+    value: str | bool | UnknownValue
+
+
+class Prompt(Request, frozen=True, gc=False):
+    """What the user says."""
+
+    session_id: str
+    prompt: list[Content]
+
+
+class CancelToolCall(Request, frozen=True, gc=False):
+    """Stop one tool call; the turn goes on."""
+
+    session_id: str
+    tool_call_id: str
+
+
+class CancelTerminal(Request, frozen=True, gc=False):
+    """Stop the command of one display terminal; the turn goes on."""
+
+    session_id: str
+    terminal_id: str
+
+
+class CancelTurn(Note, frozen=True, gc=False):
+    """Stop the turn. It ends as cancelled."""
+
+    session_id: str
+
+
+class Account(Word, frozen=True, gc=False):
+    """Who is logged in."""
+
+    label: str
+    active: bool | None | UnsetType = UNSET
+    name: str | None | UnsetType = UNSET
+    email: str | None | UnsetType = UNSET
+    organization: str | None | UnsetType = UNSET
+
+
+class AuthStatus(Reply, frozen=True, gc=False):
+    """The login as it is."""
+
+    state: str
+    accounts: list[Account] | UnsetType = UNSET
+
+
+class SessionOpened(Reply, frozen=True, gc=False):
+    """A session is open. `session_id` is empty where the asker named it."""
+
+    session_id: str = ""
+    config_options: list[Option] | None | UnsetType = UNSET
+    available_commands: list[AnyCommand] | UnsetType = UNSET
+
+
+class SessionInfo(Word, frozen=True, gc=False):
+    """One session in a list."""
+
+    session_id: str
+    cwd: str
+    additional_directories: list[str] | UnsetType = UNSET
+    title: str | None | UnsetType = UNSET
+    updated_at: str | None | UnsetType = UNSET
+    archived: bool | None | UnsetType = UNSET
+
+
+class SessionList(Reply, frozen=True, gc=False):
+    """A page of sessions."""
+
+    sessions: list[SessionInfo]
+    next_cursor: str | None | UnsetType = UNSET
+
+
+class SessionStatus(Reply, frozen=True, gc=False):
+    """What a session is doing."""
+
+    status: str
+    state: State | None | UnsetType = UNSET
+
+
+class TitleSet(Reply, frozen=True, gc=False):
+    """The title as it is now."""
+
+    title: str
+
+
+class OptionsSet(Reply, frozen=True, gc=False):
+    """The options as they are now, all of them."""
+
+    config_options: list[Option]
+
+
+class PromptAccepted(Reply, frozen=True, gc=False):
+    """The prompt stands in the conversation under this id; the turn ends with an idle event."""
+
+    message_id: str

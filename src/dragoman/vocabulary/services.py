@@ -1,0 +1,211 @@
+"""What an agent asks of a client: permission, answers, files and terminals."""
+
+from typing import Literal
+
+from msgspec import UNSET, UnsetType
+
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.requests import Account, EnvVariable
+from dragoman.vocabulary.tools import ExitStatus
+from dragoman.vocabulary.word import Unknown, Word
+
+PermissionKind = Literal["allow_once", "allow_always", "reject_once", "reject_always"]
+
+
+class PermissionOption(Word, frozen=True, gc=False):
+    """One answer the user can give."""
+
+    option_id: str
+    name: str
+    kind: str
+
+
+class ToolCallSubject(Word, frozen=True, gc=False, tag_field="type", tag="tool_call"):
+    """The permission is about a tool call."""
+
+    tool_call: ToolCallUpdate
+
+
+class CommandSubject(Word, frozen=True, gc=False, tag_field="type", tag="command"):
+    """The permission is about a command line."""
+
+    command: str
+    cwd: str
+    tool_call_id: str | None | UnsetType = UNSET
+    terminal_id: str | None | UnsetType = UNSET
+
+
+class UnknownSubject(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
+    """The permission is about something this release does not know."""
+
+
+class RequestPermission(Request, frozen=True, gc=False):
+    """May I? Anything but a known allow is a no."""
+
+    session_id: str
+    title: str
+    options: list[PermissionOption]
+    description: str | None | UnsetType = UNSET
+    subject: ToolCallSubject | CommandSubject | UnknownSubject | None | UnsetType = UNSET
+
+
+class Selected(Word, frozen=True, gc=False, tag_field="outcome", tag="selected"):
+    """The user chose this option."""
+
+    option_id: str
+
+
+class Dismissed(Word, frozen=True, gc=False, tag_field="outcome", tag="cancelled"):
+    """Nobody chose: the turn was cancelled, or the question went away."""
+
+
+class UnknownOutcome(Unknown, frozen=True, gc=False, tag_field="outcome", tag="?"):
+    """An outcome this release does not know. It is a no."""
+
+
+class PermissionAnswer(Reply, frozen=True, gc=False):
+    """What the user decided."""
+
+    outcome: Selected | Dismissed | UnknownOutcome
+
+
+class SessionScope(Word, frozen=True, gc=False, tag_field="scope", tag="session"):
+    """A question that belongs to a session."""
+
+    session_id: str
+    tool_call_id: str | None | UnsetType = UNSET
+
+
+class RequestScope(Word, frozen=True, gc=False, tag_field="scope", tag="request"):
+    """A question that belongs to a request still being answered, named by its id."""
+
+    request_id: int | str | None
+
+
+class Form(Word, frozen=True, gc=False, tag_field="mode", tag="form"):
+    """Ask with a form; the schema is a flat JSON Schema object."""
+
+    requested_schema: dict[str, object]
+
+
+class Url(Word, frozen=True, gc=False, tag_field="mode", tag="url"):
+    """Ask by sending the user to a page."""
+
+    elicitation_id: str
+    url: str
+
+
+class UnknownMode(Unknown, frozen=True, gc=False, tag_field="mode", tag="?"):
+    """A way to ask that this release does not know."""
+
+
+class Elicit(Request, frozen=True, gc=False):
+    """Ask the user something that is not a permission."""
+
+    message: str
+    mode: Form | Url | UnknownMode
+    scope: SessionScope | RequestScope
+
+
+class ElicitationAnswer(Reply, frozen=True, gc=False):
+    """accept (with content), decline, cancel, or an action this release does not know, which is no accept."""
+
+    action: str
+    content: dict[str, object] | None | UnsetType = UNSET
+
+
+class ElicitationComplete(Note, frozen=True, gc=False):
+    """What the user did on the page is done."""
+
+    elicitation_id: str
+
+
+class AuthStatusChanged(Note, frozen=True, gc=False):
+    """The login changed."""
+
+    state: str
+    accounts: list[Account] | UnsetType = UNSET
+
+
+class ReadTextFile(Request, frozen=True, gc=False):
+    """Read a file as the editor has it, unsaved changes included."""
+
+    session_id: str
+    path: str
+    line: int | None | UnsetType = UNSET
+    limit: int | None | UnsetType = UNSET
+
+
+class FileText(Reply, frozen=True, gc=False):
+    """The text of the file."""
+
+    content: str
+
+
+class WriteTextFile(Request, frozen=True, gc=False):
+    """Write a file through the editor."""
+
+    session_id: str
+    path: str
+    content: str
+
+
+class CreateTerminal(Request, frozen=True, gc=False):
+    """Run a command in a terminal of the client."""
+
+    session_id: str
+    command: str
+    args: list[str] | UnsetType = UNSET
+    env: list[EnvVariable] | UnsetType = UNSET
+    cwd: str | None | UnsetType = UNSET
+    output_byte_limit: int | None | UnsetType = UNSET
+
+
+class TerminalCreated(Reply, frozen=True, gc=False):
+    """The terminal runs under this id."""
+
+    terminal_id: str
+
+
+class GetTerminalOutput(Request, frozen=True, gc=False):
+    """What has the terminal printed so far?"""
+
+    session_id: str
+    terminal_id: str
+
+
+class TerminalText(Reply, frozen=True, gc=False):
+    """The output so far."""
+
+    output: str
+    truncated: bool
+    exit_status: ExitStatus | None | UnsetType = UNSET
+
+
+class WaitForTerminalExit(Request, frozen=True, gc=False):
+    """Wait until the command is done."""
+
+    session_id: str
+    terminal_id: str
+
+
+class TerminalExited(Reply, frozen=True, gc=False):
+    """How the command ended."""
+
+    exit_code: int | None | UnsetType = UNSET
+    signal: str | None | UnsetType = UNSET
+
+
+class KillTerminal(Request, frozen=True, gc=False):
+    """Kill the command; the terminal stays readable."""
+
+    session_id: str
+    terminal_id: str
+
+
+class ReleaseTerminal(Request, frozen=True, gc=False):
+    """Kill the command and forget the terminal."""
+
+    session_id: str
+    terminal_id: str

@@ -1,0 +1,401 @@
+"""One frame to one message value: a request, a notification, a reply or a failure.
+
+Owns what JSON-RPC says about the outer object; `params`, `result` and `data` stay unread. Knows neither method names
+nor what is in flight. The promise: `parse` gives a message or raises `BadMessage`, whatever the bytes, in time linear
+in them. What it gives is valid JSON to the last byte, valid UTF-8, free of lone surrogates, at most
+`limits.NESTING_DEPTH` deep, and says each envelope key once.
+
+Two readers agree on every frame. `_read` is the rule: precise, and names the fault. Before it, `parse` decodes the
+usual keys at once and takes the result when the length proves that nothing else can be in the frame.
+"""
+
+from codecs import utf_8_decode
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType, ValidationError
+from msgspec.json import Decoder
+from msgspec.json import decode as decode_json
+
+from dragoman import limits
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PeerMistake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from re import Pattern
+
+Id: TypeAlias = int | str | None
+NOTHING: Final = Raw(b"")
+_NULL: Final = Raw(b"null")
+
+
+class Request(Struct, frozen=True, gc=False):
+    """A question. `params` is an object, or `NOTHING` where it was absent or null."""
+
+    id: Id
+    method: str
+    params: Raw
+
+
+class Notification(Struct, frozen=True, gc=False):
+    """A statement. `params` is an object, or `NOTHING` where it was absent or null."""
+
+    method: str
+    params: Raw
+
+
+class Reply(Struct, frozen=True, gc=False):
+    """An answer to our call."""
+
+    id: Id
+    result: Raw
+
+
+class Failure(Struct, frozen=True, gc=False):
+    """An error as the answer to our call; `data` is None where it was absent or null."""
+
+    id: Id
+    code: int
+    message: str
+    data: Raw | None = None
+
+
+Message: TypeAlias = Request | Notification | Reply | Failure
+
+
+class BadMessage(PeerMistake):
+    """A frame that is no message. `id` is the one to answer to, None where none could be read.
+
+    Not `answerable`: it was meant as an answer, or as a notification, and neither is ever answered.
+    """
+
+    def __init__(self, code: int, message: str, data: object = None, *, id: Id = None, answerable: bool = True) -> None:
+        super().__init__(code, message, data)
+        self.id = id
+        self.answerable = answerable
+
+
+_Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+
+
+class _Usual(Struct, gc=False):
+    jsonrpc: Literal["2.0"]
+    # `float` is there to be refused: without it msgspec would need an exception to say so.
+    id: _Int64 | float | str | None | UnsetType = UNSET
+    method: str | None = None
+    params: Raw = NOTHING
+    result: Raw = NOTHING
+
+
+_decode_usual: Final = Decoder(_Usual).decode
+# The shortest frame that can be too deep: that many brackets, opened and closed.
+_SHALLOW: Final = 2 * (limits.NESTING_DEPTH + 1)
+_NOTIFICATION: Final = len('{"jsonrpc":"2.0","method":"","params":}')
+_REQUEST: Final = len('{"jsonrpc":"2.0","id":,"method":"","params":}')
+_REPLY: Final = len('{"jsonrpc":"2.0","id":,"result":}')
+# Single bytes as numbers: looking for them is five times faster than for a `bytes` of one.
+_BACKSLASH: Final = ord("\\")
+_OPEN_BRACE: Final = ord("{")
+_OPEN_BRACKET: Final = ord("[")
+_CLOSE_BRACE: Final = ord("}")
+_CLOSE_BRACKET: Final = ord("]")
+
+
+def parse(frame: bytes) -> Message:
+    """The message in `frame`; raises `BadMessage`, and nothing else."""
+    if not frame.isascii():
+        _check_utf8(frame)
+    if len(frame) >= _SHALLOW and frame.count(_OPEN_BRACE) + frame.count(_OPEN_BRACKET) > limits.NESTING_DEPTH:
+        _check_depth(frame)
+    if _BACKSLASH in frame and frame.find(b"\\u") >= 0:
+        frame = _without_lone_surrogates(frame)
+    try:
+        usual = _decode_usual(frame)
+    except (DecodeError, RecursionError):
+        return _read(frame)
+
+    # Each key that is there takes at least its compact form. When these add up to the whole frame there is room for
+    # nothing else: no second `id`, no unknown key. Of id, method and params only params can end in "}", so a brace
+    # before the last one proves that they are an object. A key that is absent would leave room: ask for each.
+    id, method, params = usual.id, usual.method, usual.params
+    if id is UNSET:
+        if method is not None and params and frame[-2] == _CLOSE_BRACE:
+            spare = len(frame) - _NOTIFICATION - len(method) - len(params)
+            if spare == 0 or (spare > 0 and _is_spaced(frame, b"", method, params)):
+                return Notification(method, params)
+        return _read(frame)
+    if isinstance(id, int):
+        text = str(id)
+    elif isinstance(id, str):
+        text = f'"{id}"'
+    else:
+        return _read(frame)
+    if method is None:
+        if usual.result and len(frame) == _REPLY + len(text) + len(usual.result):
+            return Reply(id, usual.result)
+    elif params and frame[-2] == _CLOSE_BRACE:
+        spare = len(frame) - _REQUEST - len(text) - len(method) - len(params)
+        if spare == 0 or (spare > 0 and _is_spaced(frame, text.encode(), method, params)):
+            return Request(id, method, params)
+    return _read(frame)
+
+
+def _is_spaced(frame: bytes, id: bytes, method: str, params: Raw) -> bool:
+    """Whether the frame is exactly what Python's `json.dumps` writes; the keys before the params leave no doubt."""
+    name = method.encode()
+    if id:
+        head = b'{"jsonrpc": "2.0", "id": %b, "method": "%b", "params": ' % (id, name)
+    else:
+        head = b'{"jsonrpc": "2.0", "method": "%b", "params": ' % name
+    return len(frame) == len(head) + len(params) + 1 and frame.startswith(head)
+
+
+# The precise reader.
+
+_KEYS: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})
+# Members of the outer object, unknown ones included. The protocol knows six.
+_MEMBERS: Final = 64
+
+_decode_anything: Final = Decoder(Raw).decode
+_decode_id: "Final[Callable[[bytes], Id]]" = Decoder(_Int64 | str | None).decode
+_decode_text: Final = Decoder(str).decode
+
+
+class _Error(Struct, gc=False):
+    code: _Int64
+    message: str
+    data: Raw = NOTHING
+
+
+_decode_error: Final = Decoder(_Error).decode
+
+
+def _read(frame: bytes) -> Message:
+    members, repeated = _members(frame)
+    id = None if "id" in repeated else _id(members)
+    fault = f"`{min(repeated)}` is there twice" if repeated else _fault(members)
+    if fault:
+        raise BadMessage(INVALID_REQUEST, f"Invalid request: {fault}", id=id, answerable=not _is_answer(members))
+    return _answer(members, id) if _is_answer(members) else _question(members, id)
+
+
+class _Key:
+    """A key with an identity of its own, so that a dict of them keeps equal ones apart."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _TooManyMembers(Exception):
+    pass
+
+
+def _members(frame: bytes) -> tuple[dict[str, Raw], set[str]]:
+    """The envelope keys with their values, and those that were said more than once."""
+    left = _MEMBERS
+
+    def key(_: type, name: str) -> _Key:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise _TooManyMembers
+        return _Key(name)
+
+    try:
+        pairs = decode_json(frame, type=dict[_Key, Raw], dec_hook=key)
+    except ValidationError:
+        _check_json(frame)
+        kind = "an array; batches are not served" if frame.strip()[:1] == b"[" else "no object"
+        raise BadMessage(INVALID_REQUEST, f"Invalid request: the message is {kind}") from None
+    except _TooManyMembers:
+        _check_json(frame)
+        raise BadMessage(INVALID_REQUEST, "Invalid request: too many members", {"limit": _MEMBERS}) from None
+    except (DecodeError, RecursionError) as error:
+        raise _not_json(error) from None
+    members: dict[str, Raw] = {}
+    repeated = set()
+    for found, value in pairs.items():
+        if found.name in members:
+            repeated.add(found.name)
+        if found.name in _KEYS:
+            members[found.name] = value
+    return members, repeated
+
+
+def _id(members: dict[str, Raw]) -> Id:
+    """The id, or None where there is none that could be answered to."""
+    try:
+        return _decode_id(members.get("id", _NULL))
+    except DecodeError:
+        return None
+
+
+def _is_answer(members: dict[str, Raw]) -> bool:
+    return "method" not in members and ("result" in members or "error" in members)
+
+
+def _fault(members: dict[str, Raw]) -> str:
+    """What is wrong with the envelope, in words for the peer."""
+    if "jsonrpc" not in members or _text(members["jsonrpc"]) != "2.0":
+        return '`jsonrpc` must be "2.0"'
+    if "id" in members and _id(members) is None and members["id"] != _NULL:
+        return "`id` must be a string, an integer of 64 bits or null"
+    if _is_answer(members):
+        return "" if "id" in members else "an answer needs an `id`"
+    if "method" not in members:
+        return "`method` is missing"
+    if _text(members["method"]) is None:
+        return "`method` must be a string"
+    if "result" in members or "error" in members:
+        return "a request has no `result` and no `error`"
+    return ""
+
+
+def _question(members: dict[str, Raw], id: Id) -> Message:
+    method = _decode_text(members["method"])
+    params = members.get("params", NOTHING)
+    if params == _NULL:
+        params = NOTHING
+    elif params and bytes(params)[:1] != b"{":
+        raise BadMessage(INVALID_PARAMS, "Invalid params: not an object", id=id, answerable="id" in members)
+    return Request(id, method, params) if "id" in members else Notification(method, params)
+
+
+def _answer(members: dict[str, Raw], id: Id) -> Message:
+    """A null beside the other member counts as absent: JSON-RPC 1 wrote both."""
+    result, error = members.get("result"), members.get("error")
+    if result is not None and (error is None or error == _NULL):
+        return Reply(id, result)
+    if error is not None and (result is None or result == _NULL):
+        try:
+            return Failure(id, *_error(error))
+        except DecodeError:
+            fault = "`error` needs an integer `code` and a `message`"
+    else:
+        fault = "an answer has a `result` or an `error`, not both"
+    raise BadMessage(INVALID_REQUEST, f"Invalid answer: {fault}", id=id, answerable=False)
+
+
+def _error(raw: Raw) -> tuple[int, str, Raw | None]:
+    error = _decode_error(raw)
+    return error.code, error.message, error.data if error.data and error.data != _NULL else None
+
+
+def _text(raw: Raw) -> str | None:
+    try:
+        return _decode_text(raw)
+    except DecodeError:
+        return None
+
+
+def _check_json(frame: bytes) -> None:
+    try:
+        _decode_anything(frame)
+    except (DecodeError, RecursionError) as error:
+        raise _not_json(error) from None
+
+
+def _not_json(error: DecodeError | RecursionError) -> BadMessage:
+    return _too_deep() if isinstance(error, RecursionError) else BadMessage(PARSE_ERROR, "Parse error: not JSON")
+
+
+# What msgspec does not look at inside a `Raw`: UTF-8, depth, lone surrogates.
+
+
+def _check_utf8(frame: bytes) -> None:
+    """Piece by piece: the decoded text of a large frame would take up to four times its size."""
+    try:
+        if len(frame) <= limits.MIB:
+            frame.decode()
+            return
+        view, at, size = memoryview(frame), 0, len(frame)
+        while at < size:
+            end = at + limits.MIB
+            at += utf_8_decode(view[at:end], "strict", end >= size)[1]
+    except UnicodeDecodeError:
+        raise BadMessage(PARSE_ERROR, "Parse error: not UTF-8") from None
+
+
+_TO_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'{}[]"'))
+# Slopes, up and down again, are walked in Python; this many brackets for each, on average, make that cheap enough.
+_SLOPE: Final = 32
+
+
+def _check_depth(frame: bytes) -> None:
+    """Refuse what is nested too deeply, in few passes over the bytes and no step in Python for each bracket."""
+    brackets = _brackets(frame)
+    allowed = limits.NESTING_DEPTH
+    # Taking all innermost pairs away lowers every peak by one, and levels the low ones.
+    while len(brackets) > 2 * allowed and brackets.count(b"][") * _SLOPE > len(brackets):
+        brackets = brackets.replace(b"[]", b"")
+        allowed -= 1
+    depth = 0
+    for slope in brackets.split(b"]["):  # "[[[" and then "]]]", less the two that were split at
+        down = slope.count(_CLOSE_BRACKET)
+        depth += len(slope) - down
+        if depth > allowed:
+            raise _too_deep()
+        depth -= down
+
+
+def _brackets(frame: bytes) -> bytes:
+    """Every bracket outside strings, as "[" and "]", in order."""
+    found = []
+    inside = 0
+    at = 0
+    while at < len(frame):
+        piece = frame[at : at + limits.MIB]
+        at += len(piece)
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # never between a backslash and what it escapes
+            piece += frame[at : at + 1]
+            at += 1
+        piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_TO_SQUARE, _NOT_STRUCTURE)
+        parts = piece.replace(b'""', b"").split(b'"')
+        found.append(b"".join(parts[inside::2]))
+        inside ^= (len(parts) - 1) & 1
+    return b"".join(found)
+
+
+def _too_deep() -> BadMessage:
+    return BadMessage(INVALID_REQUEST, "Invalid request: nested too deeply", {"limit": limits.NESTING_DEPTH})
+
+
+_lone_surrogate: "Pattern[bytes] | None" = None
+
+
+def _without_lone_surrogates(frame: bytes) -> bytes:
+    """Lone surrogates in text become U+FFFD. In an id or a method they would name something else, so it is refused."""
+    if b"\\ud" not in frame and b"\\uD" not in frame:
+        return frame
+    clean = _fill_surrogates(frame, b"fffd")
+    if clean == frame:
+        return frame
+    members, _ = _members(clean)
+    if not any(rb"\ufffd" in bytes(members.get(name, NOTHING)) for name in ("id", "method")):
+        return clean
+    # Filled, or written like that? With another filling only what was filled reads differently.
+    others, _ = _members(_fill_surrogates(frame, b"fdd0"))
+    same_id = members.get("id") == others.get("id")
+    if same_id and members.get("method") == others.get("method"):
+        return clean
+    fault = "Invalid request: a lone surrogate in `id` or `method`"
+    id = _id(members) if same_id else None
+    raise BadMessage(INVALID_REQUEST, fault, id=id, answerable=not _is_answer(members))
+
+
+def _fill_surrogates(frame: bytes, filling: bytes) -> bytes:
+    """The frame with `filling` as the digits of lone surrogates; NUL stands in for escaped backslashes meanwhile."""
+    global _lone_surrogate
+    if b"\0" in frame:
+        return frame  # not JSON, and about to be refused as that
+    if _lone_surrogate is None:
+        import re
+
+        _lone_surrogate = re.compile(
+            rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+            rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
+        )
+    masked = frame.replace(rb"\\", b"\0\0")
+    return _lone_surrogate.sub(rb"\\u" + filling, masked).replace(b"\0\0", rb"\\")

@@ -1,0 +1,250 @@
+"""Bytes to frames and back: where one message ends and the next begins.
+
+Owns the two framings of stdio: one JSON text a line (NDJSON) and `Content-Length` header blocks. Knows nothing of
+JSON. The promise: whatever the bytes, and however they are torn, the same frames come out in the same order; what a
+frame may not hold is refused once with a code and skipped without being kept; nothing is raised.
+"""
+
+from typing import Final, Literal, TypeAlias
+
+from dragoman import limits
+from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, PeerMistake
+
+Style: TypeAlias = Literal["ndjson", "content-length"]
+Found: TypeAlias = list[bytes | PeerMistake]
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BLANK: Final = b" \t\r\n"
+_LENGTH: Final = b"content-length"
+_NEWLINE: Final = ord("\n")
+_RETURN: Final = ord("\r")
+_FIRST_WORD: Final = b"content-"
+# While resynchronising only the end of a line is looked at: a header behind a body is this short.
+_WINDOW: Final = 128
+# More digits than any length that could be meant; also keeps `int` away from absurd work.
+_LENGTH_DIGITS: Final = 18
+
+
+def frame(payload: bytes, style: Style) -> bytes:
+    """One message, ready for the pipe. A raw newline can only be JSON whitespace, so on a line it becomes a space."""
+    if style == "content-length":
+        return b"Content-Length: %d\r\n\r\n%b" % (len(payload), payload)
+    if _NEWLINE in payload or _RETURN in payload:
+        payload = payload.replace(b"\n", b" ").replace(b"\r", b" ")
+    return payload + b"\n"
+
+
+class Framer:
+    """Feed it what was read; it gives the complete frames, and a `PeerMistake` where there should have been one.
+
+    The style is decided by the first bytes that are not blank: "Content-" in any case, or else lines. A byte order
+    mark before them is skipped. `limit` counts the bytes of a body, or of a line without its newline.
+    """
+
+    def __init__(self, *, limit: int, header_limit: int = limits.HEADER_BYTES) -> None:
+        self.style: Style | None = None
+        self._opening = b""
+        self._marked = False
+        self._lines = _Lines(limit)
+        self._blocks = _Blocks(limit, header_limit)
+
+    def feed(self, data: bytes) -> Found:
+        """The frames that `data` completes, in order."""
+        if self.style is None:
+            data = self._open(data)
+        if self.style == "ndjson":
+            return self._lines.feed(data)
+        return self._blocks.feed(data)  # before the style is known there is nothing to feed
+
+    def eof(self) -> Found:
+        """No more bytes will come. An unfinished message is never dispatched; `pending` tells that there was one."""
+        return []
+
+    @property
+    def pending(self) -> int:
+        """Bytes held of a message that is not complete."""
+        return len(self._opening) + len(self._lines.held) + len(self._blocks.held)
+
+    def _open(self, data: bytes) -> bytes:
+        """Decide the style; gives back what is to be framed, or holds it while it could still be either."""
+        data = (self._opening + data).lstrip(_BLANK)
+        if not self._marked and data.startswith(_BOM):
+            self._marked = True
+            data = data[len(_BOM) :].lstrip(_BLANK)
+        word = data[: len(_FIRST_WORD)].lower()
+        half_a_mark = not self._marked and _BOM.startswith(data)
+        half_a_word = word != _FIRST_WORD and _FIRST_WORD.startswith(word)
+        if half_a_mark or half_a_word:
+            self._opening = data
+            return b""
+        self._opening = b""
+        self.style = "content-length" if word == _FIRST_WORD else "ndjson"
+        return data
+
+
+def _too_large(limit: int) -> FrameTooLarge:
+    return FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": limit})
+
+
+class _Lines:
+    """NDJSON. Blank lines are no frames; a line past the limit is reported as soon as it is, and dropped to its end."""
+
+    def __init__(self, limit: int) -> None:
+        self.held = bytearray()
+        self._limit = limit
+        self._dropping = False
+
+    def feed(self, data: bytes) -> Found:
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if self._dropping or len(self.held) + len(data) > self._limit:
+            return self._feed_slowly(lines, rest)
+        if self.held and lines:
+            self.held += lines[0]
+            lines[0] = bytes(self.held)
+            self.held.clear()
+        if rest:
+            self.held += rest
+        # A line that begins below "!" is blank, or has blanks before it: look again. Nothing else is that cheap.
+        found: Found = [line for line in lines if line >= b"!"]
+        return found if len(found) == len(lines) else [line for line in lines if line.strip(_BLANK)]
+
+    def _feed_slowly(self, lines: list[bytes], rest: bytes) -> Found:
+        found: Found = []
+        for line in lines:
+            if self._dropping:
+                self._dropping = False
+            elif self._hold(line, found):
+                whole = bytes(self.held)
+                self.held.clear()
+                if whole.strip(_BLANK):
+                    found.append(whole)
+            else:
+                self._dropping = False
+        if rest and not self._dropping:
+            self._hold(rest, found)
+        return found
+
+    def _hold(self, piece: bytes, found: Found) -> bool:
+        if len(self.held) + len(piece) <= self._limit:
+            self.held += piece
+            return True
+        found.append(_too_large(self._limit))
+        self.held.clear()
+        self._dropping = True
+        return False
+
+
+class _Blocks:
+    """Content-Length. Headers other than the length are read over; blank lines between messages too.
+
+    After a header block that makes no sense (no length, not a number, two lengths, not a header, too long) nobody
+    knows where the body ends. Reading goes on at the next `Content-Length` that stands at the beginning of a line, or
+    ends a line right behind a closing bracket, as it does behind a body. A body past the limit is skipped by length.
+    """
+
+    def __init__(self, limit: int, header_limit: int) -> None:
+        self.held = bytearray()
+        self._limit = limit
+        self._header_limit = header_limit
+        self._body = 0  # bytes of the body still to come
+        self._keep = True
+        self._lost = False
+        self._seen = 0  # bytes of the line being read; `held` has them, or the end of them when lost
+        self._block = 0  # bytes of the block's finished lines
+        self._any = False  # a header of this block was read
+        self._length: int | None = None
+
+    def feed(self, data: bytes) -> Found:
+        found: Found = []
+        at = 0
+        while at < len(data):
+            at = self._take_body(data, at, found) if self._body else self._take_line(data, at, found)
+        return found
+
+    def _take_body(self, data: bytes, at: int, found: Found) -> int:
+        end = min(len(data), at + self._body)
+        self._body -= end - at
+        if self._keep and not self._body and not self.held:
+            found.append(data[at:end])
+        elif self._keep:
+            self.held += data[at:end]
+            if not self._body:
+                found.append(bytes(self.held))
+                self.held.clear()
+        return end
+
+    def _take_line(self, data: bytes, at: int, found: Found) -> int:
+        newline = data.find(b"\n", at)
+        end = len(data) if newline < 0 else newline
+        self._seen += end - at
+        if not self._lost and self._block + self._seen > self._header_limit:
+            self._lose("too long", found)
+        if self._lost:
+            self.held += data[max(at, end - _WINDOW) : end]
+            del self.held[:-_WINDOW]
+        else:
+            self.held += data[at:end]
+        if newline >= 0:
+            self._end_of_line(found)
+        return end + 1
+
+    def _end_of_line(self, found: Found) -> None:
+        line, cut = bytes(self.held), self._seen > len(self.held)
+        self._block += self._seen + 1
+        self._seen = 0
+        self.held.clear()
+        if self._lost:
+            line = self._search(line, cut)
+        if not self._lost:
+            self._header(line.strip(_BLANK), found)
+
+    def _search(self, line: bytes, cut: bool) -> bytes:
+        """The header that ends this line, if one does; then we are no longer lost."""
+        start = line.lower().rfind(_LENGTH)
+        if start < 0 or (cut if start == 0 else line[start - 1 : start] not in (b"}", b"]")):
+            return b""
+        self._lost = False
+        self._forget_block()
+        return line[start:]
+
+    def _header(self, line: bytes, found: Found) -> None:
+        if not line:
+            return self._end_of_headers(found)
+        self._any = True
+        name, colon, value = line.partition(b":")
+        name = name.strip().lower()
+        if not colon or not name.replace(b"-", b"").isalnum():
+            return self._lose("not a header", found)
+        if name != _LENGTH:
+            return None
+        value = value.strip()
+        if not value.isdigit() or len(value) > _LENGTH_DIGITS:
+            return self._lose("the length is not a number", found)
+        if self._length not in (None, int(value)):
+            return self._lose("two lengths", found)
+        self._length = int(value)
+        return None
+
+    def _end_of_headers(self, found: Found) -> None:
+        if not self._any:
+            return self._forget_block()
+        if self._length is None:
+            return self._lose("no length", found)
+        self._body = self._length
+        self._keep = self._length <= self._limit
+        if not self._keep:
+            found.append(_too_large(self._limit))
+        elif not self._body:
+            found.append(b"")
+        return self._forget_block()
+
+    def _lose(self, reason: str, found: Found) -> None:
+        found.append(PeerMistake(PARSE_ERROR, f"Parse error: bad Content-Length header, {reason}"))
+        self._lost = True
+        self._forget_block()
+
+    def _forget_block(self) -> None:
+        self._block = 0
+        self._any = False
+        self._length = None

@@ -1,0 +1,252 @@
+"""One end of a JSON-RPC connection, either role: who asked what, and who still waits for an answer.
+
+Owns the ids in both directions and the text of every message but its params and results. Knows no method except
+`$/cancel_request`, and does no I/O: frames in, values out. The promises: `receive` never raises, whatever the peer
+sends; every call of ours ends exactly once (answered, refused, abandoned, or given back by `close`); every request of
+theirs is answered at most once.
+"""
+
+from typing import Final, Generic, TypeAlias, TypeVar
+
+from msgspec import DecodeError, Raw, Struct
+from msgspec.json import Decoder, Encoder
+
+from dragoman import limits
+from dragoman.errors import (
+    INVALID_REQUEST,
+    TOO_MANY_IN_FLIGHT,
+    FrameTooLarge,
+    LinkClosed,
+    PeerMistake,
+    UsageError,
+)
+from dragoman.wire.envelope import BadMessage, Failure, Id, Notification, Reply, Request, parse
+
+__all__ = [
+    "Answered",
+    "CancelAsked",
+    "Ignored",
+    "Incoming",
+    "Notification",
+    "Peer",
+    "Refused",
+    "Request",
+    "SendBack",
+]
+
+CANCEL_REQUEST: Final = "$/cancel_request"
+
+W = TypeVar("W")
+
+
+class Answered(Struct, Generic[W], frozen=True):
+    """Our call has its result."""
+
+    waiter: W
+    result: Raw
+
+
+class Refused(Struct, Generic[W], frozen=True):
+    """Our call was answered with an error; `data` is None where it was absent or null."""
+
+    waiter: W
+    code: int
+    message: str
+    data: Raw | None = None
+
+
+class SendBack(Struct, frozen=True, gc=False):
+    """What came was refused; this error has to go out. Nothing else is to be done."""
+
+    payload: bytes
+
+
+class CancelAsked(Struct, frozen=True, gc=False):
+    """The peer no longer wants the answer to its request `id`; it still gets one."""
+
+    id: Id
+
+
+class Ignored(Struct, frozen=True, gc=False):
+    """Nothing is to be done; `reason` is for the log and carries none of the peer's text."""
+
+    reason: str
+
+
+Incoming: TypeAlias = Request | Notification | Answered[W] | Refused[W] | SendBack | CancelAsked | Ignored
+
+
+class Peer(Generic[W]):
+    """Calls of ours are known by their number, requests of theirs by the id they chose.
+
+    `answers_noise`: an agent answers what is no message with an error; a client does not, since real agents print text
+    on stdout, and answers only where an id tells who waits. `null_ids`: whether `"id": null` is a request (ACP v1) or
+    a mistake (v2). `unlimited` names the methods that pass the limit of `in_flight`. The last two may be set later,
+    when the version is known.
+    """
+
+    def __init__(
+        self,
+        *,
+        answers_noise: bool,
+        null_ids: bool = True,
+        in_flight: int = limits.IN_FLIGHT,
+        unlimited: frozenset[str] = frozenset(),
+    ) -> None:
+        self.null_ids = null_ids
+        self.unlimited = unlimited
+        self._answers_noise = answers_noise
+        self._in_flight = in_flight
+        self._theirs: set[Id] = set()
+        self._ours: dict[int, W] = {}
+        self._last = 0
+        self._closed = False
+
+    @property
+    def owed(self) -> int:
+        """How many of their requests have no answer yet."""
+        return len(self._theirs)
+
+    @property
+    def waiting(self) -> int:
+        """How many of our calls have no answer yet."""
+        return len(self._ours)
+
+    def receive(self, frame: bytes | PeerMistake) -> Incoming[W]:
+        """What a frame means, or what the framer found in its place."""
+        if self._closed:
+            return Ignored("after the end")
+        if isinstance(frame, PeerMistake):
+            return self._refuse(frame, None, answer=self._answers_noise or isinstance(frame, FrameTooLarge))
+        try:
+            message = parse(frame)
+        except BadMessage as bad:
+            known = bad.id is not None or self._answers_noise
+            return self._refuse(bad, bad.id, answer=bad.answerable and known)
+        if isinstance(message, Notification):
+            return message if message.method != CANCEL_REQUEST else self._cancel_asked(message)
+        if isinstance(message, Request):
+            return self._asked(message)
+        return self._answered(message)
+
+    def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
+        """A request of ours: its number and what to send. `waiter` comes back once, from `receive` or `close`."""
+        if self._closed:
+            raise LinkClosed("the connection has ended")
+        self._last = number = self._last + 1
+        self._ours[number] = waiter
+        head = b'{"jsonrpc":"2.0","id":%d,"method":%b' % (number, _encode(method))
+        return number, b"".join((head, b',"params":', params, b"}")) if params else head + b"}"
+
+    def notify(self, method: str, params: bytes) -> bytes:
+        """A notification; empty params are left out."""
+        head = _heads.get(method)
+        if head is None:
+            head = _remember(method)
+        return b"".join((head, params, b"}")) if params else head[: -len(_PARAMS)] + b"}"
+
+    def answer(self, id: Id, result: bytes) -> bytes | None:
+        """The answer to their request. None after the end, when nobody is there to read it."""
+        return b"".join((_HEAD, _encode(id), b',"result":', result, b"}")) if self._finish(id) else None
+
+    def fail(self, id: Id, code: int, message: str, data: object = None) -> bytes | None:
+        """The same, when the answer is an error."""
+        return _failure(id, code, message, data) if self._finish(id) else None
+
+    def cancel_call(self, number: int) -> bytes:
+        """Ask the peer to stop working on our call; it still owes the answer. A call that is over is not harmed."""
+        return self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % number)
+
+    def abandon(self, number: int) -> None:
+        """Wait no longer; an answer that still comes is dropped."""
+        self._ours.pop(number, None)
+
+    def close(self) -> list[W]:
+        """The end, once: everyone who still waits, in the order of the calls."""
+        waiters = list(self._ours.values())
+        self._ours.clear()
+        self._theirs.clear()
+        self._closed = True
+        return waiters
+
+    def _asked(self, request: Request) -> Incoming[W]:
+        id = request.id
+        if id is None and not self.null_ids:
+            return SendBack(_failure(None, INVALID_REQUEST, "Invalid request: `id` must not be null"))
+        if id in self._theirs:
+            return SendBack(_failure(id, INVALID_REQUEST, "Invalid request: a request with this id is in flight"))
+        if len(self._theirs) >= self._in_flight and request.method not in self.unlimited:
+            return SendBack(_failure(id, TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True}))
+        self._theirs.add(id)
+        return request
+
+    def _answered(self, message: Reply | Failure) -> Incoming[W]:
+        number = message.id
+        if not isinstance(number, int) or number not in self._ours:
+            return Ignored(_unasked(message, self._last))
+        waiter = self._ours.pop(number)
+        if isinstance(message, Reply):
+            return Answered(waiter, message.result)
+        return Refused(waiter, message.code, message.message, message.data)
+
+    def _cancel_asked(self, notification: Notification) -> Incoming[W]:
+        try:
+            id = _decode_cancel(notification.params).requestId
+        except DecodeError:
+            return Ignored("a cancellation that names no request")
+        return CancelAsked(id) if id in self._theirs else Ignored("a cancellation of a request that is not in flight")
+
+    def _refuse(self, mistake: PeerMistake, id: Id, *, answer: bool) -> Incoming[W]:
+        if answer:
+            return SendBack(_failure(id, mistake.code, mistake.message, mistake.data))
+        return Ignored(f"{mistake.message} ({mistake.code})")
+
+    def _finish(self, id: Id) -> bool:
+        if self._closed:
+            return False
+        if id not in self._theirs:
+            raise UsageError(f"request {id!r} is not in flight: answer each request once")
+        self._theirs.remove(id)
+        return True
+
+
+class _Cancel(Struct, gc=False):
+    requestId: int | str | None
+
+
+_decode_cancel: Final = Decoder(_Cancel).decode
+_encode: Final = Encoder().encode
+
+_HEAD: Final = b'{"jsonrpc":"2.0","id":'
+_PARAMS: Final = b',"params":'
+# The beginnings of notifications. A bridge passes names on that its peer invents, so there is a bound.
+_HEADS: Final = 256
+_heads: Final[dict[str, bytes]] = {}
+
+
+def _remember(method: str) -> bytes:
+    head = b'{"jsonrpc":"2.0","method":%b%b' % (_encode(method), _PARAMS)
+    if len(_heads) < _HEADS:
+        _heads[method] = head
+    return head
+
+
+def _failure(id: Id, code: int, message: str, data: object = None) -> bytes:
+    """An error as it goes out. Lone surrogates in the message are replaced; data that has some is left out."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    try:
+        text = _encode(error)
+    except UnicodeEncodeError:
+        clean = message.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = _encode({"code": code, "message": clean})
+    return b"".join((_HEAD, _encode(id), b',"error":', text, b"}"))
+
+
+def _unasked(message: Reply | Failure, last: int) -> str:
+    if isinstance(message, Failure) and message.id is None:
+        return f"the peer could not read a message of ours ({message.code})"
+    if isinstance(message.id, int) and 0 < message.id <= last:
+        return "an answer to a call that is over"
+    return "an answer to a call that was never made"

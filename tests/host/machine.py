@@ -1,0 +1,54 @@
+"""Looking at the machine from outside: is a process alive, has something happened yet."""
+
+import asyncio
+import os
+import select
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+DEADLINE_SECONDS = 10.0
+
+
+async def until(condition: Callable[[], object], what: str = "") -> None:
+    """Waits for a fact, not for a time."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"never happened: {what or condition}"
+        await asyncio.sleep(0.002)
+
+
+def state(pid: int) -> str:
+    """As in /proc: R, S, D, Z, ... or nothing for a process that is no more."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def lives(pid: int) -> bool:
+    """A zombie of somebody else's does not live: not every init reaps what it inherits at once."""
+    return state(pid) not in ("", "Z")
+
+
+async def read_line(fd: int) -> str:
+    """One line from a child, without blocking the loop."""
+    line = b""
+
+    def ended() -> bool:
+        nonlocal line
+        while select.select([fd], [], [], 0)[0]:
+            byte = os.read(fd, 1)
+            line += byte
+            if byte in (b"\n", b""):
+                return True
+        return False
+
+    await until(ended, "a line from the child")
+    return line.decode().strip()
+
+
+async def read_pid(fd: int) -> int:
+    pid = int(await read_line(fd))
+    assert lives(pid)
+    return pid

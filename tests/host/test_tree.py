@@ -1,0 +1,79 @@
+"""Who belongs to a tree: found wherever it went, and nobody else."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from dragoman.host import tree
+from dragoman.host.tree import Process, Tree, marked, new_mark
+
+from .machine import lives, state
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_marks_add_up_so_that_a_tree_within_a_tree_belongs_to_both() -> None:
+    inner = marked(marked({"A": "1"}, "outer"), "inner")
+    assert inner == {"A": "1", "DRAGOMAN_TREE": "outer:inner"}
+
+
+def test_a_lone_leader_is_the_whole_tree(sleeper: "subprocess.Popen[bytes]") -> None:
+    assert [process.pid for process in Tree(sleeper.pid, "no such mark").members()] == [sleeper.pid]
+
+
+def test_who_carries_the_mark_belongs_to_it_whoever_its_parent_is(sleeper: "subprocess.Popen[bytes]") -> None:
+    mark = new_mark()
+    environment = marked(dict(os.environ), mark)
+    stray = subprocess.Popen(["sleep", "1000"], start_new_session=True, env=environment)
+    members = {process.pid for process in Tree(sleeper.pid, mark).members()}
+    stray.kill()
+    stray.wait()
+    assert members == {sleeper.pid, stray.pid}
+
+
+def test_the_dead_are_no_members(sleeper: "subprocess.Popen[bytes]") -> None:
+    whole = Tree(sleeper.pid, "no such mark")
+    whole.end(grace=0)
+    assert state(sleeper.pid) == "Z"
+    assert whole.members() == []
+
+
+def test_a_leader_that_was_reaped_by_others_has_no_number_any_more(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Tree(sleeper.pid, "no such mark")
+    sleeper.kill()
+    sleeper.wait()
+    monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("a stale number was signalled"))
+    whole.end(grace=0.01)
+    assert whole.members() == []
+
+
+def test_a_number_that_was_given_to_another_process_is_not_signalled(sleeper: "subprocess.Popen[bytes]") -> None:
+    [now] = Tree(sleeper.pid, "no such mark").members()
+    earlier = Process(now.pid, now.state, now.parent, now.group, now.session, now.started - 1)
+    assert not tree._signal_one(earlier, signal.SIGKILL)
+    assert lives(sleeper.pid)
+    assert tree._signal_one(now, signal.SIGKILL)
+    assert sleeper.wait() == -signal.SIGKILL
+
+
+def test_a_name_with_brackets_and_spaces_is_read_past() -> None:
+    code = "import time; open('/proc/self/comm', 'w').write(') Z 1 ('); print(flush=True); time.sleep(1000)"
+    process = subprocess.Popen(["python3", "-I", "-S", "-c", code], start_new_session=True, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.readline()
+    [member] = Tree(process.pid, "no such mark").members()
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    assert (member.pid, member.group, member.session, member.parent) == (process.pid,) * 3 + (os.getpid(),)

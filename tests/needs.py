@@ -1,0 +1,41 @@
+"""What a test needs from the machine: programs, and the official SDKs in `.peers`.
+
+Promise: a test that lacks something says what, and is skipped. Where `CI=true` it fails instead, so that a green run
+there has skipped nothing.
+"""
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS = ROOT / ".peers"
+
+
+def need(tool: str) -> str:
+    """The path of a program."""
+    return shutil.which(tool) or _lacking(f"the program {tool}")
+
+
+def need_typescript_sdk() -> Path:
+    """The folder to run node in, so that it finds `@agentclientprotocol/sdk`."""
+    need("node")
+    if (PEERS / "node_modules" / "@agentclientprotocol" / "sdk").is_dir():
+        return PEERS
+    return _lacking("the TypeScript SDK, which ./dev test puts in .peers")
+
+
+def need_python_v2_sdk() -> Path:
+    """The folder to put first on PYTHONPATH, so that `import acp` is the official Python SDK for v2."""
+    folder = PEERS / "python-v2"
+    return folder if folder.is_dir() else _lacking("the Python SDK for v2, which ./dev test puts in .peers")
+
+
+def _lacking(what: str) -> NoReturn:
+    sentence = f"this test needs {what}"
+    if os.environ.get("CI") == "true":
+        pytest.fail(sentence, pytrace=False)
+    pytest.skip(sentence)

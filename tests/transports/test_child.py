@@ -1,0 +1,159 @@
+"""What is particular to a child as the peer: how it ends, what it said, and that it is gone."""
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from dragoman import limits
+from dragoman.errors import LinkClosed
+from dragoman.host.process import Child
+from dragoman.transports.child import ChildExited, ChildTransport
+
+from .pairs import Recorder, turns, until
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def connected(*argv: str) -> AsyncIterator[tuple[ChildTransport, Recorder, Child]]:
+    child = Child.start(argv, cwd="/", env={"PATH": os.environ["PATH"]})
+    transport, receiver = ChildTransport(child), Recorder()
+    transport.start(receiver)
+    try:
+        yield transport, receiver, child
+    finally:
+        await transport.close()
+
+
+def python(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", "-c", code)
+
+
+async def test_a_child_that_dies_says_how_and_why() -> None:
+    command = "echo half an answer; echo 'no model configured' >&2; exit 3"
+    async with connected("sh", "-c", command) as (_, receiver, _):
+        await until(lambda: receiver.losses)
+        [error] = receiver.losses
+        assert isinstance(error, ChildExited)
+        assert isinstance(error, LinkClosed)
+        assert (error.exit_code, error.stderr_tail) == (3, "no model configured\n")
+        assert str(error) == "sh exited with code 3. It last wrote to stderr:\nno model configured"
+        assert receiver.data == b"half an answer\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [("exit 0", "sh exited with code 0."), ("kill -9 $$", "sh was killed by SIGKILL."), ("kill -40 $$", "signal 40.")],
+)
+async def test_every_unasked_end_is_an_error(command: str, message: str) -> None:
+    async with connected("sh", "-c", command) as (_, receiver, _):
+        await until(lambda: receiver.losses)
+        assert str(receiver.losses[0]).endswith(message)
+
+
+async def test_a_child_that_exits_at_once_leaves_a_usable_transport() -> None:
+    async with connected("true") as (transport, receiver, _):
+        await until(lambda: receiver.losses)
+        assert transport.write(bytes(1_000_000)) == 1_000_000
+
+
+async def test_a_flood_on_stderr_before_it_reads_blocks_nobody() -> None:
+    code = "import sys; sys.stderr.write('x' * 1_000_000); sys.stderr.flush(); print(sys.stdin.readline())"
+    async with connected(*python(code)) as (transport, receiver, _):
+        transport.write(b"hello\n")
+        await until(lambda: b"hello" in receiver.data)
+
+
+async def test_its_last_words_are_heard_though_a_grandchild_holds_its_stdout_open() -> None:
+    command = "sleep 1000 & head -c 50000 /dev/zero; exit 1"
+    async with connected("sh", "-c", command) as (_, receiver, _):
+        await until(lambda: receiver.losses)
+        assert len(receiver.data) == 50_000
+        assert str(receiver.losses[0]) == "sh exited with code 1."
+
+
+async def test_a_grandchild_that_floods_stdout_cannot_keep_the_link_of_a_dead_child_open() -> None:
+    async with connected("sh", "-c", "yes & sleep 0.1; exit 1") as (_, receiver, _):
+        await until(lambda: receiver.losses)
+        assert str(receiver.losses[0]) == "sh exited with code 1."
+
+
+async def test_its_last_words_wait_behind_a_pause_and_the_loss_behind_them() -> None:
+    async with connected("sh", "-c", "echo the answer; exit 1") as (transport, receiver, child):
+        transport.pause_reading()
+        await child.wait()
+        assert transport.write(b"anybody there?") == 14
+        await turns()
+        assert not receiver.data
+        assert not receiver.losses
+        transport.resume_reading()
+        await until(lambda: receiver.losses)
+        assert receiver.data == b"the answer\n"
+
+
+async def test_a_child_that_closes_its_output_but_lives_is_a_loss_and_dies_in_close() -> None:
+    async with connected("sh", "-c", "exec >&-; echo why >&2; sleep 1000") as (transport, receiver, child):
+        await until(lambda: receiver.losses)
+        error = receiver.losses[0]
+        assert isinstance(error, ChildExited)
+        assert error.exit_code is None
+        assert str(error) == "sh closed the connection, but still runs. It last wrote to stderr:\nwhy"
+        assert not child.has_exited
+        await transport.close()
+        assert child.has_exited
+
+
+async def test_a_child_that_closes_its_input_but_lives_is_a_loss() -> None:
+    async with connected("sh", "-c", "exec <&-; echo ready; sleep 1000") as (transport, receiver, _):
+        await until(lambda: receiver.data)
+        assert transport.write(b"anybody there?") == 14
+        await until(lambda: receiver.losses)
+        assert isinstance(receiver.losses[0], ChildExited)
+
+
+async def test_a_child_that_ignores_the_end_and_sigterm_is_dead_within_the_limits() -> None:
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(1000)"
+    async with connected(*python(code)) as (transport, receiver, child):
+        await until(lambda: receiver.data)
+        before = time.monotonic()
+        await transport.close()
+        assert time.monotonic() - before < limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + 1.0
+        assert child.exit_code == -9
+
+
+async def test_a_child_that_has_much_to_say_at_the_end_can_finish(tmp_path: Path) -> None:
+    code = f"""
+import sys
+sys.stdin.read()
+sys.stdout.write("x" * 1_000_000)
+sys.stdout.flush()
+open({str(tmp_path / "done")!r}, "w").close()
+"""
+    async with connected(*python(code)) as (transport, receiver, child):
+        transport.pause_reading()
+        await transport.close()
+        assert child.exit_code == 0
+        assert (tmp_path / "done").exists()
+        assert not receiver.data
+        assert receiver.losses == [None]
+
+
+async def test_waiting_calls_are_told_at_the_beginning_of_close_not_at_its_end() -> None:
+    async with connected("sleep", "1000") as (transport, receiver, child):
+        closing = asyncio.ensure_future(transport.close())
+        await turns(1)
+        assert receiver.losses == [None]
+        assert not child.has_exited
+        await closing
+
+
+async def test_a_transport_that_was_never_started_can_be_closed() -> None:
+    child = Child.start(["sleep", "1000"], cwd="/", env={"PATH": os.environ["PATH"]})
+    await ChildTransport(child).close()
+    assert child.exit_code == -15

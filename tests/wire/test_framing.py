@@ -1,0 +1,193 @@
+"""Framing: rows A3-A8 and A13-A15 of the reliability spec, as far as bytes alone show them."""
+
+import tracemalloc
+from collections.abc import Iterable
+
+import pytest
+
+from dragoman import limits
+from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, PeerMistake
+from dragoman.wire.framing import Framer, Style, frame
+
+LIMIT = 64
+BOM = b"\xef\xbb\xbf"
+
+
+def framed(chunks: Iterable[bytes], *, limit: int = LIMIT, header_limit: int = 256) -> list[bytes | int]:
+    """The frames of a stream, with a refusal as its code."""
+    framer = Framer(limit=limit, header_limit=header_limit)
+    found = [item for chunk in chunks for item in framer.feed(chunk)] + framer.eof()
+    return [item.code if isinstance(item, PeerMistake) else item for item in found]
+
+
+def bytewise(stream: bytes) -> list[bytes]:
+    return [stream[at : at + 1] for at in range(len(stream))]
+
+
+def block(body: bytes, header: bytes = b"Content-Length") -> bytes:
+    return header + b": " + str(len(body)).encode() + b"\r\n\r\n" + body
+
+
+# One row: what is read, what comes out. Every row is also fed byte by byte, and cut in two everywhere (A5).
+STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
+    "one line": (b'{"a":1}\n', [b'{"a":1}']),
+    "two lines": (b"1\n2\n", [b"1", b"2"]),
+    "A3 a byte order mark is skipped": (BOM + b"{}\n", [b"{}"]),
+    "A3 only the first one is": (BOM + BOM + b"{}\n", [BOM + b"{}"]),
+    "A3 only before the first frame": (b"1\n" + BOM + b"2\n", [b"1", BOM + b"2"]),
+    "A3 before headers too": (BOM + block(b"{}"), [b"{}"]),
+    "A3 half of one is text": (b"\xef\xbb1\n", [b"\xef\xbb1"]),
+    "A4 blank lines": (b"\n\n \r\n\t\n1\n\n \n2\n\r\n", [b"1", b"2"]),
+    "A4 spaces around": (b"1\n  2 \n\t3\r\n", [b"1", b"  2 ", b"\t3\r"]),
+    "A4 blank lines in a long read": (b"x" * 60 + b"\n  \n\r\n1\n", [b"x" * 60, b"1"]),
+    "A4 CRLF": (b"1\r\n2\r\n", [b"1\r", b"2\r"]),
+    "A4 other control characters are not blank": (b"1\n\x0b\n\x00\n", [b"1", b"\x0b", b"\x00"]),
+    "A7 one below the limit": (b"x" * (LIMIT - 1) + b"\n1\n", [b"x" * (LIMIT - 1), b"1"]),
+    "A7 the limit": (b"x" * LIMIT + b"\n1\n", [b"x" * LIMIT, b"1"]),
+    "A7 one above the limit": (b"x" * (LIMIT + 1) + b"\n1\n", [INVALID_REQUEST, b"1"]),
+    "A7 twice in a row": (b"x" * 99 + b"\n" + b"y" * 200 + b"\n1\n", [INVALID_REQUEST, INVALID_REQUEST, b"1"]),
+    "A7 between frames": (b"1\n" + b"x" * 300 + b"\n2\n", [b"1", INVALID_REQUEST, b"2"]),
+    "A8 without an end": (b"x" * 500, [INVALID_REQUEST]),
+    "A13 only a newline ends a line": ("\u2028\u0085\x00\n".encode(), ["\u2028\u0085\x00".encode()]),
+    "A15 the end in mid-message": (b"1\n22", [b"1"]),
+    "A15 the end before anything": (b"", []),
+    "A15 the end in a header": (block(b"1") + b"Content-Len", [b"1"]),
+    "A15 the end in a body": (block(b"1") + block(b"22")[:-1], [b"1"]),
+    "a text that begins like a header": (b"contents\n1\n", [b"contents", b"1"]),
+    "a word that begins like a header, then the end": (b"conte", []),
+    "headers": (block(b"{}") + block(b"[1]"), [b"{}", b"[1]"]),
+    "headers in any case": (block(b"{}", b"cOnTeNt-lEnGtH"), [b"{}"]),
+    "headers after blank lines": (b"\n\r\n " + block(b"{}"), [b"{}"]),
+    "headers with blank lines between": (block(b"{}") + b"\r\n\n" + block(b"1"), [b"{}", b"1"]),
+    "headers with bare newlines": (b"Content-Length: 2\n\n{}", [b"{}"]),
+    "headers without a space": (b"Content-Length:2\r\n\r\n{}", [b"{}"]),
+    "headers with others": (b"Content-Type: x; charset=utf-8\r\nContent-Length: 2\r\nX-A: b\r\n\r\n{}", [b"{}"]),
+    "a body with newlines": (block(b"{\n\n}\n") + block(b"1"), [b"{\n\n}\n", b"1"]),
+    "a body of no bytes": (block(b"") + block(b"1"), [b"", b"1"]),
+    "the same length twice": (b"Content-Length: 1\r\nContent-Length: 01\r\n\r\n7", [b"7"]),
+    "A7 a body of the limit": (block(b"x" * LIMIT), [b"x" * LIMIT]),
+    "A7 a body above the limit": (block(b"x" * (LIMIT + 1)) + block(b"1"), [INVALID_REQUEST, b"1"]),
+    "two lengths": (b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n12" + block(b"3"), [PARSE_ERROR]),
+    "a bad header, then a body, then a good one": (
+        b'Content-Length: x\r\n\r\n{"a":1}' + block(b"2"),
+        [PARSE_ERROR, b"2"],
+    ),
+    "no length": (b"Content-Type: x\r\n\r\n[]" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a negative length": (b"Content-Length: -1\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a signed length": (b"Content-Length: +1\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "an empty length": (b"Content-Length:\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a length of 200 digits": (b"Content-Length: " + b"1" * 200 + b"\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a line among headers": (b'Content-Length: 2\r\n{"a": 1}\r\n\r\n' + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a word among headers": (b"Content-Length: 2\r\nhello\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a header line without end": (b"Content-" + b"x" * 999 + b"\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "headers without end": (b"Content-A: b\n" * 99 + block(b"2"), [PARSE_ERROR, b"2"]),
+    "the overlong line is not taken for a beginning": (
+        b"Content-A: " + b"x" * 400 + b" Content-Length: 1\n\n7" + block(b"2"),
+        [PARSE_ERROR],
+    ),
+    "a length named in a lost body": (b'Content-Length: x\n\n{"a":"Content-Length: 1"}\n\n7', [PARSE_ERROR]),
+    "found behind a long lost body": (b"Content-Length: x\n\n[" + b"1" * 999 + b"]" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a word that only seems to begin its line": (
+        b"Content-Length: x\n\n" + b"y" * 50 + b"Content-Length: 1".ljust(128) + b"\n\n7",
+        [PARSE_ERROR],
+    ),
+}
+
+
+@pytest.mark.parametrize("stream", STREAMS)
+def test_a5_the_same_frames_come_out_however_the_bytes_are_torn(stream: str) -> None:
+    data, expected = STREAMS[stream]
+    assert framed([data]) == expected
+    assert framed(bytewise(data)) == expected
+    for cut in range(len(data)):
+        assert framed([data[:cut], data[cut:]]) == expected, cut
+
+
+def test_a6_a_thousand_lines_in_one_read_come_out_in_order() -> None:
+    lines = [b"%d" % number for number in range(1000)]
+    assert framed([b"\n".join(lines) + b"\n"], limit=limits.MIB) == lines
+
+
+def test_a7_the_refusal_says_the_limit() -> None:
+    refusal = Framer(limit=10).feed(b"x" * 11)[0]
+    assert isinstance(refusal, FrameTooLarge)
+    assert (refusal.code, refusal.message, refusal.data) == (INVALID_REQUEST, "Message too large", {"limit": 10})
+
+
+@pytest.mark.parametrize("opening", [b"[", b"Content-Length: 1073741824\r\n\r\n"], ids=["line", "body"])
+def test_a8_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes) -> None:
+    limit = 4 * limits.MIB
+    framer = Framer(limit=limit)
+    chunk = b"x" * limits.READ_BYTES
+    tracemalloc.start()
+    found = framer.feed(opening)
+    for _ in range(limits.MIB * 1024 // limits.READ_BYTES):
+        found += framer.feed(chunk)
+        assert framer.pending <= limit
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [type(item) for item in found] == [FrameTooLarge]
+    assert framer.pending == 0
+    assert peak <= limit + 8 * limits.MIB
+
+
+def test_a8_a_lost_stream_is_not_held_either() -> None:
+    framer = Framer(limit=LIMIT)
+    framer.feed(b"Content-Length: x\r\n\r\n")
+    for _ in range(100):
+        assert framer.feed(b"y" * limits.READ_BYTES) == []
+        assert framer.pending < limits.KIB
+
+
+def test_a_long_line_in_small_pieces_costs_no_more_than_its_length() -> None:
+    """Not quadratic: 4 MiB in pieces of 64 bytes would otherwise take minutes."""
+    framer = Framer(limit=limits.FRAME_BYTES)
+    for _ in range(65536):
+        assert framer.feed(b"x" * 64) == []
+    assert [len(item) for item in framer.feed(b"\n") if isinstance(item, bytes)] == [4 * limits.MIB]
+
+
+@pytest.mark.parametrize(
+    ("opening", "style"),
+    [
+        (b"", None),
+        (b"\n \r\n", None),
+        (BOM, None),
+        (b"C", None),
+        (b"content", None),
+        (b"Content-", "content-length"),
+        (b"\r\nCONTENT-", "content-length"),
+        (b"{", "ndjson"),
+        (BOM + b"[", "ndjson"),
+        (b"contents", "ndjson"),
+        (b"hello", "ndjson"),
+    ],
+)
+def test_the_first_bytes_that_are_not_blank_decide_the_style(opening: bytes, style: Style | None) -> None:
+    framer = Framer(limit=LIMIT)
+    framer.feed(opening)
+    assert framer.style == style
+
+
+@pytest.mark.parametrize(
+    ("stream", "pending"), [(b"1\n", 0), (b"1\n22", 2), (b"Con", 3), (block(b"22")[:-1], 1), (b"x" * 99, 0)]
+)
+def test_a15_an_unfinished_message_is_seen_but_not_dispatched(stream: bytes, pending: int) -> None:
+    framer = Framer(limit=LIMIT)
+    framer.feed(stream)
+    assert framer.eof() == []
+    assert framer.pending == pending
+
+
+@pytest.mark.parametrize("style", ["ndjson", "content-length"])
+@pytest.mark.parametrize("payload", [b"{}", '{"é":"\u2028"}'.encode()])
+def test_what_goes_out_comes_in(style: Style, payload: bytes) -> None:
+    out = frame(payload, style)
+    assert framed([out, out]) == [payload, payload]
+
+
+def test_a14_a_newline_in_our_own_output_never_ends_a_line() -> None:
+    assert frame(b'{\r\n "a": 1\n}', "ndjson") == b'{   "a": 1 }\n'
+    assert frame(b"{\n}", "ndjson") == b"{ }\n"
+    assert frame(b"{\r}", "ndjson") == b"{ }\n"
+    assert frame(b"{\n}", "content-length") == b"Content-Length: 3\r\n\r\n{\n}"
