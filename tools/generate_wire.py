@@ -3,7 +3,7 @@
     python -m tools.generate_wire [--schema DIR] [--out DIR]
 
 DIR holds `v1/` and `v2/`, each with `schema.json` and `schema.unstable.json`: the folder `schema` of the npm package
-`@agentclientprotocol/sdk`. Without `--schema` it is `../shared/schema` or the installed npm package under `.peers`.
+`@agentclientprotocol/sdk`. Without `--schema` it is that package as installed under `.peers`.
 The same schemas always give the same bytes. No prose of the schema is copied.
 """
 
@@ -21,7 +21,7 @@ SOURCE = "npm @agentclientprotocol/sdk 2.4.0"
 COMMAND = "python -m tools.generate_wire"
 WIDTH = 120
 ROOT = Path(__file__).resolve().parent.parent
-PLACES = (ROOT.parent / "shared/schema", ROOT / ".peers/node_modules/@agentclientprotocol/sdk/schema")
+INSTALLED = ROOT / ".peers/node_modules/@agentclientprotocol/sdk/schema"
 
 DOCSTRING = '''"""ACP {version} as values: every definition of the schema, stable and unstable, and nothing else.
 
@@ -47,19 +47,14 @@ IMPORTS = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write wire/v1.py and wire/v2.py from the ACP schemas.")
-    parser.add_argument("--schema", type=Path, help="folder with v1/ and v2/")
+    parser.add_argument("--schema", type=Path, default=INSTALLED, help="folder with v1/ and v2/")
     parser.add_argument("--out", type=Path, default=ROOT / "src/dragoman/wire")
     arguments = parser.parse_args()
-    folder = arguments.schema or find_schema()
-    if folder is None:
-        parser.error("no schemas found; pass --schema DIR, the folder `schema` of npm @agentclientprotocol/sdk")
+    folder = arguments.schema
+    if not (folder / "v1/schema.unstable.json").is_file():
+        parser.error("no schemas there; pass --schema DIR, the folder `schema` of npm @agentclientprotocol/sdk")
     for version in ("v1", "v2"):
         (arguments.out / f"{version}.py").write_text(generate(folder, version), encoding="utf-8")
-
-
-def find_schema() -> Path | None:
-    """The first of the usual places that has the schemas."""
-    return next((place for place in PLACES if (place / "v1/schema.unstable.json").is_file()), None)
 
 
 def generate(folder: Path, version: str) -> str:

@@ -225,6 +225,14 @@ def test_what_is_no_message_is_refused_with_a_code(frame: bytes, bad: Bad) -> No
     assert outcome(frame) == bad
 
 
+def test_unknown_members_are_read_over_up_to_a_bound() -> None:
+    def with_members(count: int) -> bytes:
+        return call(rest=b',"params":{}' + b"".join(b',"%d":1' % number for number in range(count)))
+
+    assert parse(with_members(60)) == Request(1, "a", Raw(b"{}"))
+    assert outcome(with_members(61)) == INVALID
+
+
 @pytest.mark.parametrize(
     ("text", "read"),
     [
