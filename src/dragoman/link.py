@@ -46,7 +46,8 @@ HearUpdate = Callable[[bytes], tuple[str, AnyEvent] | None]
 class Handler(Protocol):
     """The layer above a link. Everything here is called in order, from the loop, and must not block."""
 
-    def on_hello(self, hello: ClientHello) -> AgentHello: ...
+    def on_hello(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
+        """What we answer to `initialize`. While it is awaited, everything heard waits, in order."""
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]: ...
 
@@ -62,14 +63,41 @@ class Handler(Protocol):
     def on_closed(self, error: LinkClosed) -> None: ...
 
 
+class Watch(Protocol):
+    """Who must know when a request of ours leaves and where its answer stands among everything else that is heard."""
+
+    def sent(self, number: int) -> None:
+        """It has its place in the outbox, under this number."""
+
+    def heard(self) -> None:
+        """It is answered, early or by the peer or by the end of the link; nothing said later was handed up yet."""
+
+
 class _Waiter:
     """One call of ours; no request means it is `initialize`."""
 
-    __slots__ = ("future", "request")
+    __slots__ = ("future", "request", "watch")
 
-    def __init__(self, request: Request | None, future: "asyncio.Future[Reply]") -> None:
+    def __init__(self, request: Request | None, future: "asyncio.Future[Reply]", watch: Watch | None = None) -> None:
         self.request = request
         self.future = future
+        self.watch = watch
+
+    def resolve(self, reply: Reply) -> None:
+        if not self.future.done():
+            self.future.set_result(reply)
+            self.tell()
+
+    def reject(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.tell()
+
+    def tell(self) -> None:
+        """The one who watches hears of it once."""
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.heard()
 
 
 class _Hello(Reply, frozen=True, gc=False):
@@ -130,6 +158,7 @@ class Link:
         self._peer: Peer[_Waiter] = Peer(answers_noise=role == "agent")
         self._working: dict[Id, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(limits.IN_FLIGHT)
+        self._held: list[bytes | PeerMistake] | None = None  # heard while the answer to `initialize` is awaited
         self._awaited = 0
         self._untaken = 0
         self._reading = True
@@ -183,17 +212,20 @@ class Link:
 
     # -- what we say -------------------------------------------------------------------------------------------------
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request, watch: Watch | None = None) -> Reply:
         """Ask, and wait for the answer. Cancelling the wait cancels the request at the peer."""
         await self._slots.acquire()
         future: asyncio.Future[Reply] = self._loop.create_future()
         future.add_done_callback(self._release)
         try:
             call = self.dialect.ask(request)
-            number, payload = self._peer.call(call.method, call.params, _Waiter(request, future))
+            waiter = _Waiter(request, future, watch)
+            number, payload = self._peer.call(call.method, call.params, waiter)
         except BaseException:
             future.cancel()
             raise
+        if call.early is not None:
+            waiter.tell()
         self._hand_up(call.told)
         try:
             await self.outbox.put_when_room(payload)
@@ -201,6 +233,8 @@ class Link:
             self._peer.abandon(number)
             future.cancel()
             raise
+        if watch is not None:
+            watch.sent(number)
         if call.early is not None:
             return call.early
         return await self._answer(number, future)
@@ -223,6 +257,11 @@ class Link:
         """Say a notification that must not wait: a cancel."""
         for payload in self._payloads(self.dialect.note(note)):
             self.outbox.put(payload)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a request of ours would have to wait, because too many have no answer yet."""
+        return self._slots.locked()
 
     def taken(self) -> None:
         """The layer above has taken everything it was told."""
@@ -267,6 +306,11 @@ class Link:
     # -- one message -------------------------------------------------------------------------------------------------
 
     def _take(self, one: bytes | PeerMistake) -> None:
+        if self._held is not None:
+            self._held.append(one)
+            if len(self._held) > limits.IN_FLIGHT:
+                self._stop_reading()
+            return
         match self._peer.receive(one):
             case Answered(waiter, result):
                 self._take_answer(waiter, result)
@@ -337,11 +381,34 @@ class Link:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
         version, client = hear_client(params, self._spoken)
         agent = self._handler.on_hello(client)
+        if isinstance(agent, AgentHello):
+            self._greet(id, version, client, agent)
+        else:
+            self._held = []
+            self._working[id] = self._loop.create_task(self._greet_later(id, version, client, agent))
+
+    def _greet(self, id: Id, version: int, client: ClientHello, agent: AgentHello) -> None:
         self._finish(id, say_agent(version, agent, client))
         self.version = version
         self._meet(client, agent)
         # The answer leaves before the tables of its version are imported.
         self.outbox.flush()
+
+    async def _greet_later(self, id: Id, version: int, client: ClientHello, agent: Awaitable[AgentHello]) -> None:
+        """Wait for our own words, then take what was heard meanwhile."""
+        try:
+            self._greet(id, version, client, await agent)
+        except asyncio.CancelledError:
+            self._refuse(id, WireError(CANCELLED, "Request cancelled"))
+        except Exception as error:
+            self._refuse(id, self._explain(error))
+        finally:
+            self._working.pop(id, None)
+        held, self._held = self._held or [], None
+        for one in held:
+            self._take(one)
+        if not self._reading:
+            self._read_again()
 
     def _take_note(self, method: str, params: msgspec.Raw) -> None:
         if self._met is None:
@@ -363,22 +430,22 @@ class Link:
 
     def _take_answer(self, waiter: _Waiter, result: msgspec.Raw) -> None:
         if waiter.request is None:
-            _resolve(waiter.future, _Hello(result))
+            waiter.resolve(_Hello(result))
             return
         try:
             self._settle(waiter, self.dialect.hear_reply(waiter.request, result))
         except PeerError as error:
-            _reject(waiter.future, error)
+            waiter.reject(error)
         except Exception as error:
             self._handler.on_bug(error)
-            _reject(waiter.future, request_failed(*wire_error(error)))
+            waiter.reject(request_failed(*wire_error(error)))
 
     def _take_refusal(self, waiter: _Waiter, error: WireError) -> None:
         replied = None
         if waiter.request is not None:
             replied = self.dialect.hear_failure(waiter.request, error)
         if replied is None:
-            _reject(waiter.future, request_failed(*error))
+            waiter.reject(request_failed(*error))
         else:
             self._settle(waiter, replied)
 
@@ -386,7 +453,7 @@ class Link:
         # What an answer tells besides comes before whoever waits for the answer goes on.
         self._hand_up(replied.told)
         if replied.reply is not None:
-            _resolve(waiter.future, replied.reply)
+            waiter.resolve(replied.reply)
         elif not waiter.future.done():
             waiter.future.cancel()
 
@@ -395,7 +462,8 @@ class Link:
         if note is not None:
             self._handler.on_note(note)
         elif id in self._working:
-            self._working[id].cancel()
+            # Not before the task has begun: a coroutine that never ran cannot say that it was cancelled.
+            self._loop.call_soon(self._working[id].cancel)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
@@ -510,17 +578,7 @@ class Link:
 
     def _fail_calls(self, cause: LinkClosed) -> None:
         for waiter in self._peer.close():
-            _reject(waiter.future, cause)
-
-
-def _resolve(future: "asyncio.Future[Reply]", reply: Reply) -> None:
-    if not future.done():
-        future.set_result(reply)
-
-
-def _reject(future: "asyncio.Future[Reply]", error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)
+            waiter.reject(cause)
 
 
 def _plain(data: msgspec.Raw | None) -> object:

@@ -155,6 +155,8 @@ REFUSED: dict[str, list[tuple[bytes, Bad]]] = {
         (call(rest=b',"params":{},"params":{}'), Bad(INVALID_REQUEST, 1)),
         (b'{"jsonrpc": "2.0", "id": 1, "method": "a", "params": {}, "params": {}}', Bad(INVALID_REQUEST, 1)),
         (b'{"jsonrpc": "2.0","method": "a","params": {},"params":{}}', INVALID),
+        # Just as long as `json.dumps` would have made it.
+        (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"a","params":{}}', INVALID),
         (b'{"jsonrpc":"2.0","id":1,"result":{},"result":{}}', Bad(INVALID_REQUEST, 1, False)),
         (b'{"jsonrpc":"2.0","id":1,"id":1,"result":{}}', SILENT),
         (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""},"error":{}}', Bad(INVALID_REQUEST, 1, False)),
@@ -295,6 +297,17 @@ def test_a9_many_brackets_side_by_side_are_not_deep(tower: bytes, height: int) -
 def test_a9_brackets_in_text_do_not_count(text: bytes) -> None:
     params = b'{"a":"' + text + b'","b":"' + text + b'"}'
     assert parse(call(rest=b',"params":' + params)) == Request(1, "a", Raw(params))
+
+
+def test_a9_a_backslash_at_the_end_of_a_text_does_not_hide_what_follows() -> None:
+    deep = b"[" * 127 + b"]" * 127
+    assert outcome(call(rest=rb',"params":{"a":"\\","b":' + deep + b"}")) == INVALID
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_a2_a_character_across_the_pieces_a_large_frame_is_read_in_is_valid(shift: int) -> None:
+    text = b"x" * shift + "é".encode() * limits.MIB
+    assert isinstance(outcome(call(rest=b',"params":{"a":"' + text + b'"}')), Request)
 
 
 @pytest.mark.parametrize("shift", range(6))

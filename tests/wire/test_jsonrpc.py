@@ -18,6 +18,7 @@ from dragoman.errors import (
     UsageError,
     wire_error,
 )
+from dragoman.wire import jsonrpc
 from dragoman.wire.framing import Framer
 from dragoman.wire.jsonrpc import (
     Answered,
@@ -79,6 +80,7 @@ def test_names_that_a_peer_invents_do_not_pile_up() -> None:
     for number in range(1000):
         assert json.loads(peer.notify(f"_{number}", b"{}"))["method"] == f"_{number}"
     assert json.loads(peer.notify('"\n', b"{}"))["method"] == '"\n'
+    assert len(jsonrpc._heads) <= jsonrpc._HEADS
 
 
 @pytest.mark.parametrize(

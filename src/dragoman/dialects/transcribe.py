@@ -2,10 +2,13 @@
 
 Most of a dialect is names: a struct of the wire stands for a word of the vocabulary, field by field. Those are pairs
 in a table; `Transcriber` turns the table into two functions. What is more than names is a small function beside it.
-Unknown fields and unknown variants go along in both directions.
+Unknown fields and unknown variants go along in both directions. Two things never do: an unknown field whose name means
+something where it would be said, and a null where the wire allows none.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
+from types import NoneType
 from typing import Any, Final, TypeVar, get_args
 
 import msgspec
@@ -17,6 +20,8 @@ from dragoman.wire import types as wire
 
 Hear = Callable[[Any], Any]
 Say = Callable[[Any], Any]
+# What an unknown variant in a place becomes: its tag and its whole object are given.
+HearUnknown = Callable[[str, dict[str, object]], Word]
 Renames = dict[str, str]
 T = TypeVar("T")
 
@@ -30,7 +35,9 @@ class Transcriber:
         *,
         hear: dict[type[wire.Wire], Hear] | None = None,
         say: dict[type[Word], Say] | None = None,
+        unknown: dict[type[Unknown], HearUnknown] | None = None,
     ) -> None:
+        self._unknown_with: Final = dict(unknown or {})
         self._hear_with: Final = dict(hear or {})
         self._say_with: Final = dict(say or {})
         self._placed_readers: Final[dict[tuple[type, type], Hear]] = {}
@@ -57,7 +64,7 @@ class Transcriber:
         if isinstance(value, wire.Unknown):
             if unknown is None:
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
-            return unknown(value.tag, plain(value.raw))
+            return self._unknown_with.get(unknown, unknown)(value.tag, plain(value.raw))
         return value
 
     def say(self, value: Any) -> Any:
@@ -98,10 +105,14 @@ class Transcriber:
         hints = {field.name: _unknown_in(field.type) for field in msgspec.structs.fields(word)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
         plan = [(theirs, mine, hints.get(mine)) for theirs, mine in names if mine in there]
+        has_meta = "meta" in kind.__struct_fields__
 
         def read(value: wire.Wire) -> Any:
             found = {mine: self.hear(getattr(value, theirs), unknown) for theirs, mine, unknown in plan}
-            return word(**{name: item for name, item in found.items() if item is not UNSET}, extras=hear_extras(value))
+            found["extras"] = hear_extras(value)
+            if not has_meta:
+                found |= _lifted_meta(found["extras"])
+            return word(**{name: item for name, item in found.items() if item is not UNSET})
 
         return read
 
@@ -117,14 +128,17 @@ class Transcriber:
     def _writer_to(
         self, kind: type[Word], wired: type[wire.Wire], renames: Renames
     ) -> Callable[[Word, dict[str, object]], Any]:
-        there = frozenset(wired.__struct_fields__) - {"extras"}
+        nullable = {field.name: _takes_null(field.type) for field in msgspec.structs.fields(wired)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
-        plan = [(mine, theirs) for mine, theirs in names if theirs in there]
+        plan = [(mine, theirs, nullable[theirs]) for mine, theirs in names if theirs in nullable]
 
         def write(value: Word, more: dict[str, object]) -> Any:
-            said = {theirs: self.say(getattr(value, mine)) for mine, theirs in plan}
-            found = {name: item for name, item in said.items() if item is not UNSET}
-            return wired(**found | more, extras=say_extras(value))
+            found = {}
+            for mine, theirs, null in plan:
+                item = getattr(value, mine)
+                if item is not UNSET and (null or item is not None):
+                    found[theirs] = self.say(item)
+            return wired(**found | more, extras=say_extras(value, wired))
 
         return write
 
@@ -144,16 +158,40 @@ def hear_extras(value: wire.Wire) -> Any:
     return Extras({name: plain(raw) for name, raw in value.extras.fields.items()})
 
 
-def say_extras(value: Word) -> Any:
-    """The unknown fields of a word, for the wire."""
-    if value.extras is UNSET:
+def say_extras(value: Word, kind: type[wire.Wire]) -> Any:
+    """The unknown fields of a word, for a wire object; what that object has a meaning for is not unknown there."""
+    fields: dict[str, object] = value.extras.fields if value.extras is not UNSET else {}
+    if value.meta is not UNSET and "meta" not in kind.__struct_fields__:
+        # This version forgot to give this object its `_meta`; readers take it as one more unknown field.
+        fields = {**fields, "_meta": value.meta}
+    if not fields:
         return UNSET
-    return wire.Extras({name: Raw(msgspec.json.encode(item)) for name, item in value.extras.fields.items()})
+    known = _names(kind)
+    said = {name: Raw(msgspec.json.encode(item)) for name, item in fields.items() if name not in known}
+    return wire.Extras(said) if said else UNSET
 
 
 def say_unknown(value: Unknown) -> wire.Unknown:
     """An unknown variant, whole, as it came."""
     return wire.Unknown(value.kind, Raw(msgspec.json.encode(value.fields)))
+
+
+@cache
+def _names(kind: type[wire.Wire]) -> frozenset[str]:
+    tag_field = kind.__struct_config__.tag_field
+    return frozenset(kind.__struct_encode_fields__) - {"extras"} | ({tag_field} if tag_field else set())
+
+
+def _lifted_meta(extras: Any) -> dict[str, Any]:
+    """`_meta` of an object that has none in its schema: a known name all the same."""
+    if extras is UNSET or not isinstance(extras.fields.get("_meta", UNSET), (dict, NoneType)):
+        return {}
+    rest = {name: item for name, item in extras.fields.items() if name != "_meta"}
+    return {"meta": extras.fields["_meta"], "extras": Extras(rest) if rest else UNSET}
+
+
+def _takes_null(hint: Any) -> bool:
+    return hint is Any or hint is NoneType or any(map(_takes_null, get_args(hint)))
 
 
 def _unknown_in(hint: Any) -> type[Unknown] | None:

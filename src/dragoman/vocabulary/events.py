@@ -16,11 +16,14 @@ from dragoman.vocabulary.tools import (
     TerminalSize,
     ToolContent,
 )
-from dragoman.vocabulary.word import Unknown, Word
+from dragoman.vocabulary.word import Extras, Unknown, Word
 
 
-class Event(Word, frozen=True, gc=False, tag_field="sessionUpdate"):
+class Event(Word, frozen=True, kw_only=True, gc=False, tag_field="sessionUpdate"):
     """Something that happened in a session."""
+
+    # `_meta` and unknown fields of the message that carried the event, beside it and not in it.
+    outer: Extras | UnsetType = UNSET
 
 
 class Chunk(Event, frozen=True, gc=False):

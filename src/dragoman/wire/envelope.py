@@ -110,7 +110,7 @@ def parse(frame: bytes) -> Message:
         frame = _without_lone_surrogates(frame)
     try:
         usual = _decode_usual(frame)
-    except (DecodeError, RecursionError):
+    except (DecodeError, RecursionError):  # the latter only where the caller's stack is nearly used up
         return _read(frame)
 
     # Each key that is there takes at least its compact form. When these add up to the whole frame there is room for

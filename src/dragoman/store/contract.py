@@ -1,0 +1,124 @@
+"""The contract of a store. No SQL, path or row leaks through it, so a networked engine can stand beside SQLite.
+
+A session is its log: entries in the order they happened, each with a sequence number that only grows. Whoever writes
+to a log holds its lease; a lease ends with its holder, also when that is killed.
+`tests/store/test_contract.py` holds for every engine.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Literal, NamedTuple, Protocol
+
+from dragoman.errors import WorldError
+from dragoman.store.entries import Entry
+
+ArchiveFilter = Literal["exclude", "include", "only"]
+
+
+class StoreFailed(WorldError):
+    """The store cannot do it now: no space, no right, no disk. Nothing was half done; it may work later."""
+
+
+class SessionMissing(StoreFailed):
+    """There is no such session."""
+
+
+class SessionHeld(StoreFailed):
+    """Another process has the session open."""
+
+
+class SessionDamaged(StoreFailed):
+    """What was stored of the session cannot be read. Other sessions are unharmed."""
+
+
+class BadCursor(StoreFailed):
+    """A cursor we did not give, or gave too long ago."""
+
+
+class SessionMeta(NamedTuple):
+    """What is known of a session without reading its log. Times are microseconds since 1970."""
+
+    id: str
+    cwd: str
+    directories: tuple[str, ...] = ()
+    title: str = ""
+    created: int = 0
+    activity: int = 0
+    archived: bool = False
+
+
+class Record(NamedTuple):
+    """One entry as it stands in the log."""
+
+    sequence: int
+    entry: Entry
+
+
+class Page(NamedTuple):
+    """Sessions, newest first, and where the next page begins."""
+
+    sessions: Sequence[SessionMeta]
+    cursor: str | None
+
+
+# Called in the loop, once for each append: None when the entries are on disk.
+Committed = Callable[[StoreFailed | None], None]
+
+
+class Log(Protocol):
+    """One session's log, held by us."""
+
+    meta: SessionMeta
+
+    def append(self, entries: Sequence[Entry], committed: Committed) -> None:
+        """Add entries. They are committed together with whatever else waits, in order; then `committed` is called."""
+
+    async def flush(self) -> None:
+        """Wait until everything appended is on disk."""
+
+    def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """What the log has behind a sequence number, in batches."""
+
+    def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """The same, and then what comes, as it comes."""
+
+    async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
+        """Change what the list shows."""
+
+    async def touch(self) -> None:
+        """Tell the list that something has happened here."""
+
+    async def release(self) -> None:
+        """Give the lease back. Everything appended is on disk then."""
+
+
+class Store(Protocol):
+    """Where sessions are kept."""
+
+    async def create(self, meta: SessionMeta) -> Log:
+        """A new session, held by us, on disk when this returns."""
+
+    async def open(self, session_id: str) -> Log:
+        """Take the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`."""
+
+    async def look(self, session_id: str) -> SessionMeta:
+        """What is known of a session, without holding it."""
+
+    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """A session's log, without holding it."""
+
+    async def list(
+        self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
+    ) -> Page:
+        """A page of sessions. One that exists throughout a paging is listed exactly once."""
+
+    async def fork(self, source: str, meta: SessionMeta) -> Log:
+        """A copy of a session's log under a new id, held by us."""
+
+    async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
+        """Change what the list shows of a session that nobody else holds."""
+
+    async def delete(self, session_id: str) -> bool:
+        """Forget a session for good. False: there was none."""
+
+    async def close(self) -> None:
+        """Give every lease back and stop."""

@@ -1,0 +1,132 @@
+"""What stands in a log, and how it is written down.
+
+An entry is an event, or a note of the brain (what the model has seen, which rules the user has set). Events are kept
+in the vocabulary's own JSON, so a log outlives the protocol version it was lived in. Neighbouring pieces of one
+message become one entry.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent, UserMessageChunk
+from dragoman.vocabulary.word import Extras
+
+
+class Said(NamedTuple):
+    """A piece of text of a message: the entry that comes by the hundred thousand."""
+
+    kind: str
+    message_id: str
+    text: str
+
+
+class Happened(NamedTuple):
+    """An event."""
+
+    event: AnyEvent
+
+
+class Noted(NamedTuple):
+    """Something the brain wants to find again; the store does not look inside."""
+
+    kind: str
+    value: object
+
+
+Entry = Said | Happened | Noted
+
+_CHUNKS: Final[dict[str, Any]] = {
+    "user_message_chunk": UserMessageChunk,
+    "agent_message_chunk": AgentMessageChunk,
+    "agent_thought_chunk": AgentThoughtChunk,
+}
+_EVENT: Final = "event"
+
+
+class UnreadableEntry(Exception):
+    """A stored entry that is not what we write."""
+
+
+def joined(entries: Iterable[Entry]) -> list[Entry]:
+    """The entries, with neighbouring pieces of one message made one."""
+    result: list[Entry] = []
+    pieces: list[str] = []
+    last: Said | None = None
+    for entry in entries:
+        if type(entry) is Said and last is not None and entry.message_id == last.message_id and entry.kind == last.kind:
+            pieces.append(entry.text)
+            continue
+        if last is not None:
+            result.append(Said(last.kind, last.message_id, "".join(pieces)))
+        if type(entry) is Said:
+            last, pieces = entry, [entry.text]
+        else:
+            last = None
+            result.append(entry)
+    if last is not None:
+        result.append(Said(last.kind, last.message_id, "".join(pieces)))
+    return result
+
+
+def written(entry: Entry) -> tuple[str, bytes]:
+    """An entry as the kind and the body of a row."""
+    match entry:
+        case Said():
+            return entry.kind, _ENCODE([entry.message_id, entry.text])
+        case Happened():
+            return _EVENT, _ENCODE(entry.event)
+        case Noted():
+            return f"note:{entry.kind}", _ENCODE(entry.value)
+
+
+def read(kind: str, body: bytes) -> Entry:
+    """The entry in a row; `UnreadableEntry` if there is none."""
+    try:
+        if kind in _CHUNKS:
+            message_id, text = _DECODE_SAID(body)
+            return Said(kind, message_id, text)
+        if kind == _EVENT:
+            return Happened(_DECODE_EVENT(body))
+        if kind.startswith("note:"):
+            return Noted(kind[5:], msgspec.json.decode(body))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableEntry(str(error)) from error
+    raise UnreadableEntry(f"unknown kind {kind[:40]!r}")
+
+
+def event_of(entry: Entry) -> AnyEvent | None:
+    """The event an entry stands for, if it stands for one."""
+    match entry:
+        case Said():
+            return _CHUNKS[entry.kind](Text(entry.text), message_id=entry.message_id)  # type: ignore[no-any-return]
+        case Happened():
+            return entry.event
+        case Noted():
+            return None
+
+
+def events_of(entries: Sequence[Entry]) -> list[AnyEvent]:
+    """The events among the entries."""
+    found = (event_of(entry) for entry in entries)
+    return [event for event in found if event is not None]
+
+
+# Extras are not a type msgspec knows, so that peers cannot fill them; in our own files they are plain objects.
+def _say_extras(value: object) -> object:
+    if isinstance(value, Extras):
+        return value.fields
+    raise TypeError(f"{type(value).__name__} has no place in a log")
+
+
+def _hear_extras(kind: type, value: object) -> object:
+    if kind is Extras and isinstance(value, dict):
+        return Extras(value)
+    raise ValueError(f"{kind.__name__} has no place in a log")
+
+
+_ENCODE: Final = msgspec.json.Encoder(enc_hook=_say_extras).encode
+_DECODE_EVENT: Final = msgspec.json.Decoder(AnyEvent, dec_hook=_hear_extras).decode
+_DECODE_SAID: Final = msgspec.json.Decoder(tuple[str, str]).decode

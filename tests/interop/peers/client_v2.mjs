@@ -1,0 +1,58 @@
+// A client on the official TypeScript SDK, the draft of v2; unstable, or it would not see a turn's usage.
+import * as acp from "../../../.peers/node_modules/@agentclientprotocol/sdk/dist/v2/unstable/acp.js";
+import { cwd, plan, startAgent, tell, tellError } from "./telling.mjs";
+
+const { agent: asked, client: told } = acp.methods;
+let step = {};
+let becomesIdle = () => {};
+
+async function update({ params: { sessionId, update }, agent }) {
+  tell("update", update);
+  if (update.state === "idle") becomesIdle();
+  if (update.sessionUpdate === "agent_message_chunk" && update.content.text === step.cancel_at) {
+    await agent.notify(asked.session.cancel, { sessionId });
+  }
+}
+
+async function permission({ params: { sessionId, title, subject, options }, agent }) {
+  tell("permission", { title, subject, options: options.map((option) => option.kind) });
+  if (step.permission === "cancel") {
+    await agent.notify(asked.session.cancel, { sessionId });
+    return { outcome: { outcome: "cancelled" } };
+  }
+  const { optionId } = options.find((option) => option.kind === step.permission);
+  return { outcome: { outcome: "selected", optionId } };
+}
+
+async function talk(agent) {
+  const hello = await agent.request(asked.initialize, {
+    protocolVersion: acp.PROTOCOL_VERSION,
+    capabilities: {},
+    info: { name: "peer", version: "1" },
+  });
+  tell("initialize", { protocolVersion: hello.protocolVersion, name: hello.info.name });
+  const session = await agent.request(asked.session.new, { cwd });
+  tell("session", session);
+  for (step of plan) {
+    const idle = new Promise((resolve) => (becomesIdle = resolve));
+    try {
+      if (step.call) await agent.request(step.call, {});
+      else {
+        const prompt = [{ type: "text", text: step.prompt }];
+        const accepted = await agent.request(asked.session.prompt, { sessionId: session.sessionId, prompt });
+        await idle;
+        tell("end", accepted);
+      }
+    } catch (error) {
+      tellError(error);
+    }
+  }
+}
+
+const child = startAgent();
+await acp
+  .client({ name: "peer" })
+  .onNotification(told.session.update, update)
+  .onRequest(told.session.requestPermission, permission)
+  .connectWith(acp.ndJsonStream(...child.streams), talk);
+await child.end();

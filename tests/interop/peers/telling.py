@@ -1,0 +1,35 @@
+"""How a client peer in Python is told what to do (argv) and tells what it saw (JSON lines on stdout).
+
+`PLAN CWD AGENT...`: the plan is a JSON list of steps; each line that comes back is a pair, what happened and the value
+as the SDK understood it. A step is one of
+
+    {"prompt": TEXT}                        read the turn to its end; a permission request is answered with
+    {"prompt": TEXT, "permission": KIND}    the option of that kind, or by cancelling the turn when KIND is "cancel"
+    {"prompt": TEXT, "cancel_at": TEXT}     cancel the turn when the agent says this
+    {"call": METHOD}                        a request that the agent does not know
+"""
+
+import json
+import sys
+from typing import Any, NamedTuple
+
+
+class Task(NamedTuple):
+    """What a client peer is asked to do."""
+
+    plan: list[dict[str, str]]
+    cwd: str
+    agent: list[str]
+
+
+def task() -> Task:
+    """The task in this program's arguments."""
+    plan, cwd, *agent = sys.argv[1:]
+    return Task(json.loads(plan), cwd, agent)
+
+
+def tell(kind: str, value: Any) -> None:
+    """One thing that happened. Pydantic models as their JSON, without what is absent."""
+    if hasattr(value, "model_dump"):
+        value = value.model_dump(mode="json", by_alias=True, exclude_none=True)
+    print(json.dumps([kind, value]), flush=True)
