@@ -5,42 +5,61 @@ Promises
 - Notifications and answers are always read, however full the outbox is. Reading stops only for a peer that is past
   its in-flight limit and does not read its refusals, and for a layer above that has not taken what it was told.
 - Every call ends exactly once: with its answer, with the peer's error, or with `LinkClosed`.
+- After a clean end of input, what was asked before it is still answered, within `limits.EOF_ANSWER_SECONDS`.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 import msgspec
 
 from dragoman import limits
 from dragoman.dialects import dialect_for
-from dragoman.dialects.contract import Answer, Dialect, Id, Notify, Out, Replied, Told
+from dragoman.dialects.contract import Answer, AnswerError, Dialect, Id, Notify, Out, Replied, Told
 from dragoman.dialects.handshake import SPOKEN, hear_agent, hear_client, say_agent, say_client
 from dragoman.errors import (
     CANCELLED,
+    INTERNAL_ERROR,
     INVALID_REQUEST,
+    UNSUPPORTED_VERSION,
     LinkClosed,
     PeerError,
     PeerMistake,
     UsageError,
+    VersionMismatch,
     WireError,
     request_failed,
     wire_error,
 )
-from dragoman.outbox import Outbox
+from dragoman.outbox import Outbox, TextStream, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.requests import CloseSession, ListSessions
 from dragoman.wire.framing import Framer
 from dragoman.wire.jsonrpc import Answered, CancelAsked, Ignored, Notification, Peer, Refused, SendBack
 from dragoman.wire.jsonrpc import Request as WireRequest
 
+__all__ = ["Handler", "Link", "Role", "TextStream", "Trace", "Watch"]
+
 Role = Literal["agent", "client"]
-Trace = Callable[[Literal["in", "out"], bytes], None]
-_encode = msgspec.json.Encoder().encode
+# How a link ends: what is owed is answered, or what waits is flushed, or nobody is there any more.
+Ending = Literal["answer", "flush", "drop"]
 HearUpdate = Callable[[bytes], tuple[str, AnyEvent] | None]
+Frames = Iterable[bytes | PeerMistake]
+
+# Beside its body an answer or an update has an envelope; this only decides who has to wait.
+_ENVELOPE: Final = 128
+# They end work instead of starting it, so every peer of ours lets them pass its limit; we do the same.
+_PASSING: Final = (CloseSession, ListSessions)
+# Somebody waits for an answer behind all this, so it is read; but not without end.
+_FLOOD_BYTES: Final = 8 * limits.INBOX_BYTES
+# Handlers whose answer nobody waits for any more may clean up for this long: with the answers' second before it, a
+# process is gone two seconds after its input.
+_STOP_SECONDS: Final = 0.5
 
 
 class Handler(Protocol):
@@ -60,7 +79,8 @@ class Handler(Protocol):
     def on_bug(self, error: Exception) -> None:
         """A handler of ours raised what the peer was told nothing about."""
 
-    def on_closed(self, error: LinkClosed) -> None: ...
+    def on_closed(self, error: LinkClosed) -> Awaitable[object] | None:
+        """Nothing more will be heard. What is given back is waited for, within a bound, before the last word leaves."""
 
 
 class Watch(Protocol):
@@ -76,15 +96,24 @@ class Watch(Protocol):
 class _Waiter:
     """One call of ours; no request means it is `initialize`."""
 
-    __slots__ = ("future", "request", "watch")
+    __slots__ = ("future", "on_reply", "request", "watch")
 
-    def __init__(self, request: Request | None, future: "asyncio.Future[Reply]", watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        request: Request | None,
+        future: "asyncio.Future[Reply]",
+        watch: Watch | None = None,
+        on_reply: Callable[[Reply], None] | None = None,
+    ) -> None:
         self.request = request
         self.future = future
         self.watch = watch
+        self.on_reply = on_reply
 
     def resolve(self, reply: Reply) -> None:
         if not self.future.done():
+            if self.on_reply is not None:
+                self.on_reply(reply)
             self.future.set_result(reply)
             self.tell()
 
@@ -101,34 +130,9 @@ class _Waiter:
 
 
 class _Hello(Reply, frozen=True, gc=False):
-    """The raw answer to `initialize`."""
+    """The answer to `initialize`."""
 
-    result: msgspec.Raw
-
-
-class TextStream:
-    """One message being said in pieces: only the text is encoded anew, the rest of the frame is ready."""
-
-    __slots__ = ("_head", "_outbox", "_tail")
-
-    def __init__(self, outbox: Outbox, head: bytes, tail: bytes) -> None:
-        self._outbox = outbox
-        self._head = head
-        self._tail = tail
-
-    def put(self, text: str) -> bool:
-        """Say a piece. True: much is waiting, `breathe` before the next one."""
-        try:
-            piece = _encode(text)
-        except UnicodeEncodeError:
-            # Half of a surrogate pair, as a model cut in the middle gives it, is no text on any wire.
-            piece = _encode(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
-        self._outbox.put(self._head + piece + self._tail)
-        return self._outbox.size >= limits.WRITE_BYTES
-
-    async def breathe(self) -> None:
-        """Let the wire catch up and the loop turn."""
-        await self._outbox.breathe()
+    agent: AgentHello
 
 
 class Link:
@@ -145,12 +149,12 @@ class Link:
         frame_limit: int = limits.FRAME_BYTES,
     ) -> None:
         self.role = role
-        self.outbox = Outbox(transport, trace=trace)
+        self._trace = None if trace is None else _guarded(trace, handler.on_bug)
+        self.outbox = Outbox(transport, trace=self._trace)
         self.version = 0
         self._transport = transport
         self._handler = handler
         self._spoken = spoken
-        self._trace = trace
         self._dialect: Dialect | None = None
         self._met: tuple[ClientHello, AgentHello] | None = None
         self._hear_update: HearUpdate | None = None
@@ -158,14 +162,18 @@ class Link:
         self._peer: Peer[_Waiter] = Peer(answers_noise=role == "agent")
         self._working: dict[Id, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(limits.IN_FLIGHT)
-        self._held: list[bytes | PeerMistake] | None = None  # heard while the answer to `initialize` is awaited
+        self._hello: ClientHello | None = None  # as a client: what we said
+        self._greeting = False  # as an agent: our own answer to `initialize` is awaited
+        self._refused: deque[tuple[int, int]] = deque()  # refusals in the outbox: where they end, and how many bytes
         self._awaited = 0
         self._untaken = 0
         self._reading = True
+        self._unread: list[bytes | PeerMistake] = []  # framed, and not heard because reading stopped
         self._lost: LinkClosed | None = None
         self._loop = asyncio.get_running_loop()
+        self._answered: asyncio.Future[None] | None = None  # at the end: nothing is owed any more
         self._ended: asyncio.Future[None] = self._loop.create_future()
-        self._winding_down: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -175,20 +183,21 @@ class Link:
 
     async def hello(self, hello: ClientHello) -> AgentHello:
         """The client's first words; the dialect follows from the answer."""
+        self._hello = hello
         future: asyncio.Future[Reply] = self._loop.create_future()
         number, payload = self._peer.call("initialize", say_client(hello, self._spoken), _Waiter(None, future))
         self.outbox.put(payload)
-        answer = cast(_Hello, await self._answer(number, future))
-        self.version, agent = hear_agent(answer.result, self._spoken)
-        self._meet(hello, agent)
-        return agent
+        return cast(_Hello, await self._answer(number, future)).agent
+
+    async def finish(self) -> None:
+        """Hear no more, answer what was asked, and close: what the end of input does, by our own will."""
+        self._stop_reading()
+        self._unread.clear()
+        await self._end("answer", LinkClosed("the link was closed"))
 
     async def close(self) -> None:
         """Say what is left to say, end the connection, fail every call that still waits. Bounded and idempotent."""
-        await self.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
-        self._lose(LinkClosed("the link was closed"))
-        await self._transport.close()
-        await self._stop_work()
+        await self._end("flush", LinkClosed("the link was closed"))
 
     async def ended(self) -> None:
         """Wait until the connection is over and the requests it brought are done with."""
@@ -212,14 +221,23 @@ class Link:
 
     # -- what we say -------------------------------------------------------------------------------------------------
 
-    async def ask(self, request: Request, watch: Watch | None = None) -> Reply:
-        """Ask, and wait for the answer. Cancelling the wait cancels the request at the peer."""
-        await self._slots.acquire()
+    async def ask(
+        self, request: Request, watch: Watch | None = None, on_reply: Callable[[Reply], None] | None = None
+    ) -> Reply:
+        """Ask, and wait for the answer. Cancelling the wait cancels the request at the peer.
+
+        `on_reply` is called with the answer at its place among the events: before anything the peer said after it.
+        """
         future: asyncio.Future[Reply] = self._loop.create_future()
-        future.add_done_callback(self._release)
+        if isinstance(request, _PASSING):
+            future.add_done_callback(_seen)
+        else:
+            await self._slots.acquire()
+            future.add_done_callback(self._release)
+        waiter = _Waiter(request, future, watch, on_reply)
         try:
             call = self.dialect.ask(request)
-            waiter = _Waiter(request, future, watch)
+            _check_size(len(call.params))
             number, payload = self._peer.call(call.method, call.params, waiter)
         except BaseException:
             future.cancel()
@@ -227,12 +245,14 @@ class Link:
         if call.early is not None:
             waiter.tell()
         self._hand_up(call.told)
-        try:
-            await self.outbox.put_when_room(payload)
-        except asyncio.CancelledError:
-            self._peer.abandon(number)
-            future.cancel()
-            raise
+        turn = self.outbox.enqueue(len(payload), (_one_line(payload),))
+        if turn is not None:
+            try:
+                await turn
+            except BaseException:
+                if turn.cancelled() or call.early is None:
+                    self._give_up(number, waiter, sent=not turn.cancelled() and not turn.exception())
+                raise
         if watch is not None:
             watch.sent(number)
         if call.early is not None:
@@ -241,8 +261,13 @@ class Link:
 
     async def tell(self, session_id: str, event: AnyEvent) -> None:
         """Say an event; waits while the peer does not read."""
-        for payload in self._payloads(self.dialect.tell(session_id, event)):
-            await self.outbox.put_when_room(payload)
+        turn = self.tell_in_turn(session_id, event)
+        if turn is not None:
+            await turn
+
+    def tell_in_turn(self, session_id: str, event: AnyEvent) -> "asyncio.Future[None] | None":
+        """Say an event behind everything that waits. None: it is in the outbox; else it will be when this is done."""
+        return self._say(self.dialect.tell(session_id, event))
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> TextStream:
         """A message to be said in pieces of text."""
@@ -250,8 +275,9 @@ class Link:
 
     async def note(self, note: Note) -> None:
         """Say a notification; waits while the peer does not read."""
-        for payload in self._payloads(self.dialect.note(note)):
-            await self.outbox.put_when_room(payload)
+        turn = self._say(self.dialect.note(note))
+        if turn is not None:
+            await turn
 
     def note_now(self, note: Note) -> None:
         """Say a notification that must not wait: a cancel."""
@@ -263,9 +289,9 @@ class Link:
         """Whether a request of ours would have to wait, because too many have no answer yet."""
         return self._slots.locked()
 
-    def taken(self) -> None:
-        """The layer above has taken everything it was told."""
-        self._untaken = 0
+    def taken(self, but: int = 0) -> None:
+        """The layer above has taken everything it was told, but for so many bytes."""
+        self._untaken = but
         if not self._reading:
             self._read_again()
 
@@ -278,39 +304,92 @@ class Link:
             for one in frames:
                 if isinstance(one, bytes):
                     self._trace("in", one)
-        on_event = self._handler.on_event
-        for one in frames:
-            # The one message that comes by the hundred thousand takes a short way.
-            if self._hear_update is not None and one.__class__ is bytes:
-                told = self._hear_update(one)
-                if told is not None:
-                    on_event(*told)
-                    continue
-            self._take(one)
         if self.role == "client":
+            self._hear(frames)
             self._untaken += len(data)
-            if self._untaken > limits.INBOX_BYTES and not self._awaited:
-                self._stop_reading()
+            if self._untaken > limits.INBOX_BYTES:
+                self._hold_back()
+        else:
+            if self._framer.style is not None:
+                self.outbox.style = self._framer.style  # answered in kind
+            self._hear(frames)
 
     def writable(self) -> None:
         """The transport has room again."""
         self.outbox.writable()
-        if not self._reading:
-            self._read_again()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The peer is gone, or has said its last word."""
-        if self._winding_down is None:
-            self._winding_down = self._loop.create_task(self._wind_down(error))
+        if self._ending is None:
+            cause = error if isinstance(error, LinkClosed) else LinkClosed("the connection ended")
+            self._ending = self._loop.create_task(self._wind_down("answer" if error is None else "drop", cause))
+
+    # -- reading, and when not ---------------------------------------------------------------------------------------
+
+    def _hear(self, frames: Frames) -> None:
+        on_event = self._handler.on_event
+        hear_update = self._hear_update
+        rest = iter(frames)
+        if self._waits():
+            self._unread.extend(rest)
+        for one in rest:
+            try:
+                # The one message that comes by the hundred thousand takes a short way.
+                if hear_update is not None and one.__class__ is bytes:
+                    told = hear_update(one)
+                    if told is not None:
+                        on_event(*told)
+                        continue
+                self._take(one)
+            except Exception as error:
+                self._handler.on_bug(error)
+            hear_update = self._hear_update
+            if self._waits():
+                self._unread.extend(rest)
+
+    def _waits(self) -> bool:
+        """Whether what is framed has to wait: reading stopped in the middle of it, or our own hello is awaited."""
+        if not self._reading:
+            return True
+        if self._greeting and len(self._unread) > limits.IN_FLIGHT:
+            self._stop_reading()
+        return self._greeting
+
+    def _hold_back(self) -> None:
+        """The layer above does not take what it is told: the peer has to wait, unless we wait for the peer."""
+        if not self._awaited:
+            self._stop_reading()
+        elif self._untaken > _FLOOD_BYTES:
+            self.connection_lost(LinkClosed("the peer sent more than anybody read while its answer was waited for"))
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self.outbox.on_room = self._read_again
+            self._transport.pause_reading()
+
+    def _read_again(self) -> None:
+        if self._reading or self.closed or self._choked():
+            return
+        if self._untaken > limits.INBOX_BYTES and not self._awaited:
+            return
+        self._reading = True
+        self.outbox.on_room = None
+        unread, self._unread = self._unread, []
+        self._hear(unread)
+        if self._reading:
+            self._transport.resume_reading()
+
+    def _choked(self) -> bool:
+        """Whether the peer is past what it may ask, and does not read what it is told about that."""
+        while self._refused and self._refused[0][0] <= self.outbox.written:
+            self._refused.popleft()
+        waiting = sum(size for _, size in self._refused)
+        return waiting > limits.REFUSAL_BYTES or (self.outbox.crowded and self._peer.owed > 2 * limits.IN_FLIGHT)
 
     # -- one message -------------------------------------------------------------------------------------------------
 
     def _take(self, one: bytes | PeerMistake) -> None:
-        if self._held is not None:
-            self._held.append(one)
-            if len(self._held) > limits.IN_FLIGHT:
-                self._stop_reading()
-            return
         match self._peer.receive(one):
             case Answered(waiter, result):
                 self._take_answer(waiter, result)
@@ -329,7 +408,7 @@ class Link:
 
     def _take_request(self, id: Id, method: str, params: msgspec.Raw) -> None:
         try:
-            if self.role == "agent" and (self._met is None or method == "initialize"):
+            if self._met is None or (self.role == "agent" and method == "initialize"):
                 self._take_hello(id, method, params)
                 return
             request = self.dialect.hear_request(id, method, params)
@@ -337,45 +416,50 @@ class Link:
             self._refuse(id, wire_error(mistake))
             return
         except Exception as error:
-            self._handler.on_bug(error)
-            self._refuse(id, wire_error(error))
+            self._refuse(id, self._explain(error))
             return
         if isinstance(request, Note):
+            self._say([Answer(id, b"{}")])
             self._handler.on_note(request)
-            self._finish(id, b"{}")
             return
         self._hand_up(self.dialect.asked(request))
         try:
             reply = self._handler.on_request(request, id)
         except Exception as error:
-            self._fail(id, request, error)
+            self._conclude(id, request, error)
             return
         if isinstance(reply, Reply):
-            self._put(self.dialect.reply(id, request, reply))
-            self._hand_up(self.dialect.answered(request))
+            self._conclude(id, request, reply)
         else:
-            task = self._loop.create_task(self._work(id, request, reply))
-            self._working[id] = task
+            self._working[id] = self._loop.create_task(self._work(id, request, reply))
 
     async def _work(self, id: Id, request: Request, reply: Awaitable[Reply]) -> None:
         """Wait for a handler and say its answer. Cancelled: the peer is told so, whoever cancelled it."""
         try:
-            outs = self.dialect.reply(id, request, await reply)
+            end: Reply | Exception = await reply
         except asyncio.CancelledError:
-            outs = self.dialect.fail(id, request, WireError(CANCELLED, "Request cancelled"))
+            end = request_failed(CANCELLED, "Request cancelled")
         except Exception as error:
-            outs = self.dialect.fail(id, request, self._explain(error))
-        finally:
-            self._working.pop(id, None)
+            end = error
+        self._working.pop(id, None)
+        self._conclude(id, request, end)
+
+    def _conclude(self, id: Id, request: Request, end: Reply | Exception) -> None:
+        """Answer a request. It counts as in flight until the answer has its place in the outbox."""
+        if self.closed:
+            return
+        try:
+            if isinstance(end, Exception):
+                raise end
+            self._say(self.dialect.reply(id, request, end))
+        except Exception as error:
+            self._say(self.dialect.fail(id, request, self._explain(error)))
         self._hand_up(self.dialect.answered(request))
-        for payload in self._payloads(outs):
-            if self.outbox.has_room_for(payload):
-                self.outbox.put(payload)
-            else:
-                await self.outbox.put_when_room(payload)
+        if self.outbox.crowded and self._choked():
+            self._stop_reading()
 
     def _take_hello(self, id: Id, method: str, params: msgspec.Raw) -> None:
-        if method != "initialize":
+        if method != "initialize" or self.role == "client":
             raise PeerMistake(INVALID_REQUEST, "Not initialized")
         if self._met is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
@@ -384,13 +468,12 @@ class Link:
         if isinstance(agent, AgentHello):
             self._greet(id, version, client, agent)
         else:
-            self._held = []
+            self._greeting = True
             self._working[id] = self._loop.create_task(self._greet_later(id, version, client, agent))
 
     def _greet(self, id: Id, version: int, client: ClientHello, agent: AgentHello) -> None:
-        self._finish(id, say_agent(version, agent, client))
-        self.version = version
-        self._meet(client, agent)
+        self._say([Answer(id, say_agent(version, agent, client))])
+        self._meet(version, client, agent)
         # The answer leaves before the tables of its version are imported.
         self.outbox.flush()
 
@@ -402,12 +485,12 @@ class Link:
             self._refuse(id, WireError(CANCELLED, "Request cancelled"))
         except Exception as error:
             self._refuse(id, self._explain(error))
-        finally:
-            self._working.pop(id, None)
-        held, self._held = self._held or [], None
-        for one in held:
-            self._take(one)
-        if not self._reading:
+        self._working.pop(id, None)
+        self._greeting = False
+        if self._reading:
+            unread, self._unread = self._unread, []
+            self._hear(unread)
+        else:
             self._read_again()
 
     def _take_note(self, method: str, params: msgspec.Raw) -> None:
@@ -419,9 +502,6 @@ class Link:
         except PeerMistake as mistake:
             self._handler.on_noise(f"notification {method[:80]}: {mistake.message}")
             return
-        except Exception as error:
-            self._handler.on_bug(error)
-            return
         for one in heard:
             if isinstance(one, Told):
                 self._handler.on_event(*one)
@@ -429,25 +509,30 @@ class Link:
                 self._handler.on_note(one)
 
     def _take_answer(self, waiter: _Waiter, result: msgspec.Raw) -> None:
-        if waiter.request is None:
-            waiter.resolve(_Hello(result))
-            return
         try:
-            self._settle(waiter, self.dialect.hear_reply(waiter.request, result))
+            if waiter.request is None:
+                version, agent = hear_agent(result, self._spoken)
+                assert self._hello is not None
+                self._meet(version, self._hello, agent)
+                waiter.resolve(_Hello(agent))
+            else:
+                self._settle(waiter, self.dialect.hear_reply(waiter.request, result))
         except PeerError as error:
-            waiter.reject(error)
+            self._spoil(waiter, error)
         except Exception as error:
             self._handler.on_bug(error)
-            waiter.reject(request_failed(*wire_error(error)))
+            self._spoil(waiter, request_failed(*wire_error(error)))
 
     def _take_refusal(self, waiter: _Waiter, error: WireError) -> None:
-        replied = None
-        if waiter.request is not None:
-            replied = self.dialect.hear_failure(waiter.request, error)
-        if replied is None:
-            waiter.reject(request_failed(*error))
+        if waiter.request is None and error.code == UNSUPPORTED_VERSION:
+            waiter.reject(VersionMismatch(f"the agent does not speak {_versions(self._spoken)}: {error.message}"))
         else:
-            self._settle(waiter, replied)
+            self._spoil(waiter, request_failed(*error))
+
+    def _spoil(self, waiter: _Waiter, error: PeerError) -> None:
+        """A refusal ends a call, and so does an answer that makes no sense."""
+        if not self._settle_failure(waiter, wire_error(error)):
+            waiter.reject(error)
 
     def _settle(self, waiter: _Waiter, replied: Replied) -> None:
         # What an answer tells besides comes before whoever waits for the answer goes on.
@@ -456,6 +541,13 @@ class Link:
             waiter.resolve(replied.reply)
         elif not waiter.future.done():
             waiter.future.cancel()
+
+    def _settle_failure(self, waiter: _Waiter, error: WireError) -> bool:
+        """Whether on this wire the failure of the request is an answer after all: the end of a turn."""
+        replied = None if waiter.request is None else self.dialect.hear_failure(waiter.request, error)
+        if replied is not None:
+            self._settle(waiter, replied)
+        return replied is not None
 
     def _take_cancel(self, id: Id) -> None:
         note = self._dialect.hear_cancel(id) if self._dialect is not None else None
@@ -467,7 +559,8 @@ class Link:
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def _meet(self, client: ClientHello, agent: AgentHello) -> None:
+    def _meet(self, version: int, client: ClientHello, agent: AgentHello) -> None:
+        self.version = version
         self._met = (client, agent)
         if self.role == "client":
             self._hear_update = self.dialect.hear_update
@@ -490,35 +583,51 @@ class Link:
         finally:
             self._awaited -= 1
 
-    def _payloads(self, outs: Iterable[Out]) -> Iterable[bytes]:
+    def _give_up(self, number: int, waiter: _Waiter, *, sent: bool) -> None:
+        """Whoever asked has gone while the request stood in line."""
+        self._peer.abandon(number)
+        if sent and not self.closed:
+            self.outbox.put(self._peer.cancel_call(number))
+        if not self._settle_failure(waiter, WireError(CANCELLED, "Request cancelled")):
+            waiter.future.cancel()
+
+    def _say(self, outs: Sequence[Out]) -> "asyncio.Future[None] | None":
+        """Say these together, behind everything that waits. Not None: wait for it, or do not."""
+        cost = 0
         for out in outs:
-            match out:
-                case Notify(method, params):
-                    yield self._peer.notify(method, params)
-                case Answer(id, result):
-                    payload = self._peer.answer(id, result)
-                    if payload is not None:
-                        yield payload
-                case _:
-                    payload = self._peer.fail(out.id, *out.error)
-                    if payload is not None:
-                        yield payload
+            if isinstance(out, Notify):
+                _check_size(len(out.params))
+                cost += len(out.params) + _ENVELOPE
+            elif isinstance(out, Answer):
+                cost += len(out.result) + _ENVELOPE
+            else:
+                cost += 2 * _ENVELOPE
+        return self.outbox.enqueue(cost, self._payloads(outs)) if outs else None
 
-    def _put(self, outs: Iterable[Out]) -> None:
-        for payload in self._payloads(outs):
-            self.outbox.put(payload)
+    def _payloads(self, outs: Iterable[Out]) -> Iterable[bytes]:
+        """The frames, each made when it is put: until then a request counts as unanswered."""
+        for out in outs:
+            if isinstance(out, Notify):
+                yield _one_line(self._peer.notify(out.method, out.params))
+                continue
+            payload = self._answer_payload(out)
+            if payload is not None:
+                yield _one_line(payload)
+            if self._answered is not None and not self._peer.owed and not self._answered.done():
+                self._answered.set_result(None)
 
-    def _finish(self, id: Id, result: bytes) -> None:
-        self._put([Answer(id, result)])
+    def _answer_payload(self, out: Answer | AnswerError) -> bytes | None:
+        if isinstance(out, AnswerError):
+            return self._peer.fail(out.id, *out.error)
+        if len(out.result) > limits.FRAME_BYTES:
+            self._handler.on_bug(UsageError(f"an answer of {len(out.result)} bytes is larger than any peer takes"))
+            return self._peer.fail(out.id, INTERNAL_ERROR, "The answer is too large")
+        return self._peer.answer(out.id, out.result)
 
     def _refuse(self, id: Id, error: WireError) -> None:
         payload = self._peer.fail(id, *error)
         if payload is not None:
             self._send_back(payload)
-
-    def _fail(self, id: Id, request: Request, error: Exception) -> None:
-        self._put(self.dialect.fail(id, request, self._explain(error)))
-        self._hand_up(self.dialect.answered(request))
 
     def _explain(self, error: Exception) -> WireError:
         if not isinstance(error, PeerError):
@@ -527,58 +636,115 @@ class Link:
 
     def _send_back(self, payload: bytes) -> None:
         """Say at once what is wrong; a peer that does not read even that is not read either."""
-        self.outbox.put(payload)
-        if self.outbox.size > limits.OUTBOX_BYTES + limits.REFUSAL_BYTES:
-            self._stop_reading()
-
-    def _stop_reading(self) -> None:
-        if self._reading:
-            self._reading = False
-            self._transport.pause_reading()
-
-    def _read_again(self) -> None:
-        if self.outbox.size > limits.OUTBOX_BYTES or (self._untaken > limits.INBOX_BYTES and not self._awaited):
-            return
-        self._reading = True
-        self._transport.resume_reading()
+        outbox = self.outbox
+        size = -outbox.size
+        outbox.put(payload)
+        size += outbox.size
+        end = outbox.written + outbox.size
+        if self._refused and end - self._refused[-1][0] < limits.WRITE_BYTES:
+            size += self._refused.pop()[1]
+        self._refused.append((end, size))
+        if outbox.size > limits.REFUSAL_BYTES:
+            outbox.flush()
+            if self._choked():
+                self._stop_reading()
 
     def _release(self, future: "asyncio.Future[Reply]") -> None:
         self._slots.release()
-        if not future.cancelled():
-            future.exception()  # seen: a call nobody waits for any more may still fail
+        _seen(future)
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    async def _wind_down(self, error: Exception | None) -> None:
-        cause = error if isinstance(error, LinkClosed) else LinkClosed("the connection ended")
-        self._fail_calls(cause)
-        self._handler.on_closed(cause)
-        # After a clean EOF the peer may still read: what was asked before it is answered, within a bound.
-        if error is None:
-            if self._working:
-                await asyncio.wait(list(self._working.values()), timeout=limits.EOF_ANSWER_SECONDS)
-            await self.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
-        self._lose(cause)
-        await self._stop_work()
+    async def _end(self, ending: Ending, cause: LinkClosed) -> None:
+        if self._ending is None:
+            self._ending = self._loop.create_task(self._wind_down(ending, cause))
+        await asyncio.shield(self._ending)
+
+    async def _wind_down(self, ending: Ending, cause: LinkClosed) -> None:
+        """The one way a link ends. Where the other direction may still be open, what is owed leaves first."""
+        try:
+            self._fail_calls(self._peer.give_up_calls(), cause)
+            last_words = self._tell_closed(cause)
+            if ending == "answer":
+                deadline = self._loop.time() + limits.EOF_ANSWER_SECONDS
+                await self._answer_all(last_words, deadline)
+                await self.outbox.drained(max(deadline - self._loop.time(), 0))
+            elif ending == "flush":
+                await self.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
+        finally:
+            self._lost = cause
+            self._fail_calls(self._peer.close(), cause)
+            self.outbox.close(cause)
+            await self._transport.close()
+            await self._stop_work()
+            if not self._ended.done():
+                self._ended.set_result(None)
+
+    def _tell_closed(self, cause: LinkClosed) -> Awaitable[object] | None:
+        try:
+            return self._handler.on_closed(cause)
+        except Exception as error:
+            self._handler.on_bug(error)
+            return None
+
+    async def _answer_all(self, last_words: Awaitable[object] | None, deadline: float) -> None:
+        self._answered = self._loop.create_future()
+        if not self._peer.owed:
+            self._answered.set_result(None)
+        waited: list[asyncio.Future[Any]] = [self._answered]
+        if last_words is not None:
+            waited.append(asyncio.ensure_future(last_words))
+        await asyncio.wait(waited, timeout=max(deadline - self._loop.time(), 0))
 
     async def _stop_work(self) -> None:
         tasks = list(self._working.values())
-        for task in tasks:
-            task.cancel()
         if tasks:
-            await asyncio.wait(tasks, timeout=limits.CLOSE_FLUSH_SECONDS)
-        if not self._ended.done():
-            self._ended.set_result(None)
+            await asyncio.sleep(0)  # each has begun: a coroutine that never ran would complain
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
 
-    def _lose(self, cause: LinkClosed) -> None:
-        if self._lost is None:
-            self._lost = cause
-            self._fail_calls(cause)
-            self.outbox.close(cause)
-
-    def _fail_calls(self, cause: LinkClosed) -> None:
-        for waiter in self._peer.close():
+    def _fail_calls(self, waiters: Iterable[_Waiter], cause: LinkClosed) -> None:
+        for waiter in waiters:
             waiter.reject(cause)
+
+
+def _seen(future: "asyncio.Future[Reply]") -> None:
+    """A call nobody waits for any more may still fail."""
+    if not future.cancelled():
+        future.exception()
+
+
+def _check_size(size: int) -> None:
+    if size > limits.FRAME_BYTES:
+        raise UsageError(f"a message of {size} bytes is larger than any peer takes ({limits.FRAME_BYTES}): split it")
+
+
+def _versions(spoken: tuple[int, ...]) -> str:
+    return "version " + " or ".join(str(version) for version in spoken)
+
+
+def _one_line(payload: bytes) -> bytes:
+    """Parts of other people's JSON may have newlines between their tokens, where they mean as much as a space."""
+    if b"\n" in payload or b"\r" in payload:
+        return payload.replace(b"\n", b" ").replace(b"\r", b" ")
+    return payload
+
+
+def _guarded(trace: Trace, on_bug: Callable[[Exception], None]) -> Trace:
+    """A trace that raises is reported once and then left alone: it must not harm the connection."""
+    failed = False
+
+    def guarded(direction: Literal["in", "out"], frame: bytes) -> None:
+        nonlocal failed
+        if not failed:
+            try:
+                trace(direction, frame)
+            except Exception as error:
+                failed = True
+                on_bug(error)
+
+    return guarded
 
 
 def _plain(data: msgspec.Raw | None) -> object:

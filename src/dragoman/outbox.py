@@ -1,47 +1,72 @@
 """What waits to be written on one link: gathered, bounded, in order.
 
-Producers that can wait do so when it is full; whatever must be said at once (an answer to bad input) is put anyway
-and counted, and the link stops reading before that grows. An empty outbox takes one frame of any legal size.
+Producers that can wait stand in one line while it is full, so nobody overtakes and nobody starves. Whatever must be
+said at once (a refusal, a cancel) is put anyway and counted, and the link stops reading before that grows. An empty
+outbox takes one frame of any legal size.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Final, Literal
+from collections.abc import Callable, Iterable
+from typing import Final, Literal, NamedTuple
+
+from msgspec.json import Encoder
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.transports.contract import Transport
 from dragoman.wire.framing import Style, frame
 
+Trace = Callable[[Literal["in", "out"], bytes], None]
+
 # What a waiting payload costs beside its bytes: the object's head and the list's pointer.
 _OVERHEAD: Final = 64
+# From here on a payload is handed to the transport as it is: a copy with its newline would cost as much again.
+_LARGE: Final = 1 * limits.MIB
+_encode: Final = Encoder().encode
+
+
+class _Place(NamedTuple):
+    """One producer's place in the line. The payloads may be made as late as when they are put."""
+
+    cost: int
+    payloads: Iterable[bytes]
+    turn: "asyncio.Future[None]"
 
 
 class Outbox:
-    """The writer's side of a link. Its owner calls `put`, `room` and `writable`; nobody else writes."""
+    """The writer's side of a link. Nobody else writes.
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        limit: int = limits.OUTBOX_BYTES,
-        trace: Callable[[Literal["in", "out"], bytes], None] | None = None,
-    ) -> None:
+    `size` is what waits, in bytes. From `mark` on a producer stands in line before it says more: so a busy one lets
+    the loop turn once for every pipe's worth, and all of them wait while the outbox is full or others stand before.
+    """
+
+    def __init__(self, transport: Transport, *, limit: int = limits.OUTBOX_BYTES, trace: Trace | None = None) -> None:
         self.size = 0
+        self.mark = limits.WRITE_BYTES
         self.style: Style = "ndjson"
+        # Everything ever written, in the account of `size`: written + size is the place of the next payload.
+        self.written = 0
+        # Told, after each turn of writing, that there may be room; whoever stopped because there was none sets it.
+        self.on_room: Callable[[], None] | None = None
         self._trace = trace
         self._transport = transport
         self._limit = limit
         self._parts: list[bytes] = []
         self._rest: memoryview | None = None
         self._scheduled = False
-        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._line: deque[_Place] = deque()
+        self._drained: asyncio.Future[None] | None = None
         self._closed: LinkClosed | None = None
         self._loop = asyncio.get_running_loop()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether somebody stands in line."""
+        return bool(self._line)
+
     def put(self, payload: bytes) -> None:
-        """Queue a payload; it is written at the end of this turn of the loop at the latest."""
+        """Queue a payload at once; it is written at the end of this turn of the loop at the latest."""
         if self._closed is not None:
             return
         self._parts.append(payload)
@@ -50,116 +75,162 @@ class Outbox:
             self._scheduled = True
             self._loop.call_soon(self._flush_scheduled)
 
-    def has_room_for(self, payload: bytes) -> bool:
-        """Whether a producer may put this now."""
-        return not self.size or self.size + len(payload) <= self._limit
+    def enqueue(self, cost: int, payloads: Iterable[bytes]) -> "asyncio.Future[None] | None":
+        """Queue payloads of about this many bytes when there is room, together, behind everybody in line.
+
+        None: they are put. A future: they will be, when it is done; cancelling it before that leaves the line.
+        """
+        if self._closed is not None:
+            raise self._closed
+        if self.size < self.mark and (not self.size or self.size + cost <= self._limit):
+            for payload in payloads:
+                self.put(payload)
+            return None
+        turn: asyncio.Future[None] = self._loop.create_future()
+        self._line.append(_Place(cost, payloads, turn))
+        self.mark = 0
+        if not self._scheduled:
+            self._scheduled = True
+            self._loop.call_soon(self._flush_scheduled)
+        return turn
 
     async def put_when_room(self, payload: bytes) -> None:
         """Queue a payload as soon as there is room for it."""
-        while not self.has_room_for(payload):
-            await self._wait()
-        if self._closed is not None:
-            raise self._closed
-        self.put(payload)
-        if self.size >= limits.WRITE_BYTES:
-            await self.breathe()
-
-    async def breathe(self) -> None:
-        """Write what is gathered and let the loop turn once, so that a busy producer can be told to stop."""
-        self.flush()
-        if self._closed is not None:
-            raise self._closed
-        if self.size < self._limit:
-            await asyncio.sleep(0)
-        while self.size >= self._limit:
-            await self._wait()
+        turn = self.enqueue(len(payload), (payload,))
+        if turn is not None:
+            await turn
 
     def flush(self) -> None:
         """Hand the transport as much as it takes now."""
-        if self._rest is not None:
-            return
-        while self._parts:
+        while self._parts and self._rest is None:
             data, cost = self._gather()
             taken = self._transport.write(data)
             if taken < len(data):
                 self._rest = memoryview(data)[taken:]
                 # The overhead of the gathered parts is gone; what is left counts by its bytes.
-                self.size -= cost - len(self._rest)
-                return
+                cost -= len(self._rest)
             self.size -= cost
-        self._wake()
+            self.written += cost
 
     def writable(self) -> None:
         """The transport has room again."""
         if self._rest is not None:
             taken = self._transport.write(self._rest)
             self.size -= taken
-            if taken < len(self._rest):
-                self._rest = self._rest[taken:]
-                return
-            self._rest = None
+            self.written += taken
+            self._rest = self._rest[taken:] if taken < len(self._rest) else None
         self.flush()
-        self._wake()
+        self._serve()
 
     def close(self, error: LinkClosed) -> None:
-        """Nothing more can be written: drop what waits, and wake every producer with the reason."""
+        """Nothing more can be written: drop what waits, and tell every producer why."""
         self._closed = error
         self._parts.clear()
         self._rest = None
-        self.size = 0
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_exception(error)
+        self.size = self.mark = 0
+        while self._line:
+            turn = self._line.popleft().turn
+            if not turn.done():
+                turn.set_exception(error)
+                turn.exception()  # seen: nobody may be waiting for it
+        self._tell_drained()
 
     async def drained(self, seconds: float) -> None:
         """Wait until everything is written, but no longer than that."""
         self.flush()
-        deadline = self._loop.time() + seconds
-        while self.size and self._closed is None and self._loop.time() < deadline:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    await self._wait()
-            except (TimeoutError, LinkClosed):
-                return
+        self._serve()
+        if not self.size and not self._line:
+            return
+        if self._drained is None:
+            self._drained = self._loop.create_future()
+        await asyncio.wait([self._drained], timeout=seconds)
 
     def _flush_scheduled(self) -> None:
         self._scheduled = False
         self.flush()
+        self._serve()
+
+    def _serve(self) -> None:
+        """Let in everybody who fits, first come first."""
+        line = self._line
+        while line:
+            place = line[0]
+            if not place.turn.done() and self.size and self.size + place.cost > self._limit:
+                break
+            line.popleft()
+            if place.turn.done():
+                continue
+            try:
+                for payload in place.payloads:
+                    self.put(payload)
+            except Exception as error:
+                place.turn.set_exception(error)
+            else:
+                place.turn.set_result(None)
+        if self._closed is None:
+            self.mark = 0 if line else max(limits.WRITE_BYTES, min(self._limit, self.size + limits.WRITE_BYTES))
+        if not self.size and not line:
+            self._tell_drained()
+        if self.on_room is not None:
+            self.on_room()
+
+    def _tell_drained(self) -> None:
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._drained = None
 
     def _gather(self) -> tuple[bytes, int]:
         """The next bytes to write, about a pipe's worth, and what they cost in the account."""
         parts = self._parts
+        count = len(parts)
         if self.size > 2 * limits.WRITE_BYTES:
             count = total = 0
             while count < len(parts) and total < limits.WRITE_BYTES:
+                if count and len(parts[count]) >= _LARGE:
+                    break
                 total += len(parts[count])
                 count += 1
-            self._parts = parts[count:]
-            del parts[count:]
-        else:
-            self._parts = []
-        cost = sum(map(len, parts)) + _OVERHEAD * len(parts)
+        self._parts = parts[count:]
+        del parts[count:]
         if self._trace is not None:
             for part in parts:
-                self._trace("out", part)
-        if self.style == "ndjson":
-            parts.append(b"")
-            return b"\n".join(parts), cost
-        return b"".join([frame(part, self.style) for part in parts]), cost
+                if part:
+                    self._trace("out", part)
+        cost = sum(map(len, parts)) + _OVERHEAD * len(parts)
+        if self.style != "ndjson":
+            return b"".join([frame(part, self.style) for part in parts]), cost
+        if len(parts[0]) >= _LARGE:
+            # It goes alone. Its newline goes first in what follows: an empty part is exactly that.
+            self._parts.insert(0, b"")
+            self.size += _OVERHEAD
+            return parts[0], cost
+        parts.append(b"")
+        return b"\n".join(parts), cost
 
-    async def _wait(self) -> None:
-        if self._closed is not None:
-            raise self._closed
-        waiter = self._loop.create_future()
-        self._waiters.append(waiter)
-        await waiter
 
-    def _wake(self) -> None:
-        """Let every producer look again: each checks for itself whether its payload fits."""
-        if self.size * 2 > self._limit:
-            return
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
+class TextStream:
+    """One message being said in pieces: only the text is encoded anew, the rest of the frame is ready."""
+
+    __slots__ = ("_head", "_outbox", "_tail")
+
+    def __init__(self, outbox: Outbox, head: bytes, tail: bytes) -> None:
+        self._outbox = outbox
+        self._head = head
+        self._tail = tail
+
+    def put(self, text: str) -> bool:
+        """Say a piece. True: much is waiting, `breathe` before the next one."""
+        try:
+            piece = _encode(text)
+        except UnicodeEncodeError:
+            # Half of a surrogate pair, as a model cut in the middle gives it, is no text on any wire.
+            piece = _encode(text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace"))
+        outbox = self._outbox
+        outbox.put(self._head + piece + self._tail)
+        return outbox.size >= outbox.mark
+
+    async def breathe(self) -> None:
+        """Let the wire catch up and the loop turn."""
+        turn = self._outbox.enqueue(0, ())
+        if turn is not None:
+            await turn

@@ -39,6 +39,10 @@ def python(code: str) -> tuple[str, ...]:
     return (sys.executable, "-I", "-S", "-c", code)
 
 
+def wait_without_the_loop(pid: int) -> None:
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 async def stop_within_bounds(child: Child) -> None:
     before = time.monotonic()
     await child.stop()
@@ -153,6 +157,7 @@ async def test_a_flood_on_stderr_does_not_block_it_and_the_tail_is_kept() -> Non
     assert await child.wait() == 0
     assert child.stderr_tail() == ("x" * limits.STDERR_RING_BYTES + "the last words")[-limits.STDERR_RING_BYTES :]
     assert len(heard) == 1_000_014
+    assert len(child._stderr_ring) <= 2 * limits.STDERR_RING_BYTES
     await child.stop()
 
 
@@ -165,8 +170,7 @@ async def test_what_it_wrote_before_it_died_is_there_when_it_has_exited_though_o
 
 async def test_what_it_wrote_is_there_although_its_death_is_noticed_first() -> None:
     async with running("sh", "-c", "echo 'the last words' >&2; exit 1") as child:
-        while state(child.pid) != "Z":  # without a turn of the loop: nothing has been read yet
-            time.sleep(0.001)
+        wait_without_the_loop(child.pid)  # nothing has been read yet
         child._notice_exit()
         assert (child.exit_code, child.stderr_tail()) == (1, "the last words\n")
 
@@ -194,8 +198,7 @@ async def test_nothing_is_left_of_a_child_that_stopped() -> None:
         await stop_within_bounds(child)
         await child.stop()
     assert child.exit_code == -signal.SIGTERM
-    with pytest.raises(ChildProcessError):
-        os.waitpid(child.pid, os.WNOHANG)
+    assert state(child.pid) == ""
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
@@ -313,13 +316,13 @@ async def test_everybody_is_asked_once_and_has_time_to_answer(tmp_path: Path) ->
 
 @pytest.mark.usefixtures("impatient")
 async def test_who_is_not_of_the_tree_lives_on() -> None:
-    neighbour = subprocess.Popen(["sleep", "1000"])
+    neighbour = await asyncio.create_subprocess_exec("sleep", "1000")
     async with running("sleep", "1000") as other, running("sleep", "1000") as child:
         await stop_within_bounds(child)
         assert lives(other.pid)
         assert lives(neighbour.pid)
     neighbour.kill()
-    neighbour.wait()
+    await neighbour.wait()
 
 
 @pytest.mark.usefixtures("impatient")
@@ -427,8 +430,13 @@ async def test_a_fork_that_exits_does_not_kill_the_child_of_its_parent() -> None
     assert done.stdout.rpartition(b")")[2].split()[0] == b"S"
 
 
-async def test_where_somebody_else_reaps_nothing_hangs_and_the_tree_still_dies() -> None:
-    start = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nasyncio.run(main())"
-    grandchild, done = run_program("await asyncio.wait_for(child.stop(), 5)", start)
+IGNORED = "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\nasyncio.run(main())"
+
+
+@pytest.mark.parametrize(
+    "first", ["", "os.kill(child.pid, 9); await child.wait(); "], ids=["leader alive", "leader dead"]
+)
+async def test_where_somebody_else_reaps_nothing_hangs_and_the_tree_still_dies(first: str) -> None:
+    grandchild, done = run_program(f"{first}await asyncio.wait_for(child.stop(), 5)", IGNORED)
     assert done.returncode == 0
     assert not lives(grandchild)

@@ -66,8 +66,8 @@ def agent(*changes: str) -> list[str]:
     return [sys.executable, "-c", "\n".join([ECHO, *changes, run])]
 
 
-def run(command: list[str], **how: Any) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(command, timeout=20, env=ENVIRONMENT, **how)
+def run(command: list[str], check: bool = False, **how: Any) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(command, timeout=20, env=ENVIRONMENT, check=check, **how)
 
 
 def start(command: list[str]) -> "tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes], IO[bytes]]":
@@ -99,6 +99,18 @@ def after():
         assert text in done.stderr.decode()
 
 
+def test_what_is_printed_is_on_stderr_at_once_and_not_when_a_buffer_is_flushed() -> None:
+    changes = """
+def before():
+    print("buffered before")
+def during(transport):
+    print("from print")
+    os._exit(0)
+"""
+    done = run(agent(changes), input=b"", capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"buffered before\nfrom print\n")
+
+
 def test_nobody_else_can_eat_a_request() -> None:
     changes = """
 def during(transport):
@@ -120,6 +132,18 @@ def during(transport):
     done = run(agent(changes), input=b"frame\n", stdout=PIPE, stderr=DEVNULL, cwd=tmp_path)
     os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
     assert done.stdout == b"frame\n"
+
+
+def test_a_child_of_the_agent_does_not_inherit_files_either(tmp_path: Path) -> None:
+    changes = """
+def during(transport):
+    os.system("ls -l /proc/self/fd >&2")
+"""
+    (tmp_path / "in").touch()
+    with open(tmp_path / "in", "rb") as stdin, open(tmp_path / "out", "wb") as stdout:
+        done = run(agent(changes), stdin=stdin, stdout=stdout, stderr=PIPE)
+    assert b"pipe:" in done.stderr
+    assert str(tmp_path).encode() not in done.stderr
 
 
 @pytest.mark.parametrize("size", [0, 1, 300_000])
@@ -201,6 +225,24 @@ async def test_a_terminal_carries_frames_and_is_never_made_non_blocking() -> Non
     assert receiver.losses == [None]
     await peer.vanish()
     os.close(slave)
+
+
+async def test_requests_behind_a_pause_are_not_begun_for_a_client_that_vanished() -> None:
+    stdin, peer_writes = os.pipe()
+    peer_reads, stdout = os.pipe()
+    receiver, transport = Recorder(), StdioTransport(stdin, stdout)
+    transport.start(receiver)
+    transport.pause_reading()
+    os.write(peer_writes, b"a request")
+    os.close(peer_writes)
+    os.close(peer_reads)
+    transport.write(b"an update")
+    await until(lambda: receiver.losses)
+    transport.resume_reading()
+    await turns()
+    assert isinstance(receiver.losses[0], LinkClosed)
+    assert not receiver.data
+    await transport.close()
 
 
 async def test_a_socket_is_blocking_again_after_close() -> None:

@@ -16,9 +16,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
-from dragoman.agent.serve import Connection
-from dragoman.agent.session import Prompt, Session, extension_name
+from dragoman.agent.handlers import check_handler, command_name, extension_name
+from dragoman.agent.process import serve_process
+from dragoman.agent.serve import Connection, complain
+from dragoman.agent.session import Prompt, Session
 from dragoman.agent.turn import Work
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.link import Trace
@@ -59,7 +62,7 @@ class Agent:
         self.option_handlers: Final[list[OptionHandler]] = []
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
-        self._capabilities = capabilities or AgentCapabilities(embedded_context=True)
+        self._capabilities = capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
         self._auth_methods = list(auth_methods)
         self._prompt: PromptHandler | None = None
         self._commands: dict[str, tuple[Command, PromptHandler]] = {}
@@ -70,6 +73,7 @@ class Agent:
 
     def prompt(self, handler: PromptHandler) -> PromptHandler:
         """Answer prompts: an async function of (session, prompt), or an async generator of text and events."""
+        check_handler(handler, "agent.prompt", "session", "prompt", generators=True)
         if self._prompt is not None:
             raise UsageError("an agent has one prompt handler; use @agent.command for slash commands")
         self._prompt = handler
@@ -79,21 +83,28 @@ class Agent:
         self, name: str, description: str, *, hint: str | None = None
     ) -> Callable[[PromptHandler], PromptHandler]:
         """Answer prompts that begin with `/name`."""
+        bare = command_name(name)
 
         def register(handler: PromptHandler) -> PromptHandler:
+            check_handler(handler, "agent.command", "session", "prompt", generators=True)
             wanted = UNSET if hint is None else CommandInput(hint)
-            self._commands[name.lstrip("/")] = (Command(name.lstrip("/"), description, wanted), handler)
+            self._commands[bare] = (Command(bare, description, wanted), handler)
             return handler
 
         return register
 
     def session_opened(self, handler: SessionHandler) -> SessionHandler:
-        """Prepare a session before it is announced: its options, its commands, its memory."""
+        """Prepare a session before it is announced: its options, its commands, its memory.
+
+        What it says is held until the client knows the session; it cannot ask the client anything yet.
+        """
+        check_handler(handler, "agent.session_opened", "session")
         self.session_handlers.append(handler)
         return handler
 
     def option_changed(self, handler: OptionHandler) -> OptionHandler:
-        """Hear of a changed option: an async function of (session, config_id, value)."""
+        """Hear of a changed option: an async function of (session, config_id, value). If it raises, nothing changed."""
+        check_handler(handler, "agent.option_changed", "session", "config_id", "value")
         self.option_handlers.append(handler)
         return handler
 
@@ -102,6 +113,7 @@ class Agent:
         name = extension_name(method)
 
         def register(handler: ExtensionHandler) -> ExtensionHandler:
+            check_handler(handler, "agent.extension", "params")
             self.extensions[name] = handler
             return handler
 
@@ -112,6 +124,7 @@ class Agent:
         name = extension_name(method)
 
         def register(handler: NotificationHandler) -> NotificationHandler:
+            check_handler(handler, "agent.notification", "params")
             self.notifications[name] = handler
             return handler
 
@@ -119,30 +132,33 @@ class Agent:
 
     def on_login(self, handler: LoginHandler) -> LoginHandler:
         """Log in with a method id."""
+        check_handler(handler, "agent.on_login", "method_id")
         self._login = handler
         return handler
 
     def on_logout(self, handler: LogoutHandler) -> LogoutHandler:
         """Forget the login."""
+        check_handler(handler, "agent.on_logout")
         self._logout = handler
         return handler
 
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def run(self, *, trace: Trace | None = None) -> None:
-        """Serve on stdin and stdout until the client is gone."""
+        """Serve on stdin and stdout until the client is gone, or a signal comes: then turns are cancelled, what was
+        asked is answered, and the process ends within two seconds."""
         self._check()
-        from dragoman.transports.stdio import StdioTransport
-
-        try:
-            asyncio.run(self.serve(StdioTransport.of_this_process(), trace=trace))
-        except KeyboardInterrupt:
-            sys.exit(130)
+        if asyncio._get_running_loop() is not None:
+            raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
+        code = serve_process(lambda transport: Connection(self, transport, trace=trace))
+        if code:
+            sys.exit(code)
 
     async def serve_stdio(self, *, trace: Trace | None = None) -> None:
         """Serve on stdin and stdout; for authors who run their own loop."""
         from dragoman.transports.stdio import StdioTransport
 
+        self._check()
         await self.serve(StdioTransport.of_this_process(), trace=trace)
 
     async def serve(self, transport: Transport, *, trace: Trace | None = None) -> None:
@@ -154,7 +170,8 @@ class Agent:
 
     def hello(self) -> AgentHello:
         """Who we are. Only what works is claimed."""
-        return AgentHello(self.info, self._capabilities, self._auth_methods)
+        can = self._capabilities
+        return AgentHello(self.info, replace(can, logout=can.logout or self._logout is not None), self._auth_methods)
 
     def command_list(self) -> list[AnyCommand]:
         """The slash commands of a new session."""
@@ -184,7 +201,7 @@ class Agent:
 
     def report(self, error: Exception) -> None:
         """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""
-        print("".join(traceback.format_exception(error)), file=sys.stderr, end="")
+        complain("".join(traceback.format_exception(error)))
 
     def _check(self) -> None:
         if self._prompt is None:

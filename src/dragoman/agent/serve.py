@@ -3,13 +3,14 @@
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman import limits
+from dragoman.agent.announced import Announced
 from dragoman.agent.identity import new_id, new_session_id
 from dragoman.agent.session import Prompt, Session
 from dragoman.agent.turn import Turn
@@ -26,12 +27,20 @@ from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Idle, Running
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.options import Option, Select, Toggle
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
+
+
+# What is complained about on stderr, for each client.
+_NOISES: Final = 100
+# Extension notifications being worked on: they have no answer, so this is their only limit.
+_NOTES: Final = limits.IN_FLIGHT
+# After the last answer, what still runs may clean up for this long.
+_LEAVE_SECONDS: Final = 0.25
 
 
 class Connection:
@@ -42,11 +51,14 @@ class Connection:
         self.sessions: Final[dict[str, Session]] = {}
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turns: set[Turn] = set()
+        self._noises = 0
         self.link: Final = Link(transport, self, "agent", spoken=agent.spoken, trace=trace)
-        self.tell: Final = self.link.tell
-        self.ask: Final = self.link.ask
-        self.note: Final = self.link.note
-        self.text_stream: Final = self.link.text_stream
+        self._speech = Announced(self.link)
+        self.tell: Final = self._speech.tell
+        self.ask: Final = self._speech.ask
+        self.note: Final = self._speech.note
+        self.text_stream: Final = self._speech.text_stream
 
     async def run(self) -> None:
         """Serve until the client is gone; then stop what it started."""
@@ -54,12 +66,15 @@ class Connection:
         try:
             await self.link.ended()
         finally:
-            for session in self.sessions.values():
-                if session.turn is not None:
-                    session.turn.cancel()
+            await self.stop()
+            for task in self._tasks:
+                task.cancel()
             if self._tasks:
-                await asyncio.wait(list(self._tasks), timeout=limits.CANCEL_GRACE_SECONDS)
-            await self.link.close()
+                await asyncio.wait(list(self._tasks), timeout=_LEAVE_SECONDS)
+
+    async def stop(self) -> None:
+        """Cancel the turns, answer what was asked, close. Bounded and idempotent."""
+        await self.link.finish()
 
     @property
     def client(self) -> ClientCapabilities:
@@ -103,8 +118,12 @@ class Connection:
                     session.turn.cancel()
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
-                if handler is not None:
-                    self._start(handler(note.params))
+                if handler is None:
+                    return
+                if len(self._tasks) - len(self._turns) < _NOTES:
+                    self._start(self._hear(handler(note.params)))
+                else:
+                    self.on_noise("too many notifications at once")
             case _:
                 pass
 
@@ -112,16 +131,21 @@ class Connection:
         self.on_noise("a client sent a session event")
 
     def on_noise(self, reason: str) -> None:
-        """What was skipped goes to stderr, where a person who looks for it finds it."""
-        print(f"dragoman: skipped: {reason}", file=sys.stderr)
+        """What was skipped goes to stderr, where a person who looks for it finds it; but not without end, because
+        a client that does not read our stderr must not stop us."""
+        self._noises += 1
+        if self._noises <= _NOISES:
+            complain(f"dragoman: skipped: {reason}\n")
 
     def on_bug(self, error: Exception) -> None:
         self._agent.report(error)
 
-    def on_closed(self, error: LinkClosed) -> None:
-        for session in self.sessions.values():
-            if session.turn is not None:
-                session.turn.cancel()
+    def on_closed(self, error: LinkClosed) -> Awaitable[object] | None:
+        """The client hears no more than the ends of its turns, and those within a bound."""
+        turns = [turn for turn in self._turns if not turn.over.done()]
+        for turn in turns:
+            turn.cancel(limits.EOF_ANSWER_SECONDS / 2)
+        return asyncio.wait([turn.over for turn in turns]) if turns else None
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
@@ -129,9 +153,17 @@ class Connection:
         _check_folders(request)
         session = Session(new_session_id(), request, self, self._agent.options)
         session.commands = self._agent.command_list()
-        for handler in self._agent.session_handlers:
-            await handler(session)
+        try:
+            for handler in self._agent.session_handlers:
+                await handler(session)
+        except BaseException:
+            self._speech.forget(session.id)
+            raise
         self.sessions[session.id] = session
+        self._speech.announce_next(session.id)
+        return self._opened(session)
+
+    def _opened(self, session: Session) -> Reply:
         return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
 
     def _session(self, session_id: str) -> Session:
@@ -148,17 +180,17 @@ class Connection:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
         prompt = Prompt(request.prompt, new_id("msg"))
         turn = session.turn = Turn(session, prompt)
+        self._turns.add(turn)
+        turn.over.add_done_callback(lambda _: self._turns.discard(turn))
         # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
         self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
         return ask.PromptAccepted(prompt.message_id)
 
     async def _close_session(self, request: ask.CloseSession) -> Reply:
         session = self._session(request.session_id)
-        if session.turn is not None:
-            session.turn.cancel()
-            while session.turn is not None:
-                await asyncio.wait(list(self._tasks), return_when=asyncio.FIRST_COMPLETED)
-        self.sessions.pop(session.id, None)
+        del self.sessions[session.id]  # nothing new begins in it
+        await session.finish()
+        self._speech.forget(session.id)
         return Done()
 
     async def _resume(self, request: ask.ResumeSession) -> Reply:
@@ -167,23 +199,30 @@ class Connection:
             raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
         if request.replay_from:
             raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
-        return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
+        await self.tell(session.id, Idle() if session.turn is None else Running())
+        return self._opened(session)
 
     async def _list(self) -> Reply:
         return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.sessions.values()])
 
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
         session = self._session(request.session_id)
-        session.options = [_changed(option, request) for option in session.options]
         if not any(_named(option, request.config_id) for option in session.options):
             raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
+        before, session.options = session.options, [_changed(option, request) for option in session.options]
         if self._agent.option_handlers:
-            return self._option_changed(session, request)
+            return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)
 
-    async def _option_changed(self, session: Session, request: ask.SetOption) -> Reply:
-        for handler in self._agent.option_handlers:
-            await handler(session, request.config_id, request.value)
+    async def _option_changed(self, session: Session, request: ask.SetOption, before: list[Option]) -> Reply:
+        after = session.options
+        try:
+            for handler in self._agent.option_handlers:
+                await handler(session, request.config_id, request.value)
+        except BaseException:
+            if session.options is after:
+                session.options = before  # the client is told that it failed, so it did
+            raise
         return ask.OptionsSet(session.options)
 
     # -- extensions --------------------------------------------------------------------------------------------------
@@ -194,10 +233,24 @@ class Connection:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         return ExtensionResult(await handler(request.params))
 
-    def _start(self, work: "Awaitable[None]") -> None:
-        task = asyncio.ensure_future(work)
+    async def _hear(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.on_bug(error)
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def complain(text: str) -> None:
+    """Tell the people who run this agent; stdout belongs to the protocol, and stderr may be closed."""
+    try:
+        sys.stderr.write(text)
+    except (OSError, ValueError, AttributeError):
+        pass
 
 
 def _check_folders(request: ask.NewSession) -> None:

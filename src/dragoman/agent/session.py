@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET, UnsetType
 
 from dragoman import limits
+from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
 from dragoman.agent.speech import Speech, TextStream
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.errors import UsageError
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
+from dragoman.errors import PeerError, UsageError
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
 from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -57,6 +58,7 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import Location, ToolContent
+from dragoman.vocabulary.word import Word
 
 if TYPE_CHECKING:
     from dragoman.agent.turn import Turn
@@ -117,6 +119,7 @@ class Session:
         self._speech = speech
         self._stream: TextStream | None = None
         self._stream_kind = ""
+        self._message_id = ""
 
     @property
     def roots(self) -> list[str]:
@@ -128,6 +131,13 @@ class Session:
     def client(self) -> ClientCapabilities:
         """What the client can do for us."""
         return self._speech.client
+
+    async def finish(self) -> None:
+        """Cancel the running turn, if there is one, and wait for its end."""
+        turn = self.turn
+        if turn is not None:
+            turn.cancel()
+            await asyncio.wait([turn.over])
 
     # -- saying ------------------------------------------------------------------------------------------------------
 
@@ -152,15 +162,15 @@ class Session:
             if stream.put(content):
                 await stream.breathe()
             return
+        if not isinstance(content, (str, Word)):
+            raise UsageError(f"a session says text or content blocks, not {type(content).__name__}: use str(...)")
         block = Text(content) if isinstance(content, str) else content
         chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
         await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
 
     async def emit(self, event: AnyEvent) -> None:
         """Say any event of the vocabulary."""
-        turn = CURRENT_TURN.get()
-        if turn is not None and turn.ended:
-            raise asyncio.CancelledError("the turn has ended")
+        _check_turn()
         if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
             # Nobody has named the message yet: it goes on, or begins, here.
             kind = "agent_message_chunk" if isinstance(event, AgentMessageChunk) else "agent_thought_chunk"
@@ -255,6 +265,8 @@ class Session:
         """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`."""
         if not options:
             raise UsageError("a permission needs at least one option to choose from")
+        if len({option.option_id for option in options}) < len(options):
+            raise UsageError("the options of a permission need different ids: an answer must mean one of them")
         subject: ToolCallSubject | CommandSubject | UnsetType = UNSET
         if tool is not None:
             subject = ToolCallSubject(tool.opening)
@@ -266,11 +278,10 @@ class Session:
     async def _waiting_for(
         self, request: RequestPermission, options: Sequence[PermissionOption]
     ) -> PermissionOption | None:
-        await self._state(RequiresAction())
         try:
-            reply = await self._speech.ask(request)
-        finally:
-            await self._state(Running())
+            reply = await self._ask_person(request)
+        except PeerError:
+            return None  # refused, or answered with what nobody can read: nobody said yes
         if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
             return None
         chosen = [option for option in options if option.option_id == reply.outcome.option_id]
@@ -280,14 +291,23 @@ class Session:
         """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""
         if not self.client.elicitation_form:
             raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
-        await self._state(RequiresAction())
-        try:
-            reply = await self._speech.ask(Elicit(message, Form(schema), SessionScope(self.id)))
-        finally:
-            await self._state(Running())
+        reply = await self._ask_person(Elicit(message, Form(schema), SessionScope(self.id)))
         if isinstance(reply, ElicitationAnswer) and reply.action == "accept" and isinstance(reply.content, dict):
             return reply.content
         return None
+
+    async def _ask_person(self, request: RequestPermission | Elicit) -> Reply:
+        """Ask somebody who may take an hour; meanwhile the session says that it waits."""
+        _check_turn()
+        await self._state(RequiresAction())
+        try:
+            return await self._speech.ask(request)
+        finally:
+            await self._state(Running())
+
+    async def _ask(self, request: Request) -> Reply:
+        _check_turn()
+        return await self._speech.ask(request)
 
     async def _state(self, state: RequiresAction | Running) -> None:
         if self.turn is not None and not self.turn.ended:
@@ -297,7 +317,7 @@ class Session:
         """Read a file through the editor, unsaved changes included."""
         if not self.client.read_text_file:
             raise UsageError("the client lends no files; look at session.client.read_text_file first")
-        reply = await self._speech.ask(
+        reply = await self._ask(
             ReadTextFile(self.id, path, UNSET if line is None else line, UNSET if limit is None else limit)
         )
         assert isinstance(reply, FileText)
@@ -307,7 +327,7 @@ class Session:
         """Write a file through the editor."""
         if not self.client.write_text_file:
             raise UsageError("the client takes no files; look at session.client.write_text_file first")
-        await self._speech.ask(WriteTextFile(self.id, path, content))
+        await self._ask(WriteTextFile(self.id, path, content))
 
     async def client_terminal(
         self, command: str, args: Iterable[str] = (), *, cwd: str | None = None, output_byte_limit: int | None = None
@@ -322,22 +342,23 @@ class Session:
             cwd=cwd or self.cwd,
             output_byte_limit=UNSET if output_byte_limit is None else output_byte_limit,
         )
-        reply = await self._speech.ask(request)
+        reply = await self._ask(request)
         assert isinstance(reply, TerminalCreated)
         return ClientTerminal(self._speech, self.id, reply.terminal_id)
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call an extension method (`_name`) of the client."""
-        reply = await self._speech.ask(Extension(extension_name(method), params))
+        reply = await self._ask(Extension(extension_name(method), params))
         return reply.result if isinstance(reply, ExtensionResult) else None
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send an extension notification (`_name`) to the client."""
+        _check_turn()
         await self._speech.note(ExtensionNote(extension_name(method), params))
 
 
-def extension_name(method: str) -> str:
-    """A method name of our own, or a clear error."""
-    if not method.startswith("_"):
-        raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
-    return method
+def _check_turn() -> None:
+    """Whatever belongs to a turn that has ended is over too."""
+    turn = CURRENT_TURN.get()
+    if turn is not None and turn.ended:
+        raise asyncio.CancelledError("the turn has ended")

@@ -55,6 +55,8 @@ class ToolCall:
         raw_output: object = UNSET,
     ) -> None:
         """Replace parts of what is shown."""
+        if self._ended:
+            return
         await self._emit(
             ToolCallUpdate(
                 self.id,
@@ -69,7 +71,8 @@ class ToolCall:
 
     async def add(self, content: "str | Content | ToolContent") -> None:
         """Append text, a content block, a diff or a terminal to what is shown."""
-        await self._emit(ToolCallContentChunk(self.id, _item(content)))
+        if not self._ended:
+            await self._emit(ToolCallContentChunk(self.id, _item(content)))
 
     async def diff(self, path: str, old: str | None, new: str) -> None:
         """Show a change of one file; `old` None means it did not exist."""

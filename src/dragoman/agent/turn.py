@@ -3,15 +3,16 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Final, cast
+from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from dragoman import limits
 from dragoman.agent.session import CURRENT_TURN, Prompt, Session
 from dragoman.errors import LinkClosed, RequestFailed, UsageError, wire_error
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AnyEvent, Event, Failure, Idle, Running, UserMessage
+from dragoman.vocabulary.events import AnyEvent, Event, Failure, Idle, Running, Usage, UserMessage
 
 Piece = str | Content | AnyEvent
 # A handler is a coroutine that may return a stop reason, or an async generator of text, content and events.
@@ -20,49 +21,55 @@ OnBug = Callable[[Exception], None]
 
 STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 
+# Handlers that ignored their cancellation. Somebody has to hold on to a task, or it vanishes in mid-air.
+_left_behind: Final[set["asyncio.Task[str | None]"]] = set()
+
 
 class Turn:
     """The life of one prompt."""
 
     def __init__(self, session: Session, prompt: Prompt) -> None:
+        loop = asyncio.get_running_loop()
         self.prompt: Final = prompt
         self.ended = False
+        self.over: Final[asyncio.Future[None]] = loop.create_future()
         self._session = session
         self._work: asyncio.Task[str | None] | None = None
-        self._cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._cancelled: asyncio.Future[float] = loop.create_future()
 
-    def cancel(self) -> None:
-        """Stop the handler at its next await. The turn ends as cancelled."""
+    def cancel(self, grace: float = limits.CANCEL_GRACE_SECONDS) -> None:
+        """Stop the handler at its next await. The turn ends as cancelled, after so many seconds without it."""
         if not self._cancelled.done():
-            self._cancelled.set_result(None)
+            self._cancelled.set_result(grace)
             if self._work is not None:
-                self._work.cancel()
+                # Not before the task has begun: a coroutine that never ran complains about it.
+                asyncio.get_running_loop().call_soon(self._work.cancel)
 
     async def run(self, handle: Callable[[], Work], on_bug: OnBug) -> None:
         """Tell the turn from its first event to its last. Raises nothing of the handler's."""
         session = self._session
+        session.usage = None  # that was the turn before
         try:
             await session.record(UserMessage(self.prompt.message_id, self.prompt.content))
             await session.record(Running())
-            end = await self._end(handle, on_bug)
+            end = _sayable(await self._end(handle, on_bug), on_bug)
             self.ended = True
-            session.turn = None
             await session.record(end)
         except LinkClosed:
             pass  # nobody is left to tell
         finally:
             self.ended = True
+            # In the same step in which the end has found its place in the outbox: a client that has read it may prompt.
             session.turn = None
-            if self._work is not None:
-                self._work.cancel()
+            if not self.over.done():
+                self.over.set_result(None)
+            self._let_go()
 
     async def _end(self, handle: Callable[[], Work], on_bug: OnBug) -> Idle:
         try:
             reason = await self._result(handle)
         except asyncio.CancelledError:
             reason = "cancelled"
-        except LinkClosed:
-            raise
         except Exception as error:
             if not self._cancelled.done():
                 return self._failed(error, on_bug)
@@ -84,17 +91,17 @@ class Turn:
             return "cancelled"
         token = CURRENT_TURN.set(self)
         try:
-            self._work = asyncio.get_running_loop().create_task(self._follow(handle()))
+            self._work = asyncio.get_running_loop().create_task(self._follow(_checked(handle())))
         finally:
             CURRENT_TURN.reset(token)
         either: list[asyncio.Future[Any]] = [self._work, self._cancelled]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not self._work.done():
-            await asyncio.wait([self._work], timeout=limits.CANCEL_GRACE_SECONDS)
+            await asyncio.wait([self._work], timeout=self._cancelled.result())
         if not self._work.done():
             return "cancelled"
-        reason = self._work.result() or "end_turn"
-        if reason not in STOP_REASONS:
+        reason: object = self._work.result() or "end_turn"
+        if not isinstance(reason, str) or reason not in STOP_REASONS:
             raise UsageError(f"a prompt handler returned {reason!r}; return None or one of {sorted(STOP_REASONS)}")
         return reason
 
@@ -106,9 +113,44 @@ class Turn:
                 if isinstance(piece, Idle) and isinstance(piece.stop_reason, str):
                     # A generator says how it ends with its last event.
                     self._session.usage = piece.usage or self._session.usage
+                    if piece.error:
+                        raise RequestFailed(piece.error.code, piece.error.message, piece.error.data or None)
                     return piece.stop_reason
                 if isinstance(piece, Event):
-                    await self._session.emit(cast(AnyEvent, piece))
+                    await self._session.emit(piece)
                 else:
-                    await self._session.say(cast("str | Content", piece))
+                    await self._session.say(piece)
         return None
+
+    def _let_go(self) -> None:
+        work = self._work
+        if work is not None:
+            if not work.done():
+                _left_behind.add(work)
+                work.cancel()
+            work.add_done_callback(_forget)
+
+
+def _checked(work: Work) -> Work:
+    if not isinstance(work, (Awaitable, AsyncGenerator)):
+        raise UsageError(f"a prompt handler is an async function; this one returned {work!r}: write `async def`")
+    return work
+
+
+def _sayable(end: Idle, on_bug: OnBug) -> Idle:
+    """The end as it can be said on every wire: what an author put into it must not keep it from being said."""
+    try:
+        if end.usage and not isinstance(end.usage, Usage):
+            raise UsageError(f"session.usage is a Usage, not {type(end.usage).__name__}")
+        msgspec.json.encode(end)
+        return end
+    except (TypeError, ValueError, UsageError) as error:
+        on_bug(error)
+        failure = Failure(end.error.code, end.error.message) if end.error else UNSET
+        return Idle(stop_reason=end.stop_reason, error=failure)
+
+
+def _forget(work: "asyncio.Task[str | None]") -> None:
+    _left_behind.discard(work)
+    if not work.cancelled():
+        work.exception()  # seen: its turn has ended without it

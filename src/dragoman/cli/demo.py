@@ -1,12 +1,8 @@
 """`dragoman demo`: an agent and a client talk, offline, in both versions of the protocol."""
 
 import argparse
-import asyncio
-import json
-import os
 import sys
-import tempfile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.complain import complain
 
@@ -14,18 +10,17 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from dragoman.cli.trace import Trace
+    from dragoman.client.conversation import Turn
 
-_SCRIPT = {
+_SCRIPT: Final = {
     "turns": [
         {
             "steps": [
                 {"think": "Somebody has started the demonstration. "},
                 {"think": "I should say what they are looking at."},
                 {"say": "I am an agent in a process of my own. "},
-                {
-                    "say": "Every word you read came as one `session/update`, and none of them needed a network.",
-                    "delay_ms": 50,
-                },
+                {"say": "Every piece of this text came as one message, ", "delay_ms": 50},
+                {"say": "and none of them needed a network.", "delay_ms": 50},
                 {"usage": {"input": 12, "output": 34}},
             ]
         },
@@ -33,6 +28,9 @@ _SCRIPT = {
         {"steps": [{"fail": "rate_limit", "times": 1}, {"say": "A retry later, here I am again."}]},
     ]
 }
+_PROMPTS: Final = ("Who are you?", "Count until I stop you.", "Are you still there?")
+_TICKS: Final = 5
+AGENT_FAILED: Final = 6
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -41,22 +39,28 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         "demo",
         help="watch an agent and a client talk, offline",
         description="Start an agent as an editor would, and talk to it: a turn, a cancel, a failure that passes.",
+        allow_abbrev=False,
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it."""
+    import asyncio
+    import json
+    import os
+    import tempfile
+
     from dragoman.errors import DragomanError
 
     trace = None
-    if arguments.trace:
+    if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
 
         try:
             trace = open_trace(arguments.trace)
         except OSError as error:
-            return complain(f"cannot write the trace: {error.strerror}: {arguments.trace}")
-    with tempfile.TemporaryDirectory() as folder:
+            return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+    with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         script = os.path.join(folder, "demo.json")
         with open(script, "w", encoding="utf-8") as file:
             json.dump(_SCRIPT, file)
@@ -64,43 +68,62 @@ def run(arguments: argparse.Namespace) -> int:
             for protocol in [arguments.protocol] if arguments.protocol else [1, 2]:
                 asyncio.run(_talk(protocol, script, folder, trace))
         except DragomanError as error:
-            return complain(str(error), 6)
+            return complain(str(error), AGENT_FAILED)
     return 0
 
 
 async def _talk(protocol: int, script: str, folder: str, trace: "Trace | None") -> None:
     from dragoman.client.connect import connect
-    from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, Notice
 
     command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model", f"script:{script}"]
     async with connect(command, protocol=protocol, trace=trace) as client:
         info = client.agent.info
-        _show(f"── ACP v{protocol}: {info.name if info else '?'} {info.version if info else ''}\n")
+        _show(f"── ACP v{protocol}: {f'{info.name} {info.version}' if info else 'an agent without a name'}\n")
         session = await client.new_session(folder)
-        for prompt in ("Who are you?", "Count until I stop you.", "Are you still there?"):
+        for prompt in _PROMPTS:
             _show(f"\nyou    {prompt}\n")
             turn = session.prompt(prompt)
-            ticks = 0
-            kind = ""
-            async for event in turn:
-                match event:
-                    case AgentThoughtChunk():
-                        _show(event.text if kind == "thinks" else f"thinks {event.text}")
-                        kind = "thinks"
-                    case AgentMessageChunk():
-                        _show(event.text if kind == "agent" else ("\n" if kind else "") + f"agent  {event.text}")
-                        kind = "agent"
-                        ticks += event.text == "tick "
-                        if ticks == 5:
-                            await turn.cancel()
-                    case Notice():
-                        _show(f"notice {event.title}\n")
-                    case _:
-                        pass
-            _show(f"\n       ({turn.stop_reason})\n")
+            await _show_turn(turn)
+            _show(f"       ({_end(turn)})\n")
     _show("\n")
 
 
+async def _show_turn(turn: "Turn") -> None:
+    from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, Notice
+
+    speaker = ""
+    ticks = 0
+    async for event in turn:
+        match event:
+            case AgentThoughtChunk():
+                speaker = _speak("thinks", event.text, speaker)
+            case AgentMessageChunk():
+                speaker = _speak("agent", event.text, speaker)
+                ticks += event.text == "tick "
+                if ticks == _TICKS:
+                    await turn.cancel()
+            case Notice():
+                speaker = _speak("notice", event.title, speaker)
+            case _:
+                pass
+    _show("\n" if speaker else "")
+
+
+def _end(turn: "Turn") -> str:
+    if turn.usage is None:
+        return turn.stop_reason
+    return f"{turn.stop_reason}; {turn.usage.input_tokens} tokens in, {turn.usage.output_tokens} out"
+
+
+def _speak(speaker: str, text: str, before: str) -> str:
+    """Show a piece of text, on a line of its own when somebody else spoke before."""
+    if speaker != before:
+        _show(("\n" if before else "") + f"{speaker:7}")
+    _show(text)
+    return speaker
+
+
 def _show(text: str) -> None:
-    sys.stdout.write(text)
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "replace").decode(encoding))  # a terminal may know ASCII alone
     sys.stdout.flush()

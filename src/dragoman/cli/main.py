@@ -1,6 +1,10 @@
-"""`dragoman`: reads the command line and hands over to one file a command."""
+"""`dragoman`: reads the command line and hands over to one file a command.
+
+An editor starts this and waits: what a command needs is imported when that command runs, and not here.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -10,29 +14,54 @@ from dragoman.version import VERSION
 _DESCRIPTION = (
     "Agents and clients for the Agent Client Protocol: a coding agent for every editor, a client for every agent."
 )
+_EPILOG = "`dragoman COMMAND --help` explains a command."
+
+INTERRUPTED = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
-    parser = argparse.ArgumentParser(prog="dragoman", description=_DESCRIPTION)
-    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (acp, demo):
-        added = command.add(commands)
-        added.add_argument("--version", action="version", version=f"dragoman {VERSION}")
-        added.add_argument("--protocol", type=int, choices=(1, 2), help="speak only this version of the protocol")
-        added.add_argument("--trace", metavar="FILE", help="write every message to FILE as JSON lines, without secrets")
-        added.set_defaults(run=command.run)
-    arguments = parser.parse_args(argv)
     try:
-        code: int = arguments.run(arguments)
+        code = _run(sys.argv[1:] if argv is None else argv)
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        return 130
+        if sys.stderr.isatty():
+            print(file=sys.stderr)  # the shell's prompt begins on a line of its own
+        return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        sys.stderr.close()
+        # Whoever read our output has seen enough; Python must not complain about it at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
+
+
+def _run(given: Sequence[str]) -> int:
+    parser = command_line()
+    if not given:
+        parser.print_help(sys.stderr)
+        return 2
+    arguments = parser.parse_args(given)
+    code: int = arguments.run(arguments)
+    return code
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Every command and option there is."""
+    parser = argparse.ArgumentParser(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    for command in (acp, demo):
+        added = command.add(commands)
+        _add_common_options(added)
+        added.set_defaults(run=command.run)
+    return parser
+
+
+def _add_common_options(parser: argparse.ArgumentParser) -> None:
+    common = parser.add_argument_group("on every command")
+    common.add_argument("--protocol", type=int, choices=(1, 2), help="speak only this version of the protocol")
+    common.add_argument("--trace", metavar="FILE", help="append every message to FILE as JSON lines, without secrets")
+    common.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
 
 
 if __name__ == "__main__":

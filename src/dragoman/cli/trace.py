@@ -1,9 +1,15 @@
-"""`--trace FILE`: each frame as a JSON line, with the time and the direction; secrets are left out."""
+"""`--trace FILE`: each frame as a JSON line, with the time and the direction; secrets are left out.
+
+What is a secret: the value of anything named like one (a key of an object, an environment variable, a header, an
+option of a command), the value of such a variable in our own environment wherever it stands, and text that has the
+form of a known kind of key. A person who pastes a password into a prompt is beyond this.
+"""
 
 import os
 import re
+import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -11,49 +17,89 @@ import msgspec
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
 _REDACTED: Final = "[redacted]"
+# Shorter values of our environment are words like `true` that stand everywhere.
+_SECRET_LENGTH: Final = 8
+_NAMES: Final = r"(?:api|access|private|ssh|signing)[-_.]?keys?|credentials?|passw(?:or)?d|passphrase|secret|tokens?\b"
 _SECRET_NAME: Final = re.compile(
-    r"(api[-_]?key|auth(orization)?$|cookie|credential|passw(or)?d|private[-_]?key|secret|token$)", re.IGNORECASE
+    rf"{_NAMES}|authorization$|^auth$|cookie|(?:^|[-_])(?:auth|key|pat|pwd|dsn)$|token$", re.IGNORECASE
 )
+_SECRET_OPTION: Final = re.compile(rf"--?[\w-]*(?:{_NAMES}|auth)", re.IGNORECASE)
 _SECRET_TEXT: Final = re.compile(
-    r"\b(sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{20,}|AKIA[A-Z0-9]{12,})"
-    r"|(?<=Bearer )[A-Za-z0-9._~+/=-]{8,}"
+    r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{16,}|github_pat_\w{16,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{20,}|AKIA[A-Z0-9]{12,}"
+    r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]+)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    r"|(?<=\bBearer )[\w.~+/=-]{8,}|(?<=\bBasic )[\w+/=]{8,}"
+    r"|(?<=://)[^/\s:@]*:[^/\s@]+(?=@)",
+    re.DOTALL,
 )
+_ASSIGNMENT: Final = re.compile(rf"([\w-]*(?:{_NAMES})[\w-]*=)[^\s&\"';]+", re.IGNORECASE)
 
 
 def open_trace(path: str) -> Trace:
-    """A trace that appends to a file only its owner can read. Each line is written at once: crashes are what it is for."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    """A trace that appends to a file only its owner can read; line by line, as crashes are what it is for."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY, 0o600)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.fchmod(descriptor, 0o600)  # it may be older than this trace
+    known = secrets_of(os.environ)
 
     def trace(direction: Literal["in", "out"], frame: bytes) -> None:
-        line = {"time": round(time.time(), 6), "direction": direction, "frame": redacted(frame)}
+        line = {"time": round(time.time(), 6), "direction": direction, "frame": redacted(frame, known)}
+        rest = memoryview(msgspec.json.encode(line) + b"\n")
         try:
-            os.write(descriptor, msgspec.json.encode(line) + b"\n")
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
         except OSError:
             pass  # a full disk must not stop the conversation
 
     return trace
 
 
-def redacted(frame: bytes) -> object:
+def secrets_of(environment: Mapping[str, str]) -> list[str]:
+    """The values that must not be written, wherever they turn up; the longest first, as one may contain another."""
+    found = {value for name, value in environment.items() if _SECRET_NAME.search(name)}
+    return sorted((value for value in found if len(value) >= _SECRET_LENGTH), key=len, reverse=True)
+
+
+def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
     """The frame as JSON without secrets; as text where it is no JSON."""
     try:
-        return _clean(msgspec.json.decode(frame))
+        return _clean(msgspec.json.decode(frame), known)
     except (ValueError, RecursionError):
-        return _clean(frame.decode("utf-8", "replace"))
+        return _clean_text(frame.decode("utf-8", "replace"), known)
 
 
-def _clean(value: object) -> object:
+def _clean(value: object, known: Iterable[str]) -> object:
     if isinstance(value, dict):
         named = value.get("name")
-        hides = isinstance(named, str) and _SECRET_NAME.search(named) is not None and "value" in value
+        hides = isinstance(named, str) and _SECRET_NAME.search(named) is not None
         return {
-            key: _REDACTED
-            if _SECRET_NAME.search(key) and isinstance(item, str) or (hides and key == "value")
-            else _clean(item)
+            key: _hidden(item, known) if _SECRET_NAME.search(key) or (hides and key == "value") else _clean(item, known)
             for key, item in value.items()
         }
     if isinstance(value, list):
-        return [_clean(item) for item in value]
-    if isinstance(value, str):
-        return _SECRET_TEXT.sub(_REDACTED, value)
-    return value
+        return [
+            _clean(item, known) if not _is_option(before) else _hidden(item, known) for before, item in _pairs(value)
+        ]
+    return _clean_text(value, known) if isinstance(value, str) else value
+
+
+def _hidden(value: object, known: Iterable[str]) -> object:
+    """What stands under a secret's name. An object there has names of its own, such as the capability `auth`."""
+    if isinstance(value, list):
+        return [_hidden(item, known) for item in value]
+    return _REDACTED if isinstance(value, str) and value else _clean(value, known)
+
+
+def _pairs(values: list[object]) -> Iterable[tuple[object, object]]:
+    return zip([None, *values], values, strict=False)
+
+
+def _is_option(value: object) -> bool:
+    """Whether the next argument of a command is the value of a secret option: `["--api-key", "…"]`."""
+    return isinstance(value, str) and "=" not in value and _SECRET_OPTION.fullmatch(value) is not None
+
+
+def _clean_text(text: str, known: Iterable[str]) -> str:
+    for secret in known:
+        text = text.replace(secret, _REDACTED)
+    return _ASSIGNMENT.sub(rf"\1{_REDACTED}", _SECRET_TEXT.sub(_REDACTED, text))

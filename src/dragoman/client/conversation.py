@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from msgspec import UNSET
 
-from dragoman.errors import LinkClosed, UsageError, request_failed
+from dragoman.errors import INTERNAL_ERROR, LinkClosed, UsageError, request_failed
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AnyEvent,
     CommandsChanged,
+    Failure,
     Idle,
     OptionsChanged,
     SessionInfoChanged,
@@ -137,8 +138,9 @@ class Turn:
             self._waiting.set_result(None)
 
     def _raise_if_failed(self) -> None:
-        if self.end is not None and self.end.stop_reason == "error" and self.end.error:
-            error = self.end.error
+        if self.end is not None and self.end.stop_reason == "error":
+            # An agent on an older draft of v2 cannot say why.
+            error = self.end.error or Failure(INTERNAL_ERROR, "The agent ended the turn in an error")
             raise request_failed(error.code, error.message, None if error.data is UNSET else error.data)
 
 

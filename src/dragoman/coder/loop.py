@@ -1,17 +1,24 @@
-"""The turn of the coding agent: model calls in, events out. An async generator, so cancelling is closing it."""
+"""The turn of the coding agent: model calls in, events out. An async generator, so cancelling is closing it.
+
+Promise: the last event is the turn's end, and there is one: a model that fails is an end too, never an exception.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Final
+
+from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
 from dragoman.coder.models.contract import Called, Model, ModelFailed, Piece, Said, Stopped, Thought, Used
-from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, RequestFailed
+from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AgentThoughtChunk,
     AnyEvent,
+    Failure,
     Idle,
     Notice,
     ToolCallUpdate,
@@ -26,50 +33,71 @@ _PASSING: Final = ("rate_limit", "network", "server", "garbage")
 
 async def turn(model: Model, prompt: str) -> AsyncGenerator[AnyEvent, None]:
     """Everything that happens in one turn; the last event is its end."""
-    used_input = used_output = 0
+    tally = _Tally()
     reason = ""
     calling = True
     while calling and not reason:
         calling = False
-        async for piece in _patiently(model, prompt):
-            match piece:
-                case Said(text):
-                    yield AgentMessageChunk(Text(text))
-                case Thought(text):
-                    yield AgentThoughtChunk(Text(text))
-                case Called():
-                    calling = True
-                    yield _unknown_tool(piece)
-                case Used():
-                    used_input += piece.input
-                    used_output += piece.output
-                case Stopped():
-                    reason = piece.reason
-                case Notice():
-                    yield piece
-    usage = Usage(used_input + used_output, used_input, used_output)
-    if reason == "error":
-        raise RequestFailed(INTERNAL_ERROR, "The model ended in an error", {"reason": "server"})
-    yield Idle(stop_reason=reason or "end_turn", usage=usage)
+        try:
+            async with aclosing(_patiently(model, prompt)) as pieces:
+                async for piece in pieces:
+                    match piece:
+                        case Said(text):
+                            yield AgentMessageChunk(Text(text))
+                        case Thought(text):
+                            yield AgentThoughtChunk(Text(text))
+                        case Called():
+                            calling = True
+                            yield _unknown_tool(piece)
+                        case Used():
+                            tally.add(piece)
+                        case Stopped():
+                            reason = piece.reason
+                        case Notice():
+                            yield piece
+        except ModelFailed as failure:
+            yield Idle(stop_reason="error", error=_explained(failure), usage=tally.usage())
+            return
+    error = UNSET if reason != "error" else _explained(ModelFailed("server", "The model ended in an error"))
+    yield Idle(stop_reason=reason or "end_turn", error=error, usage=tally.usage())
 
 
-async def _patiently(
-    model: Model, prompt: str
-) -> AsyncGenerator[Said | Thought | Called | Used | Stopped | Notice, None]:
+async def _patiently(model: Model, prompt: str) -> AsyncGenerator[Piece | Notice, None]:
     """One response of the model. A failure that may pass is tried again, and the user sees it."""
     attempt = 0
     while True:
         try:
-            async for piece in model.respond(prompt):
-                yield piece
+            async with aclosing(model.respond(prompt)) as pieces:
+                async for piece in pieces:
+                    yield piece
             return
         except ModelFailed as failure:
             attempt += 1
             if failure.kind not in _PASSING or attempt > RETRIES:
-                code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR
-                raise RequestFailed(code, str(failure), {"reason": failure.kind}) from failure
+                raise
             yield Notice("warning", f"{failure}; trying again ({attempt} of {RETRIES})")
             await asyncio.sleep(model.retry_seconds(attempt))
+
+
+def _explained(failure: ModelFailed) -> Failure:
+    code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR
+    return Failure(code, str(failure), {"reason": failure.kind})
+
+
+class _Tally:
+    """The tokens of a turn, over all its model calls. Nothing is claimed where the model told nothing."""
+
+    def __init__(self) -> None:
+        self._told = False
+        self._input = self._output = 0
+
+    def add(self, used: Used) -> None:
+        self._told = True
+        self._input += used.input
+        self._output += used.output
+
+    def usage(self) -> Usage | UnsetType:
+        return Usage(self._input + self._output, self._input, self._output) if self._told else UNSET
 
 
 def _unknown_tool(call: Called) -> ToolCallUpdate:

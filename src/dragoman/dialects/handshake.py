@@ -20,7 +20,7 @@ from dragoman.vocabulary.hello import (
     TerminalAuth,
     UnknownAuth,
 )
-from dragoman.vocabulary.word import Extras
+from dragoman.vocabulary.word import Extras, Word
 
 SPOKEN: Final = (1, 2)
 LARGEST_VERSION: Final = 65535
@@ -71,7 +71,7 @@ def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """The result of `initialize`. A terminal login is offered only to a client that can run one."""
     methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
-    return msgspec.json.encode(_with_meta(body, hello.meta))
+    return msgspec.json.encode(_whole(body, hello))
 
 
 def _client_hello_1(body: Json) -> ClientHello:
@@ -92,7 +92,8 @@ def _client_hello_1(body: Json) -> ClientHello:
         meta=_meta(known),
         extras=_extras(known, _CLIENT_1),
     )
-    return ClientHello(capabilities, _implementation(body.get("clientInfo")), meta=_meta(body))
+    info = _implementation(body.get("clientInfo"))
+    return ClientHello(capabilities, info, meta=_meta(body), extras=_extras(body, _HELLO))
 
 
 def _client_hello_2(body: Json) -> ClientHello:
@@ -114,7 +115,7 @@ def _client_hello_2(body: Json) -> ClientHello:
         meta=_meta(known),
         extras=_extras(known, _CLIENT_2),
     )
-    return ClientHello(capabilities, info, meta=_meta(body))
+    return ClientHello(capabilities, info, meta=_meta(body), extras=_extras(body, _HELLO))
 
 
 def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
@@ -132,8 +133,8 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         known["providers"] = {}
     body: Json = {
         "protocolVersion": 1,
-        "agentCapabilities": _with_meta(known | _unknown(can.extras), can.meta),
-        "authMethods": [_say_method_1(method) for method in methods],
+        "agentCapabilities": _whole(known, can, _AGENT_1),
+        "authMethods": [_say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
     }
     if hello.info is not None:
         body["agentInfo"] = _say_implementation(hello.info)
@@ -157,7 +158,7 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     return {
         "protocolVersion": 2,
         "info": _say_implementation(hello.info or Implementation("unknown", "0")),
-        "capabilities": _with_meta(known | _unknown(can.extras), can.meta),
+        "capabilities": _whole(known, can, _AGENT_2),
         "authMethods": [_say_method_2(method) for method in methods],
     }
 
@@ -186,7 +187,7 @@ def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     if 2 in spoken:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
         body["info"] = _say_implementation(info)
-    return msgspec.json.encode(_with_meta(body, hello.meta))
+    return msgspec.json.encode(_whole(body, hello))
 
 
 def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardAgent:
@@ -214,12 +215,12 @@ def _client_capabilities_1(can: ClientCapabilities) -> Json:
     if session:
         known["session"] = session
     known |= {name: {} for name, there in (("plan", can.plans), ("subagents", can.subagents)) if there}
-    return _with_meta(known | _elicitation(can) | _unknown(can.extras), can.meta)
+    return _whole(known | _elicitation(can), can, _CLIENT_1)
 
 
 def _client_capabilities_2(can: ClientCapabilities) -> Json:
     known: Json = {"auth": {"terminal": {}}} if can.auth_terminal else {}
-    return _with_meta(known | _elicitation(can) | _unknown(can.extras), can.meta)
+    return _whole(known | _elicitation(can), can, _CLIENT_2)
 
 
 def _elicitation(can: ClientCapabilities) -> Json:
@@ -248,7 +249,8 @@ def _hear_agent_1(body: Json) -> AgentHello:
         extras=_extras(known, _AGENT_1),
     )
     methods = [_hear_method_1(method) for method in _list(body.get("authMethods"))]
-    return AgentHello(_implementation(body.get("agentInfo")), capabilities, _there(methods), meta=_meta(body))
+    info = _implementation(body.get("agentInfo"))
+    return AgentHello(info, capabilities, _there(methods), meta=_meta(body), extras=_extras(body, _HELLO))
 
 
 def _hear_agent_2(body: Json) -> AgentHello:
@@ -278,76 +280,68 @@ def _hear_agent_2(body: Json) -> AgentHello:
         meta=_meta(known),
         extras=_extras(known, _AGENT_2),
     )
-    return AgentHello(_implementation(body.get("info")), capabilities, methods, meta=_meta(body))
+    info = _implementation(body.get("info"))
+    return AgentHello(info, capabilities, methods, meta=_meta(body), extras=_extras(body, _HELLO))
 
 
 # -- login methods ---------------------------------------------------------------------------------------------------
 
 
-def _say_method_1(method: AuthMethod) -> Json:
-    match method:
-        case AgentAuth():
-            return _named("id", method)
-        case TerminalAuth():
-            body = {"type": "terminal"} | _named("id", method)
-            return body | _set("args", method.args) | _set("env", method.env)
-        case UnknownAuth():
-            return dict(method.fields)
+def _say_method_1(method: AgentAuth | TerminalAuth) -> Json:
+    """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
+    body: Json = {"id": method.method_id, "name": method.name} | _set("description", method.description)
+    if isinstance(method, TerminalAuth):
+        body |= {"type": "terminal"} | _set("args", method.args) | _set("env", method.env)
+    return _whole(body, method)
 
 
 def _say_method_2(method: AuthMethod) -> Json:
-    match method:
-        case AgentAuth():
-            return {"type": "agent"} | _named("methodId", method)
-        case TerminalAuth():
-            body = {"type": "terminal"} | _named("methodId", method) | _set("args", method.args)
-            if method.env is not msgspec.UNSET:
-                body["env"] = [{"name": name, "value": value} for name, value in method.env.items()]
-            return body
-        case UnknownAuth():
-            return {"type": method.kind} | method.fields
-
-
-def _named(key: str, method: AgentAuth | TerminalAuth) -> Json:
-    body = {key: method.method_id, "name": method.name} | _set("description", method.description)
-    return _with_meta(body | _unknown(method.extras), method.meta)
+    if isinstance(method, UnknownAuth):
+        return {**method.fields, "type": method.kind}
+    body: Json = {"methodId": method.method_id, "name": method.name} | _set("description", method.description)
+    body["type"] = "terminal" if isinstance(method, TerminalAuth) else "agent"
+    if isinstance(method, TerminalAuth):
+        body |= _set("args", method.args)
+        if isinstance(method.env, dict):
+            body["env"] = [{"name": name, "value": value} for name, value in method.env.items()]
+    return _whole(body, method, _METHOD_2)
 
 
 def _hear_method_1(method: object) -> AuthMethod | None:
+    """Any type but `terminal` is the agent's own here; its name is kept."""
     if not isinstance(method, dict) or not _strings(method, "id", "name"):
         return None
-    if method.get("type") != "terminal":
-        return AgentAuth(
-            method["id"],
-            method["name"],
-            _text(method.get("description")),
-            meta=_meta(method),
-            extras=_extras(method, _METHOD_1),
+    common = (method["id"], method["name"], _text(method.get("description")))
+    if method.get("type") == "terminal":
+        env = method.get("env")
+        pairs = (
+            {name: it for name, it in env.items() if isinstance(it, str)} if isinstance(env, dict) else msgspec.UNSET
         )
-    env = method.get("env")
-    return TerminalAuth(
-        method["id"],
-        method["name"],
-        _text(method.get("description")),
-        [arg for arg in _list(method.get("args")) if isinstance(arg, str)],
-        {name: value for name, value in env.items() if isinstance(value, str)} if isinstance(env, dict) else {},
-        meta=_meta(method),
-        extras=_extras(method, _METHOD_1),
-    )
+        known = _METHOD_1 | {"type", "args", "env"}
+        return TerminalAuth(*common, _args(method), pairs, meta=_meta(method), extras=_extras(method, known))
+    known = _METHOD_1 | ({"type"} if method.get("type") == "agent" else set())
+    return AgentAuth(*common, meta=_meta(method), extras=_extras(method, known))
 
 
 def _hear_method_2(method: object) -> AuthMethod | None:
     if not isinstance(method, dict) or not _strings(method, "type", "methodId", "name"):
         return None
-    if method["type"] not in ("agent", "terminal"):
-        return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
-    old = {("id" if key == "methodId" else key): value for key, value in method.items()}
+    common = (method["methodId"], method["name"], _text(method.get("description")))
+    if method["type"] == "agent":
+        return AgentAuth(*common, meta=_meta(method), extras=_extras(method, _METHOD_2 | {"type"}))
     if method["type"] == "terminal":
-        pairs = [
-            pair for pair in _list(method.get("env")) if isinstance(pair, dict) and _strings(pair, "name", "value")
-        ]
-        old["env"] = {pair["name"]: pair["value"] for pair in pairs}
-    return _hear_method_1(old)
+        env: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+        if isinstance(method.get("env"), list):
+            found = [pair for pair in method["env"] if isinstance(pair, dict) and _strings(pair, "name", "value")]
+            env = {pair["name"]: pair["value"] for pair in found}
+        known = _METHOD_2 | {"type", "args", "env"}
+        return TerminalAuth(*common, _args(method), env, meta=_meta(method), extras=_extras(method, known))
+    return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
+
+
+def _args(method: Json) -> list[str] | msgspec.UnsetType:
+    args = method.get("args")
+    return [arg for arg in args if isinstance(arg, str)] if isinstance(args, list) else msgspec.UNSET
 
 
 # -- small readings of loose JSON: what is malformed here counts as absent, as the schema's marks ask ------------------
@@ -359,14 +353,22 @@ _AGENT_1: Final = frozenset(
     {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "providers", "_meta"}
 )
 _AGENT_2: Final = frozenset({"session", "auth", "providers", "_meta"})
-_METHOD_1: Final = frozenset({"id", "name", "description", "type", "args", "env", "_meta"})
+_METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
+_METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
+# What the two messages of `initialize` consist of in any version.
+_HELLO: Final = frozenset(
+    {
+        *("protocolVersion", "capabilities", "info", "authMethods", "_meta"),
+        *("clientCapabilities", "clientInfo", "agentCapabilities", "agentInfo"),
+    }
+)
 
 
 def _decode(params: msgspec.Raw) -> object:
     try:
         return msgspec.json.decode(params) if bytes(params) else {}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PeerMistake(INVALID_PARAMS, "Invalid params") from error
+    except (ValueError, RecursionError, OverflowError):
+        raise PeerMistake(INVALID_PARAMS, "Invalid params") from None
 
 
 def _object(value: object) -> Json:
@@ -410,16 +412,14 @@ def _extras(body: Json, known: frozenset[str]) -> Extras | msgspec.UnsetType:
     return Extras(unknown) if unknown else msgspec.UNSET
 
 
-def _unknown(extras: Extras | msgspec.UnsetType) -> Json:
-    return extras.fields if isinstance(extras, Extras) else {}
+def _whole(body: Json, word: Word, known: frozenset[str] = frozenset()) -> Json:
+    """The object with its `_meta` and what was unknown in it. What has a meaning here was not unknown: it is ours."""
+    unknown = word.extras.fields if isinstance(word.extras, Extras) else {}
+    return {**{key: it for key, it in unknown.items() if key not in known}, **body, **_set("_meta", word.meta)}
 
 
 def _set(key: str, value: object) -> Json:
     return {} if value is msgspec.UNSET else {key: value}
-
-
-def _with_meta(body: Json, meta: object) -> Json:
-    return body | _set("_meta", meta)
 
 
 def _implementation(value: object) -> Implementation | None:
@@ -433,7 +433,7 @@ def _implementation(value: object) -> Implementation | None:
 
 def _say_implementation(info: Implementation) -> Json:
     body = {"name": info.name} | _set("title", info.title) | {"version": info.version}
-    return _with_meta(body | _unknown(info.extras), info.meta)
+    return _whole(body, info)
 
 
 def _words(spoken: tuple[int, ...]) -> str:

@@ -1,5 +1,9 @@
-"""Old and new text of a file as a git patch, and back where the patch tells everything."""
+"""Old and new text of a file as a git patch, and the text of a new file back out of one.
 
+Paths are absolute and stand without `a/` and `b/`, quoted as git quotes them: so the schema of version 2 wants it.
+"""
+
+import re
 from difflib import unified_diff
 from typing import Final
 
@@ -10,25 +14,44 @@ from dragoman.vocabulary.tools import FileChange
 # Above this a line-by-line comparison costs seconds; the whole file is shown as replaced instead.
 COMPARED_LINES: Final = 4_000
 _NO_NEWLINE: Final = "\\ No newline at end of file\n"
+# A line is what ends in a newline: str.splitlines would also split at form feeds and other marks, git does not.
+_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_UNUSUAL: Final = re.compile(r"[\x00-\x1f\x7f\"\\\\]|[^\x00-\x7f]")
+_SHORT_ESCAPES: Final = dict(zip('\a\b\t\n\v\f\r"\\', 'abtnvfr"\\', strict=True))
+_ADDED: Final = re.compile(r"@@ -0,0 \+1(?:,(\d+))? @@[^\n]*\n")
 
 
 def git_patch(change: FileChange) -> str | None:
-    """The patch of one change, with absolute paths; None where the texts are not known."""
-    if not isinstance(change.new_text, str) or change.old_text is UNSET:
+    """The patch of one added or modified file; None where its texts are not known, or equal."""
+    if not isinstance(change.new_text, str) or change.old_text is UNSET or change.old_text == change.new_text:
         return None
     old = change.old_text if isinstance(change.old_text, str) else None
-    name = change.path.lstrip("/")
-    before = "/dev/null" if old is None else f"a/{name}"
-    head = f"diff --git a/{name} b/{name}\n" + ("new file mode 100644\n" if old is None else "")
-    lines = _hunks((old or "").splitlines(keepends=True), change.new_text.splitlines(keepends=True))
+    name = _quoted(change.path)
+    head = f"diff --git {name} {name}\n" + ("new file mode 100644\n" if old is None else "")
+    lines = _hunks(_LINES.findall(old or ""), _LINES.findall(change.new_text))
     if not lines:
         return head
-    return head + f"--- {before}\n+++ b/{name}\n" + "".join(lines)
+    # As git does: a tab ends a name that has a space in it.
+    end = "\t" if " " in name and not name.startswith('"') else ""
+    return head + f"--- {'/dev/null' if old is None else name + end}\n+++ {name}{end}\n" + "".join(lines)
+
+
+def added_text(patch: str) -> str | None:
+    """The text of a file that a patch of one new file adds; None for any other patch."""
+    if patch.count("\ndiff --git ") or not patch.startswith("diff --git ") or "\n--- /dev/null\n" not in patch:
+        return None
+    start = _ADDED.search(patch)
+    if start is None:
+        return None
+    lines = _LINES.findall(patch[start.end() :])
+    if lines and lines[-1].startswith("\\"):
+        del lines[-1]
+        lines[-1:] = [lines[-1].removesuffix("\n")] if lines else []
+    complete = len(lines) == int(start[1] or 1) and all(line.startswith("+") for line in lines)
+    return "".join(line[1:] for line in lines) if complete else None
 
 
 def _hunks(old: list[str], new: list[str]) -> list[str]:
-    if old == new:
-        return []
     if len(old) + len(new) > COMPARED_LINES:
         lines = [f"@@ -{_span(len(old))} +{_span(len(new))} @@\n"]
         lines += [f"-{line}" for line in old] + [f"+{line}" for line in new]
@@ -39,3 +62,17 @@ def _hunks(old: list[str], new: list[str]) -> list[str]:
 
 def _span(count: int) -> str:
     return f"{min(count, 1)},{count}"
+
+
+def _quoted(path: str) -> str:
+    """The path as git writes it (`quote.c`, with core.quotePath): unusual bytes as escapes, in quotes."""
+    if _UNUSUAL.search(path) is None:
+        return path
+    return '"' + _UNUSUAL.sub(_escape, path) + '"'
+
+
+def _escape(found: "re.Match[str]") -> str:
+    character = found[0]
+    if character in _SHORT_ESCAPES:
+        return "\\" + _SHORT_ESCAPES[character]
+    return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "replace"))

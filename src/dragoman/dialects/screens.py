@@ -1,7 +1,6 @@
 """Display terminals for a wire that has none: their output as text inside the tool calls that show them."""
 
 import base64
-import binascii
 import re
 from typing import Final
 
@@ -17,17 +16,18 @@ KEPT_BYTES: Final = 64 * 1024
 STEP_BYTES: Final = 1024
 _ESCAPES: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\)"  # OSC, DCS and friends, to their end
-    r"|\x1b[@-Z\\-_]"
-    r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]",
-    re.DOTALL,
+    # OSC, DCS and friends, to their end. Never past the next escape: searching for an end that is missing must not
+    # begin anew at every one of a thousand beginnings.
+    r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?"
+    r"|\x1b[ -/]*[0-Z\\-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]"
 )
 
 
 class Screen:
     """One display terminal."""
 
-    __slots__ = ("_cut", "_output", "_told", "command", "done", "status")
+    __slots__ = ("_cut", "_output", "_untold", "command", "done", "status")
 
     def __init__(self) -> None:
         self.command = ""
@@ -35,46 +35,54 @@ class Screen:
         self.done = False
         self._output = bytearray()
         self._cut = False
-        self._told = 0
+        self._untold = 0  # bytes taken since it was told last
 
     def patch(self, update: TerminalUpdate) -> None:
         """Take an update."""
-        if isinstance(update.command, str):
-            self.command = update.command
-        if update.output is None:
+        if update.command is not UNSET:
+            self.command = update.command or ""
+        if update.output is not UNSET:
             self._output.clear()
-        elif isinstance(update.output, TerminalOutput):
-            self._output.clear()
-            self._append(update.output.data)
-        if isinstance(update.exit_status, ExitStatus):
-            self.done = True
-            self.status = _ending(update.exit_status)
+            self._cut = False
+            if isinstance(update.output, TerminalOutput):
+                self._append(update.output.data)
+        if update.exit_status is not UNSET:
+            self.done = update.exit_status is not None
+            self.status = "" if update.exit_status is None else _ending(update.exit_status)
 
     def feed(self, chunk: TerminalOutputChunk) -> bool:
         """Take output. True: it has grown enough to be told again."""
         self._append(chunk.data)
-        return len(self._output) - self._told >= max(STEP_BYTES, self._told // 4) or self._cut
+        return self._untold >= max(STEP_BYTES, (len(self._output) - self._untold) // 4)
 
     def text(self) -> str:
         """What it shows, as plain text: no escape sequence survives."""
-        self._told = len(self._output)
-        shown = _ESCAPES.sub("", self._output.decode("utf-8", "replace").replace("\r\n", "\n"))
+        self._untold = 0
         head = f"$ {self.command}\n" if self.command else ""
-        return head + ("[earlier output cut]\n" if self._cut else "") + shown + self.status
+        cut = "[earlier output cut]\n" if self._cut else ""
+        return _inert(head) + cut + _inert(self._output.decode("utf-8", "replace")) + self.status
 
     def _append(self, data: str) -> None:
         try:
-            self._output += base64.b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
+            found = base64.b64decode(data, validate=True)
+        except ValueError:
             return
-        if len(self._output) > KEPT_BYTES:
+        self._untold += len(found)
+        self._output += found[-KEPT_BYTES:]
+        if len(self._output) > KEPT_BYTES or len(found) > KEPT_BYTES:
             del self._output[:-KEPT_BYTES]
             self._cut = True
 
 
+def _inert(text: str) -> str:
+    # A carriage return goes back to the start of the line: what stood there is written over.
+    shown = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+    return _ESCAPES.sub("", shown)
+
+
 def _ending(status: ExitStatus) -> str:
     if isinstance(status.signal, str):
-        return f"\n[ended by {status.signal}]"
+        return f"\n[ended by {_inert(status.signal)}]"
     return f"\n[exit code {status.exit_code}]" if status.exit_code not in (0, None, UNSET) else ""
 
 

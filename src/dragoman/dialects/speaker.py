@@ -12,17 +12,39 @@ from msgspec import UNSET, Raw
 
 from dragoman import limits
 from dragoman.dialects.contract import Answer, AnswerError, Call, Heard, Id, Notify, Out, Replied, Told
+from dragoman.dialects.permissions import only_offered, refuse_duplicates
+from dragoman.dialects.questions import check_mode
+from dragoman.dialects.tolerance import ALIASES, mended
 from dragoman.dialects.transcribe import Renames, Transcriber, plain
-from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, UsageError, WireError
+from dragoman.errors import (
+    CANCELLED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PeerMistake,
+    RequestFailed,
+    UsageError,
+    WireError,
+)
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
-from dragoman.vocabulary.hello import AgentCapabilities, ClientCapabilities
-from dragoman.vocabulary.requests import ForkSession, NewSession, Prompt, ResumeSession
-from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
+from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
+from dragoman.vocabulary.requests import ForkSession, ListSessions, Login, Logout, NewSession, Prompt, ResumeSession
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    CreateTerminal,
+    Dismissed,
+    Elicit,
+    PermissionAnswer,
+    PermissionOption,
+    ReadTextFile,
+    RequestPermission,
+    WriteTextFile,
+)
 from dragoman.wire import types as wire
 
-# Typed on the wire and forwarded as they are, but neither served nor in the vocabulary.
-FORWARDED: Final = ("providers/", "mcp/", "proxy/")
+# Outside the vocabulary and passed on as they are: extensions, and what is typed on the wire but not served.
+PASSED_ON: Final = ("_", "providers/", "mcp/", "proxy/")
 # How every known peer begins an update. A frame that starts so, and whose rest is one object, has no second `method`.
 UPDATE_HEADS: Final = (
     b'{"jsonrpc":"2.0","method":"session/update","params":',
@@ -71,6 +93,7 @@ class Speaker:
         hears_notes: Iterable[NoteRoute] = (),
         says_notes: Iterable[NoteRoute] = (),
         offered: AgentCapabilities | ClientCapabilities,
+        granted: AgentCapabilities | ClientCapabilities,
     ) -> None:
         self.words: Final = words
         self._heard: Final = {route.method: route for route in hears}
@@ -79,12 +102,13 @@ class Speaker:
         self._heard_notes: Final = {route.method: route for route in hears_notes}
         self._said_notes: Final = {route.note: route for route in says_notes}
         self._offered: Final = offered
+        self._granted: Final = granted
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """The request behind a method name; refused where we did not offer it."""
-        route = self._heard.get(method)
+        route = self._heard.get(ALIASES.get(method, method))
         if route is None:
             return self._foreign(method, params)
         if route.needs and not getattr(self._offered, route.needs):
@@ -94,18 +118,26 @@ class Speaker:
             route.hear_params(value) if route.hear_params else self.words.hear_as(value, route.request, route.renames)
         )
         check_paths(request)
+        if isinstance(request, Elicit) and isinstance(self._offered, ClientCapabilities):
+            check_mode(request, self._offered)
         return request
 
     def read_params(self, route: Route, params: Raw) -> Any:
-        """The params as the wire types them."""
-        return wire.decode(params or b"{}", route.params)
+        """The params as the wire types them, or as a peer that is known to be wrong can only have meant them."""
+        try:
+            return wire.decode(params or b"{}", route.params)
+        except PeerMistake:
+            meant = mended(route.method, params)
+            if meant is None:
+                raise
+            return wire.decode(meant, route.params)
 
     def _foreign(self, method: str, params: Raw) -> Request | Note:
         note = self._heard_notes.get(method)
         if note is not None:
             # A notification sent as a request: clients exist that do this with `session/cancel`.
             return self.words.hear_as(wire.decode(params or b"{}", note.params), note.note)
-        if method.startswith("_") or method.startswith(FORWARDED):
+        if method.startswith(PASSED_ON):
             return Extension(method, plain(params) if params else UNSET)
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
 
@@ -122,7 +154,7 @@ class Speaker:
         route = self._heard_notes.get(method)
         if route is not None:
             return [self.words.hear_as(wire.decode(params or b"{}", route.params), route.note)]
-        if method.startswith("_") or method.startswith(FORWARDED):
+        if method.startswith(PASSED_ON):
             return [ExtensionNote(method, plain(params) if params else UNSET)]
         raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
 
@@ -139,12 +171,22 @@ class Speaker:
         if isinstance(request, Extension):
             return Replied(ExtensionResult(plain(result)))
         route = self._said[type(request)]
-        # Where nothing has to be said, agents exist that say null instead of an empty object.
-        value = wire.decode(b"{}" if bytes(result) == b"null" else result, route.result)
-        return Replied(route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply))
+        if isinstance(request, RequestPermission):
+            refuse_duplicates(result)
+        value = wire.decode(or_nothing(result), route.result)
+        reply = route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply)
+        if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
+            reply = only_offered(reply, self.offers(request))
+        return Replied(reply)
+
+    def offers(self, request: RequestPermission) -> list[PermissionOption]:
+        """The options of a permission that this wire could offer."""
+        return request.options
 
     def hear_failure(self, request: Request, error: WireError) -> Replied | None:
-        """By default a failed request is just that."""
+        """By default a failed request is just that. A question that was called off was answered by nobody."""
+        if isinstance(request, RequestPermission) and error.code == CANCELLED:
+            return Replied(PermissionAnswer(Dismissed()))
         return None
 
     # -- saying ------------------------------------------------------------------------------------------------------
@@ -152,16 +194,21 @@ class Speaker:
     def ask(self, request: Request) -> Call:
         """A request of ours."""
         if isinstance(request, Extension):
-            return Call(request.method, b"{}" if request.params is UNSET else msgspec.json.encode(request.params))
-        route = self._said.get(type(request))
-        if route is None:
-            raise UsageError(f"{type(request).__name__} cannot be asked on this connection")
+            return Call(request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params))
+        route = self.route_of(request)
         value = (
             route.say_params(request)
             if route.say_params
             else self.words.say_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
         )
         return Call(route.method, wire.encode(value))
+
+    def route_of(self, request: Request) -> Route:
+        """How a request of ours is asked. What the peer does not have fails as if the peer had said so."""
+        route = self._said.get(type(request))
+        if route is None or (route.needs and not getattr(self._granted, route.needs)):
+            raise not_offered()
+        return route
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """The answer to a request of theirs."""
@@ -178,7 +225,7 @@ class Speaker:
     def note(self, note: Note) -> Sequence[Out]:
         """A notification of ours."""
         if isinstance(note, ExtensionNote):
-            return [Notify(note.method, b"{}" if note.params is UNSET else msgspec.json.encode(note.params))]
+            return [Notify(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
         route = self._said_notes.get(type(note))
         if route is None:
             return []
@@ -193,24 +240,46 @@ class Speaker:
         raise UsageError("a client tells no events")
 
 
+def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request]) -> list[Route]:
+    """The routes; the ones named (login, logout) only where the agent has a way to log in."""
+    return [route for route in routes if agent.auth_methods or route.request not in (only or (Login, Logout))]
+
+
+def or_nothing(result: Raw) -> "Raw | bytes":
+    """Where nothing has to be said, peers exist that say null instead of an empty object."""
+    return b"{}" if len(memoryview(result)) == 4 and bytes(result) == b"null" else result
+
+
 def check_paths(request: Request) -> None:
     """Paths are absolute, everywhere, always: a relative one would mean another file on the other side."""
     match request:
         case NewSession() | ResumeSession() | ForkSession():
-            check_path(request.cwd)
-            for path in request.additional_directories or []:
-                check_path(path)
+            _check(request.cwd, *(request.additional_directories or ()))
         case ReadTextFile() | WriteTextFile():
-            check_path(request.path)
+            _check(request.path)
+        case ListSessions() | CreateTerminal():
+            _check(*([request.cwd] if isinstance(request.cwd, str) else ()))
+        case RequestPermission(subject=CommandSubject(cwd=cwd)):
+            _check(cwd)
         case _:
             pass
 
 
-def check_path(path: str) -> None:
-    """One absolute path, of a sane length, without NUL."""
-    absolute = path.startswith("/") or (path[1:3] in (":\\", ":/") and path[:1].isalpha()) or path.startswith("\\\\")
-    if not absolute or "\0" in path or len(path) > limits.PATH_BYTES:
+def _check(*paths: str) -> None:
+    if not all(map(is_path, paths)):
         raise PeerMistake(INVALID_PARAMS, "Paths must be absolute")
+
+
+def is_path(path: str) -> bool:
+    """An absolute path, of a sane length, without NUL."""
+    drive = path[:1].isascii() and path[:1].isalpha() and path[1:3] in (":\\", ":/")
+    absolute = drive or path.startswith(("/", "\\\\"))
+    return absolute and "\0" not in path and len(path.encode("utf-8", "replace")) <= limits.PATH_BYTES
+
+
+def not_offered() -> RequestFailed:
+    """What asking for something unadvertised comes to."""
+    return RequestFailed(METHOD_NOT_FOUND, "The other side does not offer this")
 
 
 def busy() -> PeerMistake:

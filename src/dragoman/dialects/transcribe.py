@@ -171,6 +171,25 @@ def say_extras(value: Word, kind: type[wire.Wire]) -> Any:
     return wire.Extras(said) if said else UNSET
 
 
+def hear_outer(carrier: Any, event: T) -> T:
+    """The event, and beside it `_meta` and the unknown fields of the notification that carried it."""
+    if carrier.extras is UNSET and carrier.meta is UNSET:
+        return event
+    fields = {} if carrier.extras is UNSET else hear_extras(carrier).fields
+    meta = {} if carrier.meta is UNSET else {"_meta": carrier.meta}
+    return msgspec.structs.replace(event, outer=Extras(fields | meta))  # type: ignore[type-var]
+
+
+def say_outer(event: Any) -> dict[str, Any]:
+    """`meta` and `extras` of the notification that carries the event."""
+    if event.outer is UNSET:
+        return {}
+    fields = dict(event.outer.fields)
+    meta = fields.pop("_meta", UNSET)
+    extras = wire.Extras({name: Raw(msgspec.json.encode(item)) for name, item in fields.items()}) if fields else UNSET
+    return {"meta": meta, "extras": extras}
+
+
 def say_unknown(value: Unknown) -> wire.Unknown:
     """An unknown variant, whole, as it came."""
     return wire.Unknown(value.kind, Raw(msgspec.json.encode(value.fields)))

@@ -2,20 +2,42 @@
 
 from typing import Any
 
+import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.dialects.patches import added_text
+from dragoman.dialects.questions import Elicitation
 from dragoman.dialects.speaker import NoteRoute, Route
-from dragoman.dialects.transcribe import hear_extras, plain, say_extras
-from dragoman.dialects.words import Elicitation, transcriber
+from dragoman.dialects.tolerance import with_raw_fields
+from dragoman.dialects.transcribe import hear_extras, plain, say_extras, say_unknown
+from dragoman.dialects.words import hear_unknown_value, say_unknown_value, transcriber
+from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
-# Where a request has no title of its own and version 1 knows only the tool call.
-UNTITLED = "Permission needed"
 _KINDS = ("read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other")
 _STATUSES = ("pending", "in_progress", "completed", "failed")
 _STEPS = ("pending", "in_progress", "completed")
+_ROLES = ("assistant", "user")
+_LARGEST_SIZE = 2**63 - 1
+_LARGEST_EXIT_CODE = 2**32 - 1
+
+
+# -- content ---------------------------------------------------------------------------------------------------------
+
+
+def _say_annotations(value: content.Annotations) -> Any:
+    """Version 1 knows two audiences."""
+    if not isinstance(value.audience, list):
+        return WORDS.say_as(value, w.Annotations)
+    return WORDS.say_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
+
+
+def _say_link(link: content.ResourceLink) -> Any:
+    if isinstance(link.size, int) and link.size > _LARGEST_SIZE:
+        link = msgspec.structs.replace(link, size=UNSET)
+    return WORDS.say_as(link, w.ResourceLink)
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -30,21 +52,25 @@ def _hear_diff(value: w.Diff) -> tools.Diff:
 
 def say_diff(diff: tools.Diff) -> list[Any]:
     """Version 1 has one diff a file, with both texts. What lacks them is told as text."""
-    said: list[Any] = []
-    for change in diff.changes:
-        if isinstance(change, tools.FileChange) and isinstance(change.new_text, str) and change.old_text is not UNSET:
-            said.append(
-                w.Diff(
-                    path=change.path,
-                    old_text=change.old_text,
-                    new_text=change.new_text,
-                    meta=diff.meta,
-                    extras=say_extras(diff),
-                )
-            )
-    if len(said) < len(diff.changes):
-        said.append(w.Content(content=w.TextContent(text=_describe(diff))))
+    changes = [_with_texts(change, diff) for change in diff.changes]
+    said: list[Any] = [
+        w.Diff(path=path, old_text=old, new_text=new, meta=diff.meta, extras=say_extras(diff, w.Diff))
+        for path, old, new in filter(None, changes)
+    ]
+    if len(said) < len(changes):
+        said.append(w.Content(content=w.TextContent(text=_describe(diff)), meta=diff.meta))
     return said
+
+
+def _with_texts(change: tools.FileChange | tools.UnknownChange, diff: tools.Diff) -> tuple[str, str | None, str] | None:
+    if not isinstance(change, tools.FileChange):
+        return None
+    if isinstance(change.new_text, str) and change.old_text is not UNSET:
+        return change.path, change.old_text, change.new_text
+    if change.operation == "add" and len(diff.changes) == 1 and isinstance(diff.patch, tools.Patch):
+        text = added_text(diff.patch.text) if diff.patch.format == "git_patch" else None
+        return None if text is None else (change.path, None, text)
+    return None
 
 
 def _describe(diff: tools.Diff) -> str:
@@ -70,28 +96,26 @@ def say_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
 
 def hear_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
     """A tool call, new or changed. Version 1 cannot clear a field: null means unchanged."""
-    heard = WORDS.hear_as(value, events.ToolCallUpdate)
-    cleared = [name for name in heard.__struct_fields__ if getattr(heard, name) is None]
-    if not cleared:
-        return heard
-    kept = {name: getattr(heard, name) for name in heard.__struct_fields__ if name not in cleared}
-    return events.ToolCallUpdate(**kept)
+    heard = with_raw_fields(WORDS.hear_as(value, events.ToolCallUpdate))
+    cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
+    return msgspec.structs.replace(heard, **cleared) if cleared else heard
 
 
 def say_call(call: events.ToolCallUpdate, kind: Any) -> Any:
-    """A tool call as version 1 can say it: closed kinds and statuses, nothing cleared."""
+    """A tool call as version 1 can say it: closed kinds and statuses; only lists can be cleared."""
     fields: dict[str, Any] = {"tool_call_id": call.tool_call_id}
-    for name in ("name", "title", "raw_input", "raw_output", "meta"):
+    for name in ("name", "title", "raw_input", "raw_output"):
         fields[name] = getattr(call, name)
-    fields["locations"] = WORDS.say(call.locations)
+    if call.locations is not UNSET:
+        fields["locations"] = WORDS.say(call.locations or [])
     if call.content is not UNSET:
         fields["content"] = say_items(call.content or [])
     if isinstance(call.kind, str):
         fields["kind"] = _nearest(call.kind, _KINDS, "other")
     if isinstance(call.status, str):
         fields["status"] = say_status(call.status)
-    said = {name: item for name, item in fields.items() if item is not UNSET and (item is not None or name == "meta")}
-    return kind(**said, extras=say_extras(call))
+    said = {name: item for name, item in fields.items() if item is not UNSET and item is not None}
+    return kind(**said, meta=call.meta, extras=say_extras(call, kind))
 
 
 def say_status(status: str) -> Any:
@@ -99,6 +123,21 @@ def say_status(status: str) -> Any:
     if status == "cancelled":
         return "failed"
     return _nearest(status, _STATUSES, "in_progress")
+
+
+def _say_exit(status: tools.ExitStatus) -> Any:
+    return WORDS.say_as(_sane_exit(status), w.TerminalExitStatus)
+
+
+def _say_exited(reply: Any) -> Any:
+    return WORDS.say_as(_sane_exit(reply), w.WaitForTerminalExitResponse)
+
+
+def _sane_exit(status: Any) -> Any:
+    """Exit codes are never negative here; whoever has one of those has a signal to tell instead."""
+    if isinstance(status.exit_code, int) and not 0 <= status.exit_code <= _LARGEST_EXIT_CODE:
+        return msgspec.structs.replace(status, exit_code=None)
+    return status
 
 
 # -- options and commands --------------------------------------------------------------------------------------------
@@ -110,27 +149,70 @@ def say_modes(found: list[options.Option]) -> Any:
     if mode is None:
         return UNSET
     modes = tuple(
-        w.SessionMode(id=choice.value, name=choice.name, description=choice.description) for choice in mode.choices()
+        w.SessionMode(
+            id=choice.value,
+            name=choice.name,
+            description=choice.description,
+            meta=choice.meta,
+            extras=say_extras(choice, w.SessionMode),
+        )
+        for choice in mode.choices()
     )
-    return w.SessionModeState(current_mode_id=mode.current_value, available_modes=modes)
+    return w.SessionModeState(
+        current_mode_id=mode.current_value,
+        available_modes=modes,
+        meta=mode.meta,
+        extras=say_extras(mode, w.SessionModeState),
+    )
 
 
 def hear_modes(state: Any) -> options.Select | None:
     """Version 1's `modes` as the mode option."""
     if not isinstance(state, w.SessionModeState):
         return None
-    choices: list[Any] = [options.Choice(mode.id, mode.name, mode.description) for mode in state.available_modes]
-    return options.Select("mode", "Mode", state.current_mode_id, choices, category=options.MODE_CATEGORY)
+    choices: list[Any] = [
+        options.Choice(mode.id, mode.name, mode.description, meta=mode.meta, extras=hear_extras(mode))
+        for mode in state.available_modes
+    ]
+    return options.Select(
+        "mode",
+        "Mode",
+        state.current_mode_id,
+        choices,
+        category=options.MODE_CATEGORY,
+        meta=state.meta,
+        extras=hear_extras(state),
+    )
+
+
+def _hear_unknown_option(kind: str, fields: dict[str, object]) -> options.UnknownOption:
+    """Its id is `config_id` in the vocabulary, whatever its type."""
+    if "configId" in fields or "id" not in fields:
+        return options.UnknownOption(kind, fields)
+    return options.UnknownOption(kind, {("configId" if name == "id" else name): it for name, it in fields.items()})
+
+
+def _say_unknown_option(option: options.UnknownOption) -> wire.Unknown:
+    if "id" in option.fields:
+        return say_unknown(option)
+    fields = {("id" if name == "configId" else name): it for name, it in option.fields.items()}
+    return say_unknown(options.UnknownOption(option.kind, fields))
 
 
 def _say_command(command: options.Command) -> w.AvailableCommand:
     hint: Any = command.input
     if isinstance(hint, options.CommandInput):
-        hint = w.UnstructuredCommandInput(hint=hint.hint, meta=hint.meta, extras=say_extras(hint))
+        hint = w.UnstructuredCommandInput(
+            hint=hint.hint, meta=hint.meta, extras=say_extras(hint, w.UnstructuredCommandInput)
+        )
     elif isinstance(hint, options.UnknownInput):
         hint = UNSET
     return w.AvailableCommand(
-        name=command.name, description=command.description, input=hint, meta=command.meta, extras=say_extras(command)
+        name=command.name,
+        description=command.description,
+        input=hint,
+        meta=command.meta,
+        extras=say_extras(command, w.AvailableCommand),
     )
 
 
@@ -141,7 +223,7 @@ def _say_plan_entry(entry: options.PlanEntry) -> w.PlanEntry:
         priority=_nearest(entry.priority, ("high", "medium", "low"), "medium"),
         status="completed" if entry.status == "cancelled" else _nearest(entry.status, _STEPS, "pending"),
         meta=entry.meta,
-        extras=say_extras(entry),
+        extras=say_extras(entry, w.PlanEntry),
     )
 
 
@@ -164,6 +246,13 @@ def _say_sse(server: requests.McpSse) -> w.McpServerSse:
     return WORDS.say_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
+def _say_unknown_server(server: requests.UnknownMcp) -> wire.Unknown:
+    """A server that claims a known type and is malformed would be taken for that type: nobody may start it."""
+    if server.kind in ("http", "sse", "acp", "stdio"):
+        raise PeerMistake(INVALID_PARAMS, "An MCP server is malformed")
+    return say_unknown(server)
+
+
 def _listed(server: Any, *names: str) -> dict[str, Any]:
     """Version 1 wants these lists even when they are empty."""
     return {name: () for name in names if getattr(server, name) is UNSET}
@@ -182,16 +271,21 @@ WORDS = transcriber(
         "RequestPermissionOutcomeCancelled": services.Dismissed,
     },
     hear={"Diff": _hear_diff, "ToolCallUpdate": hear_call},
+    unknown={options.UnknownOption: _hear_unknown_option},
     say={
+        content.Annotations: _say_annotations,
+        content.ResourceLink: _say_link,
+        tools.ExitStatus: _say_exit,
+        options.UnknownOption: _say_unknown_option,
+        requests.UnknownMcp: _say_unknown_server,
         options.Command: _say_command,
         options.PlanEntry: _say_plan_entry,
         requests.McpStdio: _say_stdio,
         requests.McpHttp: _say_http,
         requests.McpSse: _say_sse,
-        content.Icon: lambda icon: icon,
     },
 )
-ELICITATION = Elicitation(w)
+ELICITATION = Elicitation(w, frozenset({"email", "uri", "date", "date-time"}))
 
 
 # -- requests --------------------------------------------------------------------------------------------------------
@@ -207,88 +301,35 @@ def _say_new(kind: Any) -> Any:
 
 def _hear_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
     heard = WORDS.hear_as(value, requests.ResumeSession)
-    fields = {name: getattr(heard, name) for name in heard.__struct_fields__ if name != "replay_from"}
-    return requests.ResumeSession(**fields, replay_from=requests.ReplayFromStart())
+    return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
 
 
 def _hear_set_option(value: Any) -> requests.SetOption:
+    if isinstance(value, wire.Unknown):
+        return hear_unknown_value(value)
     return requests.SetOption(
         value.session_id, value.config_id, value.value, meta=value.meta, extras=hear_extras(value)
     )
 
 
 def _say_set_option(request: requests.SetOption) -> Any:
+    if isinstance(request.value, requests.UnknownValue):
+        return say_unknown_value(request)
     if isinstance(request.value, bool):
         return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
-    value = request.value if isinstance(request.value, str) else str(request.value.value)
-    return WORDS.say_as(request, w.SetSessionConfigOptionRequestValueId, value=value)
-
-
-def _hear_permission(value: w.RequestPermissionRequest) -> services.RequestPermission:
-    call = hear_call(value.tool_call)
-    title = call.title if isinstance(call.title, str) else UNTITLED
-    subject = services.ToolCallSubject(call)
-    asked = WORDS.hear(value.options)
-    return services.RequestPermission(
-        value.session_id, title, asked, subject=subject, meta=value.meta, extras=hear_extras(value)
-    )
-
-
-def _say_permission(request: services.RequestPermission) -> w.RequestPermissionRequest:
-    call = _subject_call(request)
-    if not isinstance(call.title, str) and request.title != UNTITLED:
-        call = _retitled(call, request.title)
-    kinds = ("allow_once", "allow_always", "reject_once", "reject_always")
-    # An option of an unknown kind cannot be offered: it would have to be called a yes or a no.
-    known = [option for option in request.options if option.kind in kinds]
-    return w.RequestPermissionRequest(
-        session_id=request.session_id,
-        tool_call=say_call(call, w.ToolCallUpdate),
-        options=WORDS.say(known),
-        meta=request.meta,
-        extras=say_extras(request),
-    )
-
-
-def _subject_call(request: services.RequestPermission) -> events.ToolCallUpdate:
-    note: list[tools.ToolContent] = []
-    if isinstance(request.description, str):
-        note = [tools.ContentItem(content.Text(request.description))]
-    match request.subject:
-        case services.ToolCallSubject():
-            return request.subject.tool_call
-        case services.CommandSubject():
-            subject = request.subject
-            call_id = subject.tool_call_id if isinstance(subject.tool_call_id, str) else f"permission: {request.title}"
-            return events.ToolCallUpdate(
-                call_id,
-                title=request.title,
-                kind="execute",
-                content=note or UNSET,
-                raw_input={"command": subject.command, "cwd": subject.cwd},
-            )
-        case _:
-            return events.ToolCallUpdate(f"permission: {request.title}", title=request.title, content=note or UNSET)
-
-
-def _retitled(call: events.ToolCallUpdate, title: str) -> events.ToolCallUpdate:
-    fields = {name: getattr(call, name) for name in call.__struct_fields__ if name != "title"}
-    return events.ToolCallUpdate(**fields, title=title)
-
-
-def _say_answer(answer: services.PermissionAnswer) -> w.RequestPermissionResponse:
-    """An outcome that version 1 has no word for is nobody's choice."""
-    outcome: Any = w.RequestPermissionOutcomeCancelled()
-    if isinstance(answer.outcome, services.Selected):
-        outcome = WORDS.say(answer.outcome)
-    return w.RequestPermissionResponse(outcome=outcome, meta=answer.meta, extras=say_extras(answer))
+    return WORDS.say_as(request, w.SetSessionConfigOptionRequestValueId)
 
 
 def say_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -> Any:
     """An opened session, with its options told in both ways that version 1 has."""
     named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
-    found = reply.config_options or []
-    return kind(modes=say_modes(found), config_options=options_said, meta=reply.meta, extras=say_extras(reply), **named)
+    return kind(
+        modes=say_modes(reply.config_options or []),
+        config_options=options_said,
+        meta=reply.meta,
+        extras=say_extras(reply, kind),
+        **named,
+    )
 
 
 def hear_prompt_result(value: w.PromptResponse) -> events.Idle:
@@ -302,18 +343,37 @@ def hear_event(update: Any) -> events.AnyEvent:
     """An update of this wire as an event; modes and message ids are the dialect's to add."""
     match update:
         case wire.Unknown():
-            fields = {name: value for name, value in plain(update.raw).items() if name != "sessionUpdate"}
-            return events.UnknownEvent(update.tag, fields)
+            return events.UnknownEvent(update.tag, _body(update.raw))
         case w.ToolCall() | w.SessionUpdateToolCallUpdate():
             return hear_call(update)
         case w.Plan():
             items = options.PlanItems(options.MAIN_PLAN, WORDS.hear(update.entries), extras=hear_extras(update))
             return events.PlanUpdate(items, meta=update.meta)
         case w.SubagentUpdate() | w.SessionMessage() | w.SessionMessageChunk():
-            fields = {name: value for name, value in plain(Raw(wire.encode(update))).items() if name != "sessionUpdate"}
-            return events.UnknownEvent(str(update.__struct_config__.tag), fields)
+            return events.UnknownEvent(str(update.__struct_config__.tag), _body(Raw(wire.encode(update))))
         case _:
             return WORDS.hear(update)  # type: ignore[no-any-return]
+
+
+def say_plan(event: events.PlanUpdate, plan: options.PlanItems) -> w.Plan:
+    """The one plan of a client that knows only one."""
+    return w.Plan(entries=WORDS.say(plan.entries), meta=event.meta, extras=say_extras(plan, w.Plan))
+
+
+def say_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
+    """As it came; None where it would be taken for something else, or the client does not take it."""
+    raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
+    if event.name in ("subagent_update", "session_message", "session_message_chunk"):
+        try:
+            return wire.decode(raw, w.SessionUpdate) if subagents else None
+        except PeerMistake:
+            return None
+    # Updates that version 2 does not have: what is called so there is something else.
+    return None if event.name in ("tool_call", "plan", "current_mode_update") else wire.Unknown(event.name, raw)
+
+
+def _body(raw: Raw) -> dict[str, object]:
+    return {name: value for name, value in plain(raw).items() if name != "sessionUpdate"}
 
 
 # What a client asks of an agent. Loading and setting a mode have their own routes in the dialects.
@@ -409,6 +469,7 @@ LOAD = Route(
     hear_params=_hear_load,
     say_params=_say_new(w.LoadSessionRequest),
 )
+SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
 
 
@@ -417,18 +478,8 @@ def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = 
     return route if reply is None else route._replace(reply=reply)
 
 
-# What an agent asks of a client.
+# What an agent asks of a client; permission is asked for in `v1_permissions.py`.
 AGENT_ASKS = [
-    Route(
-        "session/request_permission",
-        services.RequestPermission,
-        w.RequestPermissionRequest,
-        w.RequestPermissionResponse,
-        services.PermissionAnswer,
-        hear_params=_hear_permission,
-        say_params=_say_permission,
-        say_result=_say_answer,
-    ),
     Route(
         "fs/read_text_file",
         services.ReadTextFile,
@@ -456,7 +507,7 @@ AGENT_ASKS = [
         w.WaitForTerminalExitRequest,
         w.WaitForTerminalExitResponse,
         services.TerminalExited,
-    ),
+    )._replace(say_result=_say_exited),
     _terminal("kill", services.KillTerminal, w.KillTerminalRequest, w.KillTerminalResponse),
     _terminal("release", services.ReleaseTerminal, w.ReleaseTerminalRequest, w.ReleaseTerminalResponse),
     Route(

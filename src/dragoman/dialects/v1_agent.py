@@ -10,12 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1
-from dragoman.dialects.contract import Answer, AnswerError, Id, Notify, Out
-from dragoman.dialects.screens import Screen, without_screens
-from dragoman.dialects.speaker import Route, Speaker, busy, refuse_empty
-from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, PeerMistake, WireError
-from dragoman.vocabulary import events, options, requests
+from dragoman.dialects import v1, v1_permissions
+from dragoman.dialects.contract import Answer, AnswerError, Call, Id, Notify, Out
+from dragoman.dialects.screens import without_screens
+from dragoman.dialects.speaker import Speaker, busy, refuse_empty, with_login
+from dragoman.dialects.transcribe import hear_extras, say_extras, say_outer
+from dragoman.dialects.v1_memory import Held, Told
+from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
+from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.tools import FINAL_STATUSES, TerminalItem, ToolContent
@@ -24,40 +26,11 @@ from dragoman.wire import v1 as w
 
 _TEXT_TAIL: Final = b"}}}}"
 _STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
-# Announced calls remembered per session: an update of an older one announces it again.
-_REMEMBERED_CALLS: Final = 4096
-_SET_MODE: Final = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
-
-
-class _Session:
-    """What was told of one session, as far as this wire needs it."""
-
-    __slots__ = ("calls", "mode", "screens", "spoken")
-
-    def __init__(self) -> None:
-        self.calls: dict[str, list[ToolContent]] = {}
-        self.screens: dict[str, Screen] = {}
-        self.spoken: set[str] = set()
-        self.mode: tuple[str, str] = ("mode", "")
-
-    def end_turn(self) -> None:
-        """Keep what later updates may refer to, and nothing of its weight."""
-        for call_id in list(self.calls)[:-_REMEMBERED_CALLS]:
-            del self.calls[call_id]
-        for content in self.calls.values():
-            content.clear()
-        self.screens = {id: screen for id, screen in self.screens.items() if not screen.done}
-        self.spoken.clear()
-
-
-class _Prompt:
-    """A prompt that waits for its turn to end."""
-
-    __slots__ = ("id", "message_id")
-
-    def __init__(self, id: Id) -> None:
-        self.id = id
-        self.message_id = ""
+_CHUNKS: Final[dict[type, Any]] = {
+    events.UserMessage: w.SessionUpdateUserMessageChunk,
+    events.AgentMessage: w.SessionUpdateAgentMessageChunk,
+    events.AgentThought: w.SessionUpdateAgentThoughtChunk,
+}
 
 
 class AgentV1(Speaker):
@@ -66,15 +39,16 @@ class AgentV1(Speaker):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,
-            hears=[*v1.CLIENT_ASKS, v1.LOAD, v1.RESUME],
-            says=v1.AGENT_ASKS,
+            hears=[*with_login(v1.CLIENT_ASKS, agent, requests.Login), v1.LOAD, v1.RESUME],
+            says=[v1_permissions.PERMISSION, *v1.AGENT_ASKS],
             hears_notes=v1.CLIENT_NOTES,
             says_notes=v1.AGENT_NOTES,
             offered=agent.capabilities,
+            granted=client.capabilities,
         )
         self._client = client.capabilities
-        self._sessions: dict[str, _Session] = {}
-        self._prompts: dict[str, _Prompt] = {}
+        self._sessions: dict[str, Told] = {}
+        self._prompts: dict[str, Held] = {}
         self._mode_requests: set[Id] = set()
 
     # -- hearing -----------------------------------------------------------------------------------------------------
@@ -84,22 +58,18 @@ class AgentV1(Speaker):
         if method == "session/set_mode":
             return self._hear_set_mode(id, params)
         request = super().hear_request(id, method, params)
-        if isinstance(request, requests.Prompt):
-            refuse_empty(request)
-            if request.session_id in self._prompts:
-                raise busy()
-            self._prompts[request.session_id] = _Prompt(id)
+        match request:
+            case requests.Prompt():
+                refuse_empty(request)
+                if request.session_id in self._prompts:
+                    raise busy()
+                self._prompts[request.session_id] = Held(id)
+            case requests.ResumeSession() if request.replay_from:
+                # Its story is told from the start: nothing of it counts as told before.
+                self._sessions.pop(request.session_id, None)
+            case _:
+                pass
         return request
-
-    def read_params(self, route: Route, params: Raw) -> Any:
-        """Clients exist that leave out `mcpServers` or send a prompt as a string; neither can mean anything else."""
-        try:
-            return super().read_params(route, params)
-        except PeerMistake:
-            mended = _mended(route.method, params)
-            if mended is None:
-                raise
-            return super().read_params(route, mended)
 
     def hear_cancel(self, id: Id) -> Note | None:
         """The prompt is the turn: giving up on it cancels the turn."""
@@ -109,22 +79,35 @@ class AgentV1(Speaker):
         return None
 
     def _hear_set_mode(self, id: Id, params: Raw) -> Request:
-        asked = wire.decode(params or b"{}", w.SetSessionModeRequest)
+        asked: w.SetSessionModeRequest = self.read_params(v1.SET_MODE, params)
         session = self._sessions.get(asked.session_id)
         config_id = session.mode[0] if session is not None else "mode"
         self._mode_requests.add(id)
-        return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta)
+        extras = hear_extras(asked)
+        return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta, extras=extras)
 
-    # -- answering ---------------------------------------------------------------------------------------------------
+    def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
+        """Only what has one of this wire's four kinds was offered."""
+        return v1_permissions.known_options(request)
+
+    # -- asking and answering ----------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> Call:
+        """As everywhere; a permission is about a tool call, as the client sees it."""
+        if not isinstance(request, services.RequestPermission):
+            return super().ask(request)
+        session = self._session(request.session_id)
+        shown = session.calls.get(v1_permissions.call_id(request))
+        call = v1_permissions.subject_call(request, shown.content if shown is not None else [])
+        if isinstance(call.content, list):
+            call = msgspec.structs.replace(call, content=without_screens(call.content, session.screens))
+        return Call(v1_permissions.PERMISSION.method, wire.encode(v1_permissions.say_permission(request, call)))
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """As everywhere; an accepted prompt is answered when its turn ends."""
         match request, reply:
             case requests.Prompt(), requests.PromptAccepted():
-                held = self._prompts.get(request.session_id)
-                if held is not None:
-                    held.message_id = reply.message_id
-                return []
+                return self._accepted(request.session_id, reply.message_id)
             case (
                 (requests.NewSession() | requests.ForkSession() | requests.ResumeSession()),
                 requests.SessionOpened(),
@@ -133,14 +116,19 @@ class AgentV1(Speaker):
             case requests.SetOption(), requests.OptionsSet():
                 return self._options_set(id, request, reply)
             case ((requests.CloseSession() | requests.DeleteSession()), _):
+                # A turn that nobody ended has ended with its session.
+                ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
                 self._sessions.pop(request.session_id, None)
+                return [*ended, *super().reply(id, request, reply)]
         return super().reply(id, request, reply)
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A refused prompt waits for nothing."""
         self._mode_requests.discard(id)
         if isinstance(request, requests.Prompt):
-            self._prompts.pop(request.session_id, None)
+            held = self._prompts.get(request.session_id)
+            if held is not None and held.id == id:
+                del self._prompts[request.session_id]
         return super().fail(id, request, error)
 
     def _opened(
@@ -157,7 +145,10 @@ class AgentV1(Speaker):
             session_id = request.session_id
             kind = w.LoadSessionResponse if request.replay_from else w.ResumeSessionResponse
         self._learn_mode(session_id, reply.config_options or [])
-        said = UNSET if not reply.config_options else self._say_options(reply.config_options)
+        self._session(session_id).rest()
+        said: Any = reply.config_options
+        if isinstance(reply.config_options, list):
+            said = self._say_options(reply.config_options)
         outs: list[Out] = [Answer(id, wire.encode(v1.say_opened(reply, kind, said)))]
         if reply.available_commands:
             outs.extend(self.tell(session_id, events.CommandsChanged(reply.available_commands)))
@@ -167,42 +158,27 @@ class AgentV1(Speaker):
         moved = self._learn_mode(request.session_id, reply.config_options)
         if id in self._mode_requests:
             self._mode_requests.discard(id)
-            return [Answer(id, b"{}")]
+            done = w.SetSessionModeResponse(meta=reply.meta, extras=say_extras(reply, w.SetSessionModeResponse))
+            return [Answer(id, wire.encode(done))]
         result = w.SetSessionConfigOptionResponse(
-            config_options=self._say_options(reply.config_options), meta=reply.meta
+            config_options=self._say_options(reply.config_options),
+            meta=reply.meta,
+            extras=say_extras(reply, w.SetSessionConfigOptionResponse),
         )
-        return [Answer(id, wire.encode(result)), *self._mode_update(request.session_id, moved)]
+        return [Answer(id, wire.encode(result)), *(_notify(request.session_id, update) for update in _moved(moved))]
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """One event: no update, one, or several."""
-        session = self._sessions.setdefault(session_id, _Session())
-        match event:
-            case events.Idle():
-                return self._end(session_id, session, event)
-            case events.Running() | events.RequiresAction() | events.UnknownState():
-                return []
-            case events.ToolCallUpdate():
-                return [self._update(session_id, self._call(session, event))]
-            case events.ToolCallContentChunk():
-                return self._append(session_id, session, event)
-            case events.TerminalUpdate():
-                session.screens.setdefault(event.terminal_id, Screen()).patch(event)
-                return self._redraw(session_id, session, event.terminal_id)
-            case events.TerminalOutputChunk():
-                grown = session.screens.setdefault(event.terminal_id, Screen()).feed(event)
-                return self._redraw(session_id, session, event.terminal_id) if grown else []
-            case events.UserMessage() | events.AgentMessage() | events.AgentThought():
-                return self._whole_message(session_id, session, event)
-            case events.OptionsChanged():
-                return self._options_changed(session_id, event)
-            case _:
-                return [self._update(session_id, said) for said in self._plainly(session, event)]
+        if isinstance(event, events.Idle):
+            return self._end(session_id, event)
+        updates = self._updates(session_id, self._session(session_id), event)
+        return [_notify(session_id, update, **say_outer(event)) for update in updates]
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
         """Everything but the text."""
-        self._sessions.setdefault(session_id, _Session()).spoken.add(message_id)
+        self._session(session_id).spoken[message_id] = None
         encode = msgspec.json.encode
         head = (
             b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
@@ -210,18 +186,41 @@ class AgentV1(Speaker):
         )
         return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
 
-    def _update(self, session_id: str, update: Any) -> Notify:
-        return Notify("session/update", wire.encode(w.SessionNotification(session_id=session_id, update=update)))
+    def _updates(self, session_id: str, session: Told, event: events.AnyEvent) -> Sequence[Any]:
+        match event:
+            case events.Running() | events.RequiresAction():
+                held = self._prompts.get(session_id)
+                if held is not None:
+                    held.running = held.message_id is not None
+                return []
+            case events.UnknownState():
+                return []
+            case events.UserMessage() | events.UserMessageChunk() if self._is_echo(session_id, event.message_id):
+                return []
+            case events.Message():
+                return self._whole_message(session, event)
+            case events.Chunk():
+                return [self._chunk(session, event)]
+            case events.ToolCallUpdate():
+                return [self._call(session, event)]
+            case events.ToolCallContentChunk():
+                return [self._append(session, event)]
+            case events.TerminalUpdate():
+                session.screen(event.terminal_id).patch(event)
+                return self._redraw(session, event.terminal_id)
+            case events.TerminalOutputChunk():
+                grown = session.screen(event.terminal_id).feed(event)
+                return self._redraw(session, event.terminal_id) if grown else []
+            case events.OptionsChanged():
+                return self._options_changed(session_id, event)
+            case events.PlanUpdate() | events.PlanRemoved() if not self._client.plans:
+                return self._only_plan(session, event)
+            case _:
+                return self._plainly(event)
 
-    def _plainly(self, session: _Session, event: events.AnyEvent) -> Sequence[Any]:
+    def _plainly(self, event: events.AnyEvent) -> Sequence[Any]:
         """What is the same on this wire, if the client takes it at all."""
         match event:
-            case events.Chunk():
-                session.spoken.add(event.message_id)
-            case events.PlanUpdate() if not self._client.plans:
-                return self._only_plan(event)
-            case events.PlanRemoved() if not self._client.plans:
-                return [w.Plan(entries=())]
             case events.Notice() if not self._client.notices:
                 return []
             case events.CompactionUpdate() | events.CompactionSummaryChunk() if not self._client.compaction:
@@ -230,144 +229,157 @@ class AgentV1(Speaker):
                 known: list[options.AnyCommand] = [
                     command for command in event.available_commands if isinstance(command, options.Command)
                 ]
-                event = events.CommandsChanged(known, meta=event.meta, extras=event.extras)
+                return [v1.WORDS.say(msgspec.structs.replace(event, available_commands=known))]
             case events.UnknownEvent():
-                body = {"sessionUpdate": event.name, **event.fields}
-                return [wire.Unknown(event.name, Raw(msgspec.json.encode(body)))]
+                update = v1.say_unknown_event(event, subagents=self._client.subagents)
+                return [] if update is None else [update]
             case _:
-                pass
-        return [v1.WORDS.say(event)]
+                return [v1.WORDS.say(event)]
 
-    def _only_plan(self, event: events.PlanUpdate) -> Sequence[Any]:
-        if not isinstance(event.plan, options.PlanItems):
-            return []
-        return [w.Plan(entries=v1.WORDS.say(event.plan.entries), meta=event.meta)]
-
-    def _whole_message(
-        self, session_id: str, session: _Session, event: events.UserMessage | events.AgentMessage | events.AgentThought
-    ) -> Sequence[Out]:
-        """This wire has only chunks: a message is told once, and can be neither replaced nor cleared."""
+    def _is_echo(self, session_id: str, message_id: str) -> bool:
+        """The client knows what it has just said."""
         held = self._prompts.get(session_id)
-        if held is not None and held.message_id == event.message_id:
-            return []  # the client knows what it has just said
+        return held is not None and held.is_echo(message_id)
+
+    def _chunk(self, session: Told, event: events.Chunk) -> Any:
+        session.spoken[event.message_id] = None
+        said = v1.WORDS.say(event)
+        return said if event.message_id else msgspec.structs.replace(said, message_id=UNSET)
+
+    def _whole_message(self, session: Told, event: events.Message) -> Sequence[Any]:
+        """This wire has only chunks: a message is told once, and can be neither replaced nor cleared."""
         if event.message_id in session.spoken or not isinstance(event.content, list):
             return []
-        session.spoken.add(event.message_id)
-        kind: Any = {
-            events.UserMessage: w.SessionUpdateUserMessageChunk,
-            events.AgentMessage: w.SessionUpdateAgentMessageChunk,
-            events.AgentThought: w.SessionUpdateAgentThoughtChunk,
-        }[type(event)]
-        return [
-            self._update(session_id, kind(content=v1.WORDS.say(block), message_id=event.message_id, meta=event.meta))
-            for block in event.content
-        ]
+        session.spoken[event.message_id] = None
+        kind = _CHUNKS[type(event)]
+        common = {"message_id": event.message_id, "meta": event.meta, "extras": say_extras(event, kind)}
+        return [kind(content=v1.WORDS.say(block), **common) for block in event.content]
+
+    def _only_plan(self, session: Told, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
+        """A client without plans of its own has one: the steps that were told last."""
+        if isinstance(event, events.PlanRemoved):
+            return [w.Plan(entries=(), meta=event.meta)] if event.plan_id == session.plan else []
+        if not isinstance(event.plan, options.PlanItems):
+            return []
+        session.plan = event.plan.plan_id
+        return [v1.say_plan(event, event.plan)]
 
     # -- tool calls --------------------------------------------------------------------------------------------------
 
-    def _call(self, session: _Session, event: events.ToolCallUpdate) -> Any:
-        known = session.calls.get(event.tool_call_id)
-        if isinstance(event.content, list):
-            content = list(event.content)
-        elif event.content is None:
-            content = []
-        else:
-            content = known or []
-        session.calls[event.tool_call_id] = content
-        if event.content is not UNSET or (event.status in FINAL_STATUSES and _shows_screen(content)):
-            event = msgspec.structs.replace(event, content=without_screens(content, session.screens))
-        if known is not None:
+    def _call(self, session: Told, event: events.ToolCallUpdate) -> Any:
+        announced = event.tool_call_id in session.calls
+        call = session.call(event.tool_call_id)
+        if event.content is not UNSET:
+            call.content = list(event.content or [])
+        if isinstance(event.status, str):
+            call.ended = event.status in FINAL_STATUSES
+        if event.content is not UNSET or (call.ended and _shows_screen(call.content)):
+            event = msgspec.structs.replace(event, content=without_screens(call.content, session.screens))
+        if announced:
             return v1.say_call(event, w.SessionUpdateToolCallUpdate)
         if not isinstance(event.title, str):
             title = event.name if isinstance(event.name, str) else event.tool_call_id
             event = msgspec.structs.replace(event, title=title)
         return v1.say_call(event, w.ToolCall)
 
-    def _append(self, session_id: str, session: _Session, event: events.ToolCallContentChunk) -> Sequence[Out]:
-        content = session.calls.get(event.tool_call_id, [])
-        whole = events.ToolCallUpdate(event.tool_call_id, content=[*content, event.content])
-        return [self._update(session_id, self._call(session, whole))]
+    def _append(self, session: Told, event: events.ToolCallContentChunk) -> Any:
+        known = session.calls.get(event.tool_call_id)
+        whole = [*(known.content if known is not None else ()), event.content]
+        return self._call(
+            session, events.ToolCallUpdate(event.tool_call_id, content=whole, meta=event.meta, extras=event.extras)
+        )
 
-    def _redraw(self, session_id: str, session: _Session, terminal_id: str) -> Sequence[Out]:
-        outs: list[Out] = []
-        for call_id, content in session.calls.items():
-            if any(isinstance(item, TerminalItem) and item.terminal_id == terminal_id for item in content):
-                drawn = events.ToolCallUpdate(call_id, content=without_screens(content, session.screens))
-                outs.append(self._update(session_id, v1.say_call(drawn, w.SessionUpdateToolCallUpdate)))
-        return outs
+    def _redraw(self, session: Told, terminal_id: str) -> Sequence[Any]:
+        updates = []
+        for call_id, call in session.calls.items():
+            if any(isinstance(item, TerminalItem) and item.terminal_id == terminal_id for item in call.content):
+                drawn = events.ToolCallUpdate(call_id, content=without_screens(call.content, session.screens))
+                updates.append(v1.say_call(drawn, w.SessionUpdateToolCallUpdate))
+        return updates
 
     # -- options -----------------------------------------------------------------------------------------------------
 
     def _say_options(self, found: list[options.Option]) -> Any:
-        """The options this client can show."""
-        known: list[Any] = [
-            option
-            for option in found
-            if isinstance(option, options.Select)
-            or (isinstance(option, options.Toggle) and self._client.boolean_options)
-        ]
-        return v1.WORDS.say(known)
+        """The options; a switch only where the client has said that it knows switches."""
+        return v1.WORDS.say(
+            [option for option in found if self._client.boolean_options or not isinstance(option, options.Toggle)]
+        )
 
-    def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[Out]:
+    def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[Any]:
         moved = self._learn_mode(session_id, event.config_options)
-        said = w.ConfigOptionUpdate(config_options=self._say_options(event.config_options), meta=event.meta)
-        return [self._update(session_id, said), *self._mode_update(session_id, moved)]
+        said = w.ConfigOptionUpdate(
+            config_options=self._say_options(event.config_options),
+            meta=event.meta,
+            extras=say_extras(event, w.ConfigOptionUpdate),
+        )
+        return [said, *_moved(moved)]
 
     def _learn_mode(self, session_id: str, found: list[options.Option]) -> str:
         """Remember which option is the mode; the new mode if it has changed."""
         mode = options.mode_option(found)
-        session = self._sessions.setdefault(session_id, _Session())
+        session = self._session(session_id)
         if mode is None:
             return ""
         before = session.mode[1]
         session.mode = (mode.config_id, mode.current_value)
         return mode.current_value if before not in ("", mode.current_value) else ""
 
-    def _mode_update(self, session_id: str, mode: str) -> Sequence[Out]:
-        return [self._update(session_id, w.CurrentModeUpdate(current_mode_id=mode))] if mode else []
-
     # -- the end of a turn -------------------------------------------------------------------------------------------
 
-    def _end(self, session_id: str, session: _Session, event: events.Idle) -> Sequence[Out]:
+    def _accepted(self, session_id: str, message_id: str) -> Sequence[Out]:
         held = self._prompts.get(session_id)
-        if held is None or not isinstance(event.stop_reason, str):
+        if held is None:
+            return []
+        end = held.accept(message_id)
+        return [] if end is None else self._end(session_id, end)
+
+    def _end(self, session_id: str, event: events.Idle, *, whatever: bool = False) -> Sequence[Out]:
+        """Answer the prompt that waits for this end; `whatever`: even if its turn has not begun."""
+        held = self._prompts.get(session_id)
+        if held is None:
+            return []
+        if not whatever and not held.ends_with(event):
             return []
         del self._prompts[session_id]
-        session.end_turn()
+        self._session(session_id).rest()
         if event.stop_reason == "error":
             return [AnswerError(held.id, _failure(event.error))]
-        known = event.stop_reason in _STOP_REASONS
+        reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
+        meta = event.meta
+        if reason not in _STOP_REASONS:
+            meta = {**(event.meta or {}), "stopReason": reason}
+            reason = "end_turn"
         result = w.PromptResponse(
-            stop_reason=event.stop_reason if known else "end_turn",  # type: ignore[arg-type]
+            stop_reason=reason,  # type: ignore[arg-type]
             usage=v1.WORDS.say(event.usage),
-            meta=event.meta if known else {"stopReason": event.stop_reason},
+            meta=meta,
+            extras=say_extras(event, w.PromptResponse),
         )
         return [Answer(held.id, wire.encode(result))]
 
+    def _session(self, session_id: str) -> Told:
+        found = self._sessions.get(session_id)
+        if found is None:
+            found = self._sessions[session_id] = Told()
+        return found
+
+
+def _notify(session_id: str, update: Any, **outer: Any) -> Notify:
+    return Notify("session/update", wire.encode(w.SessionNotification(session_id=session_id, update=update, **outer)))
+
+
+def _moved(mode: str) -> Sequence[Any]:
+    return [w.CurrentModeUpdate(current_mode_id=mode)] if mode else []
+
 
 def _failure(error: "events.Failure | None | msgspec.UnsetType") -> WireError:
-    """A failed turn on this wire: -32000 where a login helps, else -32603 or the code it carries."""
+    """A failed turn on this wire: -32000 where a login helps, else the code it carries (-32603 from our own agents)."""
     if not isinstance(error, events.Failure):
         return WireError(INTERNAL_ERROR, "Internal error")
     data = None if error.data is UNSET else error.data
     reason = data.get("reason") if isinstance(data, dict) else None
-    code = AUTH_REQUIRED if reason == "auth" or error.code == AUTH_REQUIRED else error.code
-    return WireError(code, error.message, data)
+    return WireError(AUTH_REQUIRED if reason == "auth" else error.code, error.message, data)
 
 
 def _shows_screen(content: list[ToolContent]) -> bool:
     return any(isinstance(item, TerminalItem) for item in content)
-
-
-def _mended(method: str, params: Raw) -> Raw | None:
-    try:
-        body = msgspec.json.decode(params or b"{}")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(body, dict):
-        return None
-    if method in ("session/new", "session/load") and not isinstance(body.get("mcpServers"), list):
-        return Raw(msgspec.json.encode({**body, "mcpServers": []}))
-    if method == "session/prompt" and isinstance(body.get("prompt"), str):
-        return Raw(msgspec.json.encode({**body, "prompt": [{"type": "text", "text": body["prompt"]}]}))
-    return None

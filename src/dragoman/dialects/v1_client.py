@@ -10,11 +10,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1
+from dragoman.dialects import v1, v1_permissions
 from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Call, Heard, Replied, Told
-from dragoman.dialects.speaker import Speaker
-from dragoman.errors import CANCELLED, WireError
+from dragoman.dialects.speaker import Speaker, busy, not_offered, or_nothing, with_login
+from dragoman.dialects.tolerance import mended
+from dragoman.dialects.transcribe import hear_extras, hear_outer, plain
+from dragoman.errors import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -22,16 +24,22 @@ from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 _force: Final = msgspec.structs.force_setattr
+# Sessions an agent may tell of before we know them; real ones tell of one, for a moment.
+_STRANGERS: Final = 64
+# What a replay consists of.
+_STORY: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.PlanRemoved, events.UnknownEvent)
 
 
 class _Session:
     """What this wire has told of one session."""
 
-    __slots__ = ("answering", "kind", "live", "message_id", "mode", "options")
+    __slots__ = ("answering", "kind", "live", "message_id", "mode", "muted", "options", "ours")
 
     def __init__(self) -> None:
+        self.ours = False  # we have asked for it
         self.live = ""  # the id given to the prompt being answered
         self.answering = False  # the agent has said something since
+        self.muted = False  # a story is told that nobody has asked for
         self.kind: type[events.Chunk] | None = None
         self.message_id = ""
         self.mode: options.Select | None = None  # the mode, where the agent tells it only as a mode
@@ -48,11 +56,12 @@ class ClientV1(Speaker):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,
-            hears=v1.AGENT_ASKS,
-            says=v1.CLIENT_ASKS,
+            hears=[v1_permissions.PERMISSION, *v1.AGENT_ASKS],
+            says=with_login(v1.CLIENT_ASKS, agent, requests.Login),
             hears_notes=v1.AGENT_NOTES,
             says_notes=v1.CLIENT_NOTES,
             offered=client.capabilities,
+            granted=agent.capabilities,
         )
         self._agent = agent.capabilities
         self._sessions: dict[str, _Session] = {}
@@ -67,17 +76,18 @@ class ClientV1(Speaker):
                 return self._prompt(request)
             case requests.ResumeSession():
                 return self._resume(request)
-            case requests.SetOption() if self._is_bare_mode(request):
-                asked = w.SetSessionModeRequest(
-                    session_id=request.session_id, mode_id=str(request.value), meta=request.meta
-                )
-                return Call("session/set_mode", wire.encode(asked))
+            case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
+                asked = v1.WORDS.say_as(request, w.SetSessionModeRequest, mode_id=mode_id)
+                return Call(v1.SET_MODE.method, wire.encode(asked))
             case _:
                 return super().ask(request)
 
     def _prompt(self, request: requests.Prompt) -> Call:
-        call = super().ask(request)
         session = self._session(request.session_id)
+        if session.live:
+            raise busy()
+        call = super().ask(request)
+        session.ours = True
         session.live = self._new_id()
         session.answering = False
         session.kind = None
@@ -88,8 +98,15 @@ class ClientV1(Speaker):
         return Call(call.method, call.params, requests.PromptAccepted(session.live), told)
 
     def _resume(self, request: requests.ResumeSession) -> Call:
-        """A replay is `session/load`; without one it is `session/resume`, where the agent has it."""
-        route = v1.LOAD if request.replay_from or not self._agent.resume else v1.RESUME
+        """A replay is `session/load`; without one it is `session/resume`, or a load whose story nobody hears."""
+        if isinstance(request.replay_from, requests.UnknownReplay):
+            raise PeerMistake(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
+        route = v1.RESUME if self._agent.resume and not request.replay_from else v1.LOAD
+        if route is v1.LOAD and not self._agent.load:
+            raise not_offered()
+        session = self._session(request.session_id)
+        session.ours = True
+        session.muted = route is v1.LOAD and not request.replay_from
         say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
         return Call(route.method, wire.encode(say(request)))
 
@@ -103,35 +120,26 @@ class ClientV1(Speaker):
         """As everywhere; a prompt's answer is the end of its turn."""
         match request:
             case requests.Prompt():
-                end = v1.hear_prompt_result(wire.decode(result, w.PromptResponse))
-                return self._ended(request, end)
+                return self._ended(request, _hear_end(result))
             case requests.NewSession():
                 return self._opened("", wire.decode(result, w.NewSessionResponse))
             case requests.ForkSession():
                 return self._opened("", wire.decode(result, w.ForkSessionResponse))
             case requests.ResumeSession():
-                body = b"{}" if bytes(result) == b"null" else result
-                return self._opened(request.session_id, wire.decode(body, w.LoadSessionResponse))
-            case requests.SetOption() if self._is_bare_mode(request):
-                session = self._session(request.session_id)
-                assert session.mode is not None
-                session.mode = msgspec.structs.replace(session.mode, current_value=str(request.value))
-                return Replied(requests.OptionsSet(session.all_options()))
+                self._session(request.session_id).muted = False
+                return self._opened(request.session_id, wire.decode(or_nothing(result), w.LoadSessionResponse))
             case requests.SetOption():
-                replied = super().hear_reply(request, result)
-                if isinstance(replied.reply, requests.OptionsSet):
-                    session = self._session(request.session_id)
-                    session.options = replied.reply.config_options
-                    return Replied(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
-                return replied
+                return self._option_set(request, result)
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
         return super().hear_reply(request, result)
 
     def hear_failure(self, request: Request, error: WireError) -> Replied | None:
         """A prompt that fails ends its turn: the session is idle and usable."""
+        if isinstance(request, requests.ResumeSession):
+            self._sessions.pop(request.session_id, None)
         if not isinstance(request, requests.Prompt):
-            return None
+            return super().hear_failure(request, error)
         if error.code == CANCELLED:
             return self._ended(request, events.Idle(stop_reason="cancelled"))
         failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
@@ -144,14 +152,30 @@ class ClientV1(Speaker):
         return Replied(None, [Told(request.session_id, end)])
 
     def _opened(self, session_id: str, value: Any) -> Replied:
-        session_id = session_id or value.session_id
-        session = self._session(session_id)
-        session.options = v1.WORDS.hear_as(value, requests.SessionOpened).config_options or []
+        opened = v1.WORDS.hear_as(value, requests.SessionOpened)
+        session = self._session(session_id or opened.session_id)
+        session.ours = True
+        session.options = opened.config_options or []
         has_mode = options.mode_option(session.options) is not None
         session.mode = None if has_mode else v1.hear_modes(value.modes)
-        found = session.all_options()
-        opened = v1.WORDS.hear_as(value, requests.SessionOpened)
-        return Replied(msgspec.structs.replace(opened, session_id=session_id, config_options=found or UNSET))
+        if session.mode is not None:
+            opened = msgspec.structs.replace(opened, config_options=session.all_options())
+        return Replied(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
+
+    def _option_set(self, request: requests.SetOption, result: Raw) -> Replied:
+        """Every option as it is now. Setting a mode is answered with nothing."""
+        session = self._session(request.session_id)
+        body = plain(Raw(or_nothing(result)))
+        if isinstance(body, dict) and "configOptions" not in body:
+            if session.mode is not None and session.mode.config_id == request.config_id:
+                session.mode = msgspec.structs.replace(session.mode, current_value=str(request.value))
+            done = wire.decode(or_nothing(result), w.SetSessionModeResponse)
+            options_now = session.all_options()
+            return Replied(requests.OptionsSet(options_now, meta=done.meta, extras=hear_extras(done)))
+        replied = super().hear_reply(request, result)
+        assert isinstance(replied.reply, requests.OptionsSet)
+        session.options = replied.reply.config_options
+        return Replied(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
 
     # -- hearing events ----------------------------------------------------------------------------------------------
 
@@ -159,31 +183,44 @@ class ClientV1(Speaker):
         """Updates are events; the rest is notes."""
         if method != "session/update":
             return super().hear_note(method, params)
-        heard = wire.decode(params, w.SessionNotification)
-        session = self._session(heard.session_id)
-        update: Any = heard.update
+        heard = self._read_update(params)
+        event = self._hear_event(self._session(heard.session_id), heard.update)
+        return [] if event is None else [Told(heard.session_id, hear_outer(heard, event))]
+
+    def _read_update(self, params: Raw) -> w.SessionNotification:
+        try:
+            return wire.decode(params, w.SessionNotification)
+        except PeerMistake:
+            meant = mended("session/update", params)
+            if meant is None:
+                raise
+            return wire.decode(meant, w.SessionNotification)
+
+    def _hear_event(self, session: _Session, update: Any) -> events.AnyEvent | None:
         if isinstance(update, w.CurrentModeUpdate):
-            return [Told(heard.session_id, self._mode_changed(session, update))]
+            return self._mode_changed(session, update)
         event = v1.hear_event(update)
+        if session.muted and isinstance(event, _STORY):
+            return None
         match event:
             case events.Chunk():
                 if self._is_echo(session, event):
-                    return []
+                    return None
                 if event.message_id:
                     self._speak(session, event)
                 else:
-                    event = msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
+                    return msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
             case events.OptionsChanged():
                 session.options = event.config_options
                 if options.mode_option(session.options) is not None:
                     session.mode = None
-                event = msgspec.structs.replace(event, config_options=session.all_options())
+                return msgspec.structs.replace(event, config_options=session.all_options())
             case events.ToolCallUpdate() | events.PlanUpdate():
                 session.kind = None
                 session.answering = True
             case _:
                 pass
-        return [Told(heard.session_id, event)]
+        return event
 
     def hear_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
         """A text chunk in one decode."""
@@ -192,7 +229,7 @@ class ClientV1(Speaker):
             return None
         chunk = params.update
         session = self._sessions.get(params.session_id)
-        if session is None or chunk.__class__ is events.UserMessageChunk:
+        if session is None or session.muted or chunk.__class__ is events.UserMessageChunk:
             return None
         if chunk.message_id:
             if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
@@ -229,7 +266,7 @@ class ClientV1(Speaker):
             session.mode = changed
         else:
             session.options = [changed if option is mode else option for option in session.options]
-        return events.OptionsChanged(session.all_options(), meta=update.meta)
+        return events.OptionsChanged(session.all_options(), meta=update.meta, extras=hear_extras(update))
 
     def _is_echo(self, session: _Session, event: events.Chunk) -> bool:
         """Some agents repeat the prompt before they answer it; it was told when it was sent."""
@@ -253,10 +290,33 @@ class ClientV1(Speaker):
 
     def _new_id(self) -> str:
         self._named += 1
-        return f"m{self._named}"
+        return f"dragoman-{self._named}"
 
     def _session(self, session_id: str) -> _Session:
         found = self._sessions.get(session_id)
         if found is None:
+            strangers = [id for id, session in self._sessions.items() if not session.ours]
+            if len(strangers) >= _STRANGERS:
+                del self._sessions[strangers[0]]
             found = self._sessions[session_id] = _Session()
         return found
+
+
+def _hear_end(result: Raw) -> events.Idle:
+    """The end of a turn. Whatever the answer is, the turn is over: an unknown reason is a reason, no reason is none."""
+    try:
+        body = plain(Raw(or_nothing(result)))
+        if not isinstance(body, dict):
+            raise PeerMistake(INVALID_PARAMS, "not an object")
+        reason = body.get("stopReason", "end_turn")
+        known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
+        return msgspec.structs.replace(v1.hear_prompt_result(known), stop_reason=_word(reason))
+    except PeerMistake:
+        failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
+        return events.Idle(stop_reason="error", error=failure)
+
+
+def _word(reason: object) -> str:
+    if not isinstance(reason, str) or reason == "error":
+        raise PeerMistake(INVALID_PARAMS, "no stop reason")
+    return reason

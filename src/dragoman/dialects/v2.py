@@ -6,9 +6,11 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.patches import git_patch
+from dragoman.dialects.questions import Elicitation
 from dragoman.dialects.speaker import NoteRoute, Route
-from dragoman.dialects.transcribe import hear_extras, plain, say_extras
-from dragoman.dialects.words import Elicitation, transcriber
+from dragoman.dialects.tolerance import with_raw_fields
+from dragoman.dialects.transcribe import hear_extras, plain, say_extras, say_unknown
+from dragoman.dialects.words import hear_unknown_value, say_unknown_value, transcriber
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.wire import types as wire
@@ -21,6 +23,40 @@ _CHANGES: dict[str, Any] = {
     "move": w.DiffChangeMove,
     "copy": w.DiffChangeCopy,
 }
+
+
+# -- content and options ---------------------------------------------------------------------------------------------
+
+
+def _say_annotations(value: content.Annotations) -> Any:
+    """A priority is from 0 to 1 here; another says nothing that could be kept."""
+    if isinstance(value.priority, (int, float)) and not 0 <= value.priority <= 1:
+        value = msgspec.structs.replace(value, priority=UNSET)
+    return WORDS.say_as(value, w.Annotations)
+
+
+def _say_link(link: content.ResourceLink) -> Any:
+    if isinstance(link.size, int) and link.size < 0:
+        link = msgspec.structs.replace(link, size=UNSET)
+    return WORDS.say_as(link, w.ResourceLink)
+
+
+def _say_location(location: tools.Location) -> Any:
+    """Lines begin at 1 here."""
+    if isinstance(location.line, int) and location.line < 1:
+        location = msgspec.structs.replace(location, line=UNSET)
+    return WORDS.say_as(location, w.ToolCallLocation)
+
+
+def _say_select(option: options.Select) -> Any:
+    """There is always something to choose from here: at least the value that is set."""
+    shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
+    if not shown:
+        shown = [options.Choice(option.current_value, option.current_value)]
+    return WORDS.say_as(option, w.SessionConfigOptionSelect, options=WORDS.say(shown))
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------------
 
 
 def _hear_change(value: Any) -> tools.FileChange:
@@ -43,7 +79,7 @@ def _say_change(change: tools.FileChange) -> Any:
 
 def _say_diff(diff: tools.Diff) -> w.Diff:
     patch = _patch_of(diff) if diff.patch is UNSET else diff.patch
-    return w.Diff(changes=WORDS.say(diff.changes), patch=WORDS.say(patch), meta=diff.meta, extras=say_extras(diff))
+    return WORDS.say_as(diff, w.Diff, patch=WORDS.say(patch))  # type: ignore[no-any-return]
 
 
 def _patch_of(diff: tools.Diff) -> Any:
@@ -63,22 +99,49 @@ def _hear_state(word: Any) -> Any:
 
 
 def _hear_unknown_state(value: Any) -> events.UnknownState:
-    return events.UnknownState("unknown", plain(Raw(wire.encode(value))))
+    return _unknown_state(plain(Raw(wire.encode(value))))
+
+
+def _unknown_state(fields: dict[str, Any]) -> events.UnknownState:
+    return events.UnknownState(str(fields.get("state")), _without(fields, "sessionUpdate", "state"))
 
 
 def _say_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubject:
     call = WORDS.say_as(subject.tool_call, w.ToolCallUpdate)
-    return w.ToolCallPermissionSubject(tool_call=call, meta=subject.meta, extras=say_extras(subject))
+    kind = w.ToolCallPermissionSubject
+    return kind(tool_call=call, meta=subject.meta, extras=say_extras(subject, kind))
 
 
 def _say_sse(server: requests.McpSse) -> wire.Unknown:
     """This wire has dropped SSE, but its list of transports is open."""
-    return wire.Unknown("sse", Raw(msgspec.json.encode(server)))
+    http = WORDS.say_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
+    rest = {} if server.extras is UNSET else server.extras.fields
+    meta = {} if server.meta is UNSET else {"_meta": server.meta}
+    body = {**rest, **plain(Raw(wire.encode(http))), **meta, "type": "sse"}
+    return wire.Unknown("sse", Raw(msgspec.json.encode(body)))
+
+
+def _hear_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
+    """SSE, if it is that; it is read as its sibling HTTP is."""
+    if kind == "sse":
+        try:
+            as_http = wire.decode(msgspec.json.encode({**fields, "type": "http"}), w.McpServerHttp)
+        except PeerMistake:
+            return requests.UnknownMcp(kind, fields)
+        return WORDS.hear_as(as_http, requests.McpSse)
+    return requests.UnknownMcp(kind, fields)
 
 
 def _client_terminal_as_text(item: tools.ClientTerminalItem) -> w.Content:
     """A terminal of the client has no place on this wire and must not be taken for one of the agent's."""
     return w.Content(content=w.TextContent(text=f"[terminal {item.terminal_id}]"))
+
+
+def _say_outcome(outcome: services.UnknownOutcome) -> Any:
+    """As it came, under its own name and never under that of an outcome which means something."""
+    if outcome.kind in ("selected", "cancelled"):
+        return w.CancelledPermissionOutcome()
+    return say_unknown(services.UnknownOutcome(outcome.kind, {**outcome.fields, "outcome": outcome.kind}))
 
 
 WORDS = transcriber(
@@ -124,7 +187,13 @@ WORDS = transcriber(
         "BackgroundToolCall": _hear_background,
         "BackgroundSubagent": _hear_background,
     },
+    unknown={requests.UnknownMcp: _hear_server},
     say={
+        content.Annotations: _say_annotations,
+        content.ResourceLink: _say_link,
+        tools.Location: _say_location,
+        options.Select: _say_select,
+        services.UnknownOutcome: _say_outcome,
         tools.FileChange: _say_change,
         tools.Diff: _say_diff,
         tools.ClientTerminalItem: _client_terminal_as_text,
@@ -140,21 +209,22 @@ def hear_event(update: Any) -> events.AnyEvent:
     if isinstance(update, wire.Unknown):
         fields = plain(update.raw)
         if fields.get("sessionUpdate") == "state_update":
-            return events.UnknownState(str(fields.get("state")), _without(fields, "sessionUpdate"))
+            return _unknown_state(fields)
         return events.UnknownEvent(update.tag, _without(fields, "sessionUpdate"))
     if type(update) in _UNNAMED:
         fields = plain(Raw(wire.encode(update)))
         return events.UnknownEvent(update.__struct_config__.tag, _without(fields, "sessionUpdate"))
-    return WORDS.hear(update)  # type: ignore[no-any-return]
+    event = WORDS.hear(update)
+    return with_raw_fields(event) if isinstance(event, events.ToolCallUpdate) else event
 
 
 def say_event(event: events.AnyEvent) -> Any:
-    """An event as an update of this wire."""
+    """An event as an update of this wire; None where it would be taken for something else."""
     match event:
         case events.UnknownEvent():
-            return wire.Unknown(event.name, Raw(msgspec.json.encode({"sessionUpdate": event.name, **event.fields})))
+            return _say_unknown_event(event)
         case events.UnknownState():
-            body = {"sessionUpdate": "state_update", **event.fields, "state": event.state}
+            body = {**event.fields, "sessionUpdate": "state_update", "state": event.state}
             return wire.Unknown("state_update", Raw(msgspec.json.encode(body)))
         case events.ToolCallUpdate():
             return WORDS.say_as(event, w.SessionUpdateToolCallUpdate)
@@ -162,40 +232,52 @@ def say_event(event: events.AnyEvent) -> Any:
             return WORDS.say(event)
 
 
+def _say_unknown_event(event: events.UnknownEvent) -> Any:
+    raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
+    if event.name in _UNNAMED_TAGS:
+        try:
+            return wire.decode(raw, w.SessionUpdate)
+        except PeerMistake:
+            return None
+    return None if event.name in _ONLY_HERE else wire.Unknown(event.name, raw)
+
+
 # Typed on the wire, not in the vocabulary: passed on as they are.
 _UNNAMED = frozenset({w.SubagentUpdate, w.SessionMessage, w.SessionMessageChunk})
+_UNNAMED_TAGS = frozenset(kind.__struct_config__.tag for kind in _UNNAMED)
+# Updates that version 1 does not have: what is called so there is something else.
+_ONLY_HERE = frozenset(
+    {
+        *("user_message", "agent_message", "agent_thought", "state_update"),
+        *("tool_call_content_chunk", "terminal_update", "terminal_output_chunk"),
+    }
+)
 
 
-def _without(fields: dict[str, object], key: str) -> dict[str, object]:
-    return {name: value for name, value in fields.items() if name != key}
+def _without(fields: dict[str, Any], *keys: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in keys}
+
+
+# -- requests --------------------------------------------------------------------------------------------------------
 
 
 def _hear_set_option(value: Any) -> requests.SetOption:
     if isinstance(value, wire.Unknown):
-        fields = plain(value.raw)
-        if not isinstance(fields.get("sessionId"), str) or not isinstance(fields.get("configId"), str):
-            raise PeerMistake(INVALID_PARAMS, "Invalid params")
-        known = requests.UnknownValue(value.tag, fields.get("value"))
-        return requests.SetOption(fields["sessionId"], fields["configId"], known)
+        return hear_unknown_value(value)
     return WORDS.hear_as(value, requests.SetOption)
 
 
 def _say_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
-        body = {
-            "sessionId": request.session_id,
-            "configId": request.config_id,
-            "type": request.value.kind,
-            "value": request.value.value,
-        }
-        return wire.Unknown(request.value.kind, Raw(msgspec.json.encode(body)))
-    kind: Any = w.SetSessionConfigOptionRequestId
+        return say_unknown_value(request)
     if isinstance(request.value, bool):
-        kind = w.SetSessionConfigOptionRequestBoolean
-    return WORDS.say_as(request, kind)
+        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return WORDS.say_as(request, w.SetSessionConfigOptionRequestId)
 
 
 def _say_permission(request: services.RequestPermission) -> Any:
+    if not request.options:
+        raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
     return WORDS.say_as(request, w.RequestPermissionRequest)
 
 
@@ -213,13 +295,13 @@ def _say_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
             state = wire.Unknown(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
             pass
-    return w.SessionStatusResponse(status=status.status, state=state, meta=status.meta, extras=say_extras(status))
+    return WORDS.say_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
 
 
 def _hear_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
     state: Any = value.state
     if isinstance(state, wire.Unknown):
-        state = events.UnknownState(state.tag, plain(state.raw))
+        state = _unknown_state(plain(state.raw))
     else:
         state = WORDS.hear(state)
     return requests.SessionStatus(value.status, state, meta=value.meta, extras=hear_extras(value))
@@ -297,6 +379,8 @@ CLIENT_ASKS = [
     Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
     Route("terminal/cancel", requests.CancelTerminal, w.CancelTerminalRequest, w.CancelTerminalResponse),
 ]
+# What is asked of an agent even where it has no sessions.
+LOGIN_ASKS = [route for route in CLIENT_ASKS if route.method.startswith("auth/")]
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelSessionNotification)]
 # What an agent asks of a client.
 AGENT_ASKS = [

@@ -6,8 +6,9 @@ from typing import Final
 import msgspec
 
 from dragoman.dialects.contract import Id, Notify, Out
-from dragoman.dialects.speaker import Speaker, refuse_empty
-from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, WORDS, say_event
+from dragoman.dialects.speaker import Speaker, refuse_empty, with_login
+from dragoman.dialects.transcribe import say_outer
+from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS, WORDS, say_event
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -26,11 +27,12 @@ class AgentV2(Speaker):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             WORDS,
-            hears=CLIENT_ASKS if agent.capabilities.sessions else [],
+            hears=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
             says=AGENT_ASKS,
             hears_notes=CLIENT_NOTES,
             says_notes=AGENT_NOTES,
             offered=agent.capabilities,
+            granted=client.capabilities,
         )
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
@@ -42,12 +44,11 @@ class AgentV2(Speaker):
 
     def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """One event, one update."""
-        return [
-            Notify(
-                "session/update",
-                wire.encode(w.UpdateSessionNotification(session_id=session_id, update=say_event(event))),
-            )
-        ]
+        update = say_event(event)
+        if update is None:
+            return []
+        carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **say_outer(event))
+        return [Notify("session/update", wire.encode(carrier))]
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
         """Everything but the text."""

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Heard, Told
-from dragoman.dialects.speaker import Speaker
-from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, WORDS, hear_event
+from dragoman.dialects.contract import Heard, Replied, Told
+from dragoman.dialects.speaker import Speaker, or_nothing, with_login
+from dragoman.dialects.transcribe import hear_outer, plain
+from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS, WORDS, hear_event
+from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.requests import Prompt
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
@@ -23,10 +26,11 @@ class ClientV2(Speaker):
         super().__init__(
             WORDS,
             hears=AGENT_ASKS,
-            says=CLIENT_ASKS,
+            says=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
             hears_notes=AGENT_NOTES,
             says_notes=CLIENT_NOTES,
             offered=client.capabilities,
+            granted=agent.capabilities,
         )
 
     def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]:
@@ -34,7 +38,15 @@ class ClientV2(Speaker):
         if method != "session/update":
             return super().hear_note(method, params)
         heard = wire.decode(params, w.UpdateSessionNotification)
-        return [Told(heard.session_id, hear_event(heard.update))]
+        return [Told(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
+
+    def hear_reply(self, request: Request, result: msgspec.Raw) -> Replied:
+        """As everywhere; agents of an older draft accept a prompt without naming its message."""
+        if isinstance(request, Prompt):
+            body = plain(msgspec.Raw(or_nothing(result)))
+            if isinstance(body, dict) and "messageId" not in body:
+                result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
+        return super().hear_reply(request, result)
 
     def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """A text chunk in one decode."""

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.transcribe import Renames, Transcriber, hear_extras, plain, say_extras
+from dragoman.dialects.transcribe import Renames, Transcriber, plain
+from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
-from dragoman.vocabulary.word import Word
+from dragoman.vocabulary.word import Extras, Unknown, Word
 from dragoman.wire import types as wire
 
 _SHARED: dict[str, type[Word]] = {
@@ -68,8 +69,9 @@ def transcriber(
     *,
     hear: dict[str, Any] | None = None,
     say: dict[type[Word], Any] | None = None,
+    unknown: dict[type[Unknown], Any] | None = None,
 ) -> Transcriber:
-    """The table of one version: the shared words and its `own`; `hear` and `say` are what is more than names."""
+    """The table of one version: the shared words and its `own`; the rest is what is more than names."""
     pairs: list[Any] = []
     for name, word in {**_SHARED, **own}.items():
         if isinstance(word, tuple):
@@ -77,76 +79,29 @@ def transcriber(
         else:
             pairs.append((getattr(w, name), word))
     readers = {getattr(w, name): reader for name, reader in (hear or {}).items()}
-    return Transcriber(pairs, hear=readers, say=say)
+    return Transcriber(pairs, hear=readers, say=say, unknown=unknown)
 
 
-class Elicitation:
-    """`elicitation/create` and its answer, which both versions spell alike: a mode and a scope in one object."""
-
-    def __init__(self, w: Any) -> None:
-        self._w = w
-
-    def hear(self, value: Any) -> services.Elicit:
-        """The question."""
-        mode: services.Form | services.Url | services.UnknownMode
-        if isinstance(value, wire.Unknown):
-            fields = plain(value.raw)
-            mode = services.UnknownMode(value.tag, fields)
-            scope = _loose_scope(fields)
-            return services.Elicit(str(fields.get("message", "")), mode, scope)
-        if isinstance(value, self._w.CreateElicitationRequestForm):
-            mode = services.Form(plain(Raw(wire.encode(value.requested_schema))))
-        else:
-            mode = services.Url(value.elicitation_id, value.url)
-        return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=hear_extras(value))
-
-    def say(self, question: services.Elicit) -> Any:
-        """The question, as one object."""
-        if isinstance(question.mode, services.UnknownMode):
-            return wire.Unknown(question.mode.kind, Raw(msgspec.json.encode(question.mode.fields)))
-        scope = (
-            {"request_id": question.scope.request_id}
-            if isinstance(question.scope, services.RequestScope)
-            else {"session_id": question.scope.session_id, "tool_call_id": question.scope.tool_call_id}
-        )
-        common = {"message": question.message, "meta": question.meta, "extras": say_extras(question), **scope}
-        if isinstance(question.mode, services.Form):
-            raw = msgspec.json.encode(question.mode.requested_schema)
-            schema = wire.decode(raw, self._w.ElicitationSchema)
-            return self._w.CreateElicitationRequestForm(requested_schema=schema, **common)
-        mode = question.mode
-        return self._w.CreateElicitationRequestUrl(elicitation_id=mode.elicitation_id, url=mode.url, **common)
-
-    def hear_answer(self, value: Any) -> services.ElicitationAnswer:
-        """What the user did."""
-        if isinstance(value, wire.Unknown):
-            return services.ElicitationAnswer(value.tag)
-        action = value.__struct_config__.tag
-        found = getattr(value, "content", UNSET)
-        answer = dict(found) if isinstance(found, dict) else found
-        return services.ElicitationAnswer(action, answer, meta=value.meta, extras=hear_extras(value))
-
-    def say_answer(self, answer: services.ElicitationAnswer) -> Any:
-        """What the user did; an action without a name on this wire is sent as it is."""
-        common = {"meta": answer.meta, "extras": say_extras(answer)}
-        match answer.action:
-            case "accept":
-                return self._w.CreateElicitationResponseAccept(content=answer.content, **common)
-            case "decline":
-                return self._w.CreateElicitationResponseDecline(**common)
-            case "cancel":
-                return self._w.CreateElicitationResponseCancel(**common)
-            case other:
-                return wire.Unknown(other, Raw(msgspec.json.encode({"action": other})))
+_VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
 
 
-def _scope(value: Any) -> services.SessionScope | services.RequestScope:
-    if value.session_id is UNSET:
-        return services.RequestScope(value.request_id)
-    return services.SessionScope(value.session_id, value.tool_call_id)
+def hear_unknown_value(value: wire.Unknown) -> requests.SetOption:
+    """`session/set_config_option` with a value of a type nobody knows. A known type that does not fit is malformed."""
+    fields = plain(value.raw)
+    session_id, config_id = fields.get("sessionId"), fields.get("configId")
+    if not isinstance(session_id, str) or not isinstance(config_id, str) or value.tag in ("id", "boolean"):
+        raise PeerMistake(INVALID_PARAMS, "Invalid params")
+    unknown = requests.UnknownValue(value.tag, fields.get("value", UNSET))
+    rest = {name: item for name, item in fields.items() if name not in _VALUE_FIELDS}
+    extras = Extras(rest) if rest else UNSET
+    return requests.SetOption(session_id, config_id, unknown, meta=fields.get("_meta", UNSET), extras=extras)
 
 
-def _loose_scope(fields: dict[str, Any]) -> services.SessionScope | services.RequestScope:
-    if isinstance(fields.get("sessionId"), str):
-        return services.SessionScope(fields["sessionId"])
-    return services.RequestScope(fields.get("requestId"))
+def say_unknown_value(request: requests.SetOption) -> wire.Unknown:
+    """The same request, as it came."""
+    assert isinstance(request.value, requests.UnknownValue)
+    body = dict(request.extras.fields) if isinstance(request.extras, Extras) else {}
+    body |= {"sessionId": request.session_id, "configId": request.config_id, "type": request.value.kind}
+    body |= {} if request.value.value is UNSET else {"value": request.value.value}
+    body |= {} if request.meta is UNSET else {"_meta": request.meta}
+    return wire.Unknown(request.value.kind, Raw(msgspec.json.encode(body)))

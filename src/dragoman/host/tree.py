@@ -75,7 +75,7 @@ class Tree:
         """Everybody in the tree who lives, as far as /proc tells."""
         if not os.path.isdir("/proc/self"):
             return self._leader_alone()
-        young = [process for process in _living() if process.started >= self._started]
+        young = [process for process in living() if process.started >= self._started]
         near = self._is_near if self._leader_is_ours() else _is_nobody
         found = {process.pid for process in young if near(process) or self._is_marked(process)}
         grown = True
@@ -88,10 +88,12 @@ class Tree:
     def _signal(self, number: signal.Signals) -> list[Process]:
         """Signals everybody once, and says whom. The group is signalled in any case: /proc may hide it."""
         members = self.members()
+        group = 0
         with self.lock, suppress(ProcessLookupError, PermissionError):
             if self._leader_is_ours():
-                os.killpg(self.leader, number)
-        return [process for process in members if process.group == self.leader or _signal_one(process, number)]
+                group = self.leader
+                os.killpg(group, number)
+        return [process for process in members if process.group == group or _signal_one(process, number)]
 
     def _wait(self, processes: list[Process], seconds: float) -> None:
         """Until all of them are dead, or the time is over."""
@@ -137,7 +139,8 @@ def _is_nobody(process: Process) -> bool:
     return False
 
 
-def _living() -> list[Process]:
+def living() -> list[Process]:
+    """Every process there is, the dead excepted."""
     found = (_process(int(name)) for name in os.listdir("/proc") if name.isdecimal())
     return [process for process in found if process is not None and process.state not in _DEAD_STATES]
 

@@ -18,11 +18,13 @@ import socket
 import stat
 import sys
 from contextlib import suppress
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from dragoman.errors import LinkClosed
 from dragoman.host.pipes import PolledReadEnd, ReadEnd, ThreadedReadEnd, WriteEnd
-from dragoman.transports.contract import Receiver
+
+if TYPE_CHECKING:  # protocols take a millisecond to make, and an agent starts in thirty
+    from dragoman.transports.contract import Receiver
 
 STDIN: Final = 0
 STDOUT: Final = 1
@@ -46,8 +48,10 @@ class StdioTransport:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """Takes descriptors 0 and 1 for the protocol, once and for good. The first thing a program does: before its
-        event loop, which takes the number 0 for itself if the program was started without a stdin.
+        """Takes descriptors 0 and 1 for the protocol, once and for good.
+
+        The first thing a program does, before it makes its event loop: started without a stdin, that loop would get
+        the number 0.
 
         From then on descriptor 1 and `sys.stdout` are stderr, for Python, for C and for children: what a tool, a
         warning or a library prints cannot mix into the protocol (row A16). Descriptor 0 is /dev/null: nobody else
@@ -64,7 +68,7 @@ class StdioTransport:
         sys.stdout = sys.stderr
         return cls(stdin, stdout)
 
-    def start(self, receiver: Receiver) -> None:
+    def start(self, receiver: "Receiver") -> None:
         self._receiver = receiver
         read_end = PolledReadEnd if self._stdin.polled else ThreadedReadEnd
         self._reader = read_end(self._stdin.fd, receiver.data_received, self._input_ended)

@@ -2,8 +2,8 @@
 
 Owns the ids in both directions and the text of every message but its params and results. Knows no method except
 `$/cancel_request`, and does no I/O: frames in, values out. The promises: `receive` never raises, whatever the peer
-sends; every call of ours ends exactly once (answered, refused, abandoned, or given back by `close`); every request of
-theirs is answered at most once.
+sends; every call of ours ends exactly once (answered, refused, abandoned, or given back by `give_up_calls` or `close`);
+every request of theirs is answered at most once.
 """
 
 from typing import Final, Generic, TypeAlias, TypeVar
@@ -100,6 +100,7 @@ class Peer(Generic[W]):
         self._theirs: set[Id] = set()
         self._ours: dict[int, W] = {}
         self._last = 0
+        self._deaf = False
         self._closed = False
 
     @property
@@ -130,8 +131,8 @@ class Peer(Generic[W]):
         return self._answered(message)
 
     def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
-        """A request of ours: its number and what to send. `waiter` comes back once, from `receive` or `close`."""
-        if self._closed:
+        """A request of ours: its number and what to send. `waiter` comes back once: from `receive`, or at the end."""
+        if self._deaf:
             raise LinkClosed("the connection has ended")
         self._last = number = self._last + 1
         self._ours[number] = waiter
@@ -161,13 +162,19 @@ class Peer(Generic[W]):
         """Wait no longer; an answer that still comes is dropped."""
         self._ours.pop(number, None)
 
-    def close(self) -> list[W]:
-        """The end, once: everyone who still waits, in the order of the calls."""
+    def give_up_calls(self) -> list[W]:
+        """Nothing more will be heard: everyone who still waits, in the order of the calls. What was asked of us before
+        can still be answered."""
+        self._deaf = True
         waiters = list(self._ours.values())
         self._ours.clear()
+        return waiters
+
+    def close(self) -> list[W]:
+        """The end, once: everyone who still waits, and nothing is answered any more."""
         self._theirs.clear()
         self._closed = True
-        return waiters
+        return self.give_up_calls()
 
     def _asked(self, request: Request) -> Incoming[W]:
         id = request.id

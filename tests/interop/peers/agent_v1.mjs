@@ -32,6 +32,9 @@ const doing = {
     const end = outcome.optionId === "yes" ? { status: "completed", content } : { status: "failed" };
     await tell(client, { sessionUpdate: "tool_call_update", toolCallId: "look", ...end });
   },
+  async burst(client) {
+    for (let left = 1000; left > 0; left--) await tell(client, chunk("x"));
+  },
   async files(client, path) {
     const { content } = await client.request(told.fs.readTextFile, { sessionId, path, line: 1, limit: 10 });
     await client.request(told.fs.writeTextFile, { sessionId, path: path + ".new", content: content.toUpperCase() });

@@ -99,6 +99,10 @@ class Peer:
         else:
             await self.tell(update_tool_call("look", status="failed"))
 
+    async def do_burst(self) -> None:
+        for _ in range(1000):
+            await self.say("x")
+
     async def do_files(self, path: str) -> None:
         read = await self.client.read_text_file(session_id=self.session, path=path, line=1, limit=10)
         await self.client.write_text_file(session_id=self.session, path=path + ".new", content=read.content.upper())

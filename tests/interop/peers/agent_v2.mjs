@@ -50,6 +50,9 @@ const doing = {
     const end = outcome.optionId === "yes" ? { status: "completed", content } : { status: "failed" };
     await tell(client, "tool_call_update", { toolCallId: "look", ...end });
   },
+  async burst(client) {
+    for (let left = 1000; left > 0; left--) await say(client, "x");
+  },
   async terminal(client) {
     await tell(client, "terminal_update", { terminalId: "term", command: "echo hello", cwd });
     const content = [{ type: "terminal", terminalId: "term" }];

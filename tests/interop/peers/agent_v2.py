@@ -70,11 +70,7 @@ class Peer:
         await self.tell(schema.AgentMessageChunk(message_id=f"answer-{self.turns}", content=text(words)))
 
     async def tell(self, update: Any) -> None:
-        # The SDK leaves out what was not set, and that holds for the names of the variants too.
-        named = {"session_update": update.session_update}
-        if hasattr(update, "state"):
-            named["state"] = update.state
-        await self.client.session_update(self.session, update.model_copy(update=named))
+        await self.client.session_update(self.session, update)
 
     # -- one method a word -------------------------------------------------------------------------------------------
 
@@ -83,7 +79,7 @@ class Peer:
         await self.say("Hello. ")
         await self.say("How are you?")
         entry = schema.PlanEntry(content="Look", priority="high", status="in_progress")
-        await self.tell(schema.SessionPlanUpdate(plan=schema.PlanItemsVariant(type="items", plan_id="main", entries=[entry])))
+        await self.tell(schema.SessionPlanUpdate(plan=schema.PlanUpdateItems(plan_id="main", entries=[entry])))
         await self.tell(
             schema.SessionToolCallUpdate(tool_call_id="look", title="Look around", kind="read", status="pending")
         )
@@ -101,6 +97,10 @@ class Peer:
             await self.tell(schema.SessionToolCallUpdate(tool_call_id="look", status="completed", content=seen))
         else:
             await self.tell(schema.SessionToolCallUpdate(tool_call_id="look", status="failed"))
+
+    async def do_burst(self) -> None:
+        for _ in range(1000):
+            await self.say("x")
 
     async def do_terminal(self) -> None:
         await self.tell(schema.SessionTerminalUpdate(terminal_id="term", command="echo hello", cwd=self.cwd))
@@ -123,6 +123,10 @@ class Peer:
         await self.say("waiting")
         await self.cancelled.wait()
         return "cancelled"
+
+    async def do_fail(self) -> str:
+        await self.say("Oh.")
+        return "error"  # this draft of v2 has no room for the reason
 
     async def do_die(self) -> None:
         await self.say("last words")

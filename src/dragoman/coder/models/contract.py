@@ -1,6 +1,6 @@
 """The contract of a model: one call, a stream of pieces, and failures with a kind."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final, Literal, NamedTuple, Protocol
 
 FailureKind = Literal["auth", "rate_limit", "network", "server", "garbage"]
@@ -34,7 +34,7 @@ class Used(NamedTuple):
 
 
 class Stopped(NamedTuple):
-    """Why the model stopped, where it is more than being done."""
+    """Why the model stopped, where it is more than being done: an end of a turn. Nothing comes after it."""
 
     reason: str
 
@@ -58,5 +58,5 @@ class Model(Protocol):
     def retry_seconds(self, attempt: int) -> float:
         """How long to wait before trying again, the first time with attempt 1."""
 
-    def respond(self, prompt: str) -> AsyncIterator[Piece]:
-        """One model call."""
+    def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+        """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""

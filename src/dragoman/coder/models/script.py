@@ -5,8 +5,9 @@ response of the model; what follows them is the next response.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
+import itertools
+import re
+from collections.abc import AsyncGenerator, Iterator
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -69,13 +70,16 @@ class Script(NamedTuple):
 def load(path: str) -> Script:
     """Read a script from a file."""
     try:
-        text = Path(path).read_bytes()
-    except OSError as error:
-        raise ScriptError(f"cannot read the script: {error.strerror or error}") from error
+        with open(path, "rb") as file:
+            text = file.read()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScriptError(f"cannot read the script: {reason}") from error
     try:
-        return parse(msgspec.json.decode(text))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ScriptError(f"the script is not JSON: {error}") from error
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        raise ScriptError(f"the script is not JSON: {_trouble(text, error)}") from error
+    return parse(value)
 
 
 def parse(value: object, place: str = "$") -> Script:
@@ -103,7 +107,6 @@ class ScriptModel:
         self._turn = -1
         self._step = 0
         self._failures = 0
-        self._responding = False
 
     def begin_turn(self) -> None:
         """The next prompt: the next turn, or the last one again."""
@@ -115,41 +118,55 @@ class ScriptModel:
         """Scripts do not make anybody wait."""
         return _RETRY_SECONDS
 
-    async def respond(self, prompt: str) -> AsyncIterator[Piece]:
-        """The next response of this turn."""
+    async def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+        """The next response of this turn; after a failure, what is left of it."""
         steps = self._script.turns[self._turn]
         called = False
         while self._step < len(steps):
             step = steps[self._step]
             if called and not isinstance(step, Called):
                 return
-            if isinstance(step, Fail):
-                self._fail(step)
+            if isinstance(step, Fail) and self._fails(step):
+                raise ModelFailed(step.kind, _FAILURES[step.kind])
             self._step += 1
             match step:
                 case Say():
-                    async for piece in _say(step):
+                    for piece in _pieces(step):
+                        if step.seconds:
+                            await asyncio.sleep(step.seconds)
                         yield piece
                 case Called():
                     called = True
                     yield step
-                case Used() | Stopped():
+                case Used():
                     yield step
+                case Stopped():
+                    yield step
+                    return
                 case Fail():
                     self._failures = 0
 
-    def _fail(self, step: Fail) -> None:
-        if step.times is None or self._failures < step.times:
-            self._failures += 1
-            raise ModelFailed(step.kind, _FAILURES[step.kind])
+    def _fails(self, step: Fail) -> bool:
+        """Whether the call fails once more."""
+        if step.times is not None and self._failures >= step.times:
+            return False
+        self._failures += 1
+        return True
 
 
-async def _say(step: Say) -> AsyncIterator[Piece]:
+def _pieces(step: Say) -> Iterator[Piece]:
     piece = Thought(step.text) if step.thought else Said(step.text)
-    for _ in range(step.repeat):
-        if step.seconds:
-            await asyncio.sleep(step.seconds)
-        yield piece
+    return itertools.repeat(piece, step.repeat)
+
+
+def _trouble(text: bytes, error: Exception) -> str:
+    """The complaint of the JSON parser, with line and column where it names a byte."""
+    place = re.search(r" \(byte (\d+)\)$", str(error))
+    if place is None:
+        return str(error)
+    before = text[: int(place[1])]
+    line, column = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+    return f"{str(error)[: place.start()]} (line {line}, column {column})"
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

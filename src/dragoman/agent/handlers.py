@@ -1,0 +1,55 @@
+"""What an author may give us as a handler: checked where it is given, so a mistake shows before a client is there."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from dragoman.errors import UsageError
+
+# A plain function may hand back a generator or a coroutine it made; one that says nothing, or this, does not.
+_NOT_ASYNC: Final = (None, type(None), str, "None", "str", "str | None", inspect.Signature.empty)
+
+
+def check_handler(handler: Callable[..., object], decorator: str, *parameters: str, generators: bool = False) -> None:
+    """An async function that takes these parameters, or an error that names the fix."""
+    if not callable(handler):
+        raise UsageError(f"@{decorator} decorates a function, not {handler!r}")
+    function = inspect.unwrap(handler)
+    while isinstance(function, partial):
+        function = inspect.unwrap(function.func)
+    name = getattr(function, "__name__", type(function).__name__)
+    if inspect.isasyncgenfunction(function) and not generators:
+        raise UsageError(f"@{decorator}: {name}() must not yield; say things with the session")
+    if inspect.isroutine(function) and not _is_async(function):
+        raise UsageError(f"@{decorator} needs an async function: write `async def {name}({', '.join(parameters)})`")
+    try:
+        inspect.signature(handler).bind(*parameters)
+    except TypeError as error:
+        call = f"{name}({', '.join(parameters)})"
+        raise UsageError(f"@{decorator} calls {call}, which it does not take: {error}") from None
+
+
+def extension_name(method: str) -> str:
+    """A method name of our own, or a clear error."""
+    if not isinstance(method, str):
+        raise UsageError('name the extension method: write @agent.extension("_name")')
+    if not method.startswith("_"):
+        raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
+    return method
+
+
+def command_name(name: str) -> str:
+    """The name of a slash command, without the slash, or a clear error."""
+    if not isinstance(name, str):
+        raise UsageError('name the command: write @agent.command("name", "what it does")')
+    bare = name.removeprefix("/")
+    if not bare or bare.split() != [bare] or bare.startswith("/"):
+        raise UsageError(f"a slash command is one word: {name!r} cannot be typed")
+    return bare
+
+
+def _is_async(function: Callable[..., object]) -> bool:
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        return True
+    return getattr(function, "__annotations__", {}).get("return") not in _NOT_ASYNC

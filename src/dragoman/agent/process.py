@@ -1,0 +1,88 @@
+"""An agent as a process: it serves on stdin and stdout, ends at EOF and at signals, and is gone two seconds later."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, Protocol
+
+from dragoman.transports.contract import Transport
+
+# What is left of the two seconds when the connection has ended.
+_SWEEP_SECONDS: Final = 0.25
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Serving(Protocol):
+    """One client being served."""
+
+    async def run(self) -> None:
+        """Serve until the client is gone."""
+
+    async def stop(self) -> None:
+        """End what runs, answer what was asked, close."""
+
+
+def serve_process(serving: Callable[[Transport], Serving]) -> int:
+    """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code."""
+    from dragoman.transports.stdio import StdioTransport
+
+    # Before the loop, which would take the number 0 for itself if we were started without a stdin.
+    transport = StdioTransport.of_this_process()
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(_serve(serving, transport))
+    finally:
+        # asyncio.run would wait for every task without a bound: a handler that ignores its end must not keep us.
+        loop.run_until_complete(_sweep())
+        loop.close()
+        _leave_threads_behind()
+
+
+async def _serve(serving: Callable[[Transport], Serving], transport: Transport) -> int:
+    connection = serving(transport)
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
+    stopping: list[asyncio.Future[None]] = []
+
+    def stop(number: int) -> None:
+        received.append(number)
+        stopping.append(asyncio.ensure_future(connection.stop()))
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)  # a second signal ends us at once
+
+    for number in _SIGNALS:
+        with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread, not on this system
+            loop.add_signal_handler(number, stop, number)
+    await connection.run()
+    return 128 + received[0] if received else 0
+
+
+async def _sweep() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=_SWEEP_SECONDS)
+    await _within(_SWEEP_SECONDS, asyncio.get_running_loop().shutdown_asyncgens())
+
+
+async def _within(seconds: float, work: Awaitable[None]) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work, seconds)
+
+
+def _leave_threads_behind() -> None:
+    """A handler's thread that never returns would keep the process after its last line: it gets a moment, no more."""
+    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
+    if others and threading.current_thread() is threading.main_thread():
+        threading.Thread(target=_exit_after_main, name="dragoman-exit", daemon=True).start()
+
+
+def _exit_after_main() -> None:
+    threading.main_thread().join()
+    time.sleep(_SWEEP_SECONDS)
+    os._exit(0)

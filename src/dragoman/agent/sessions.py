@@ -1,0 +1,329 @@
+"""The sessions of one client: opened, found again, listed, forked, closed. With a store they outlive it.
+
+A session is its log. Opening one reads the log as a story, mends what a crash has cut off, tells it again where that
+is asked for, and goes on. Without a store a session lives as long as its connection and there is nothing to find.
+"""
+
+import os
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from dragoman.agent.identity import new_session_id
+from dragoman.agent.journal import Journal
+from dragoman.agent.session import Session
+from dragoman.agent.speech import Speech
+from dragoman.agent.story import Story
+from dragoman.errors import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    RequestFailed,
+)
+from dragoman.store.contract import (
+    ArchiveFilter,
+    BadCursor,
+    Log,
+    SessionDamaged,
+    SessionHeld,
+    SessionMeta,
+    SessionMissing,
+    Store,
+    StoreFailed,
+)
+from dragoman.store.entries import Noted
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Done
+from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
+from dragoman.vocabulary.options import Option, Select, Toggle
+
+if TYPE_CHECKING:
+    from dragoman.agent.agent import Agent
+
+T = TypeVar("T")
+# What a list can show of a first prompt.
+TITLE_CHARACTERS: Final = 80
+_OPTIONS: Final = "options"
+_FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
+
+
+class Sessions:
+    """Every session of one client."""
+
+    def __init__(self, agent: "Agent", speech: Speech) -> None:
+        self.open: Final[dict[str, Session]] = {}
+        self._agent = agent
+        self._speech = speech
+        self._store: Store | None = agent.store
+
+    # -- opening -----------------------------------------------------------------------------------------------------
+
+    async def new(self, request: ask.NewSession) -> ask.SessionOpened:
+        """Open a fresh session; with a store it is on disk before it is named."""
+        check_folders(request.cwd, request.additional_directories)
+        session_id = new_session_id()
+        log = None
+        if self._store is not None:
+            with_roots = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
+            log = await told(session_id, self._store.create(with_roots))
+        return await self._opened(session_id, request, log)
+
+    async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
+        """Open a stored session, or one that is open here; tell its story first where that is asked for."""
+        if request.replay_from and not isinstance(request.replay_from, ask.ReplayFromStart):
+            raise RequestFailed(INVALID_PARAMS, "There is no such place to replay from")
+        session = self.open.get(request.session_id)
+        if session is not None and session.turn is not None:
+            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+        if session is None:
+            session = await self._reopen(request)
+        elif session.cwd != request.cwd:
+            raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
+        else:
+            check_folders(request.cwd, request.additional_directories)
+            session.reroot(request.additional_directories)
+        await self._retell(session, everything=bool(request.replay_from))
+        return _answer(session)
+
+    async def fork(self, request: ask.ForkSession) -> ask.SessionOpened:
+        """Copy a session into a new one."""
+        store = self._stored()
+        check_folders(request.cwd, request.additional_directories)
+        source = self.open.get(request.session_id)
+        if source is not None and source.journal is not None:
+            await told(source.id, source.journal.log.flush())
+        meta = await told(request.session_id, store.look(request.session_id))
+        session_id = new_session_id()
+        copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
+        log = await told(request.session_id, store.fork(request.session_id, copy))
+        opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
+        return _answer(await self._from_log(session_id, opening, log))
+
+    async def _reopen(self, request: ask.ResumeSession) -> Session:
+        store = self._stored(request.session_id)
+        meta = await told(request.session_id, store.look(request.session_id))
+        if meta.cwd != request.cwd:
+            raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
+        check_folders(request.cwd, request.additional_directories)
+        log = await told(request.session_id, store.open(request.session_id))
+        opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
+        try:
+            return await self._from_log(request.session_id, opening, log)
+        except BaseException:
+            await log.release()
+            raise
+
+    async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> Session:
+        """A session as its log tells it, mended."""
+        story, notes = await _read(session_id, log)
+        mended = story.repairs()
+        if mended:
+            log.append(mended, lambda error: None)
+            await told(session_id, log.flush())
+        await self._opened(session_id, opening, log)
+        session = self.open[session_id]
+        session.title = log.meta.title
+        session.options = [_restored(option, notes) for option in session.options]
+        return session
+
+    async def _opened(self, session_id: str, request: ask.NewSession, log: Log | None) -> ask.SessionOpened:
+        journal = None if log is None else Journal(log, self._speech)
+        session = Session(session_id, request, journal or self._speech, self._agent.options)
+        session.journal = journal
+        session.commands = self._agent.command_list()
+        for handler in self._agent.session_handlers:
+            await handler(session)
+        self.open[session_id] = session
+        return _answer(session)
+
+    async def _retell(self, session: Session, *, everything: bool) -> None:
+        """The story, where it is wanted, and then how things stand. To the client only: the log has it."""
+        if everything:
+            if session.journal is None:
+                raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
+            story, _ = await _read(session.id, session.journal.log)
+            for event in story.retold():
+                await self._speech.tell(session.id, event)
+            if session.title:
+                await self._speech.tell(session.id, SessionInfoChanged(title=session.title))
+        await self._speech.tell(session.id, Idle())
+
+    # -- closing -----------------------------------------------------------------------------------------------------
+
+    async def close(self, session_id: str) -> Done:
+        """End a session's work and free it. One that is not open is closed already."""
+        session = self.open.get(session_id)
+        if session is not None:
+            await session.finish()
+            self.open.pop(session_id, None)
+            if session.journal is not None:
+                await told(session_id, session.journal.log.release())
+        return Done()
+
+    async def delete(self, session_id: str) -> Done:
+        """Forget a session for good. One that is not there is deleted already."""
+        session = self.open.pop(session_id, None)
+        if session is not None:
+            await session.finish()
+        await told(session_id, self._stored().delete(session_id))
+        return Done()
+
+    async def leave(self) -> None:
+        """The client is gone: what it opened is freed, and can be found again."""
+        for session in list(self.open.values()):
+            if session.journal is not None:
+                try:
+                    await session.journal.log.release()
+                except StoreFailed:
+                    pass  # the lease ends with this process
+        self.open.clear()
+
+    # -- looking -----------------------------------------------------------------------------------------------------
+
+    async def list(self, request: ask.ListSessions) -> ask.SessionList:
+        """A page of sessions, newest first."""
+        if self._store is None:
+            return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
+        page = await told(
+            "",
+            self._store.list(
+                cwd=request.cwd or None,
+                cursor=request.cursor or None,
+                archived=_FILTERS.get(request.archived, "exclude"),
+            ),
+        )
+        return ask.SessionList([info_of(meta) for meta in page.sessions], page.cursor or UNSET)
+
+    async def status(self, session_id: str) -> ask.SessionStatus:
+        """What a session is doing."""
+        session = self.open.get(session_id)
+        if session is not None:
+            return ask.SessionStatus("open", Running() if session.turn is not None else Idle())
+        await told(session_id, self._stored(session_id).look(session_id))
+        return ask.SessionStatus("saved")
+
+    async def set_title(self, session_id: str, title: str) -> ask.TitleSet:
+        """Name a session."""
+        await self._change(session_id, title=title)
+        session = self.open.get(session_id)
+        if session is not None:
+            session.title = title
+            await session.record(SessionInfoChanged(title=title))
+        return ask.TitleSet(title)
+
+    async def archive(self, session_id: str, archived: bool) -> Done:
+        """Put a session away, or take it back out."""
+        await self._change(session_id, archived=archived)
+        return Done()
+
+    async def _change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> None:
+        session = self.open.get(session_id)
+        if session is not None and session.journal is not None:
+            await told(session_id, session.journal.log.change(title=title, archived=archived))
+        else:
+            await told(session_id, self._stored(session_id).change(session_id, title=title, archived=archived))
+
+    def find(self, session_id: str) -> Session:
+        """A session that is open here."""
+        session = self.open.get(session_id)
+        if session is None:
+            raise _missing(session_id)
+        return session
+
+    def _stored(self, session_id: str | None = None) -> Store:
+        if self._store is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found") if session_id is None else _missing(session_id)
+        return self._store
+
+
+async def told(session_id: str, work: Awaitable[T]) -> T:
+    """What the store does, with its failures as the client is told of them."""
+    try:
+        return await work
+    except SessionMissing:
+        raise _missing(session_id) from None
+    except SessionHeld as error:
+        raise RequestFailed(INVALID_REQUEST, "The session is open in another process", {"reason": "held"}) from error
+    except SessionDamaged as error:
+        raise RequestFailed(INTERNAL_ERROR, "The session cannot be read", {"reason": "damaged"}) from error
+    except BadCursor as error:
+        raise RequestFailed(INVALID_PARAMS, "Bad cursor") from error
+    except StoreFailed as error:
+        raise RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"}) from error
+
+
+async def keep_option(session: Session, config_id: str, value: str | bool) -> None:
+    """Remember an option over restarts."""
+    if session.journal is not None:
+        await session.journal.remember(_OPTIONS, {config_id: value})
+
+
+def title_from(prompt: str) -> str:
+    """A title: the first line of the first prompt, short."""
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
+
+
+def info_of(meta: SessionMeta) -> ask.SessionInfo:
+    """A session as a list shows it."""
+    when = datetime.fromtimestamp(meta.activity / 1_000_000, UTC).isoformat().replace("+00:00", "Z")
+    return ask.SessionInfo(
+        meta.id,
+        meta.cwd,
+        list(meta.directories) or UNSET,
+        title=meta.title or UNSET,
+        updated_at=when,
+        archived=True if meta.archived else UNSET,
+    )
+
+
+def check_folders(cwd: str, more: object) -> None:
+    """The folders of a session exist, here."""
+    for path in [cwd, *(more if isinstance(more, list) else [])]:
+        if not os.path.isdir(path):
+            raise RequestFailed(INVALID_PARAMS, "Not a folder on the agent's machine", {"path": path})
+
+
+async def _read(session_id: str, log: Log) -> tuple[Story, dict[str, object]]:
+    """The story in a log, and the options remembered in it."""
+    story = Story()
+    options: dict[str, object] = {}
+    try:
+        async for records in log.read():
+            entries = [record.entry for record in records]
+            story.take(entries)
+            for entry in entries:
+                if isinstance(entry, Noted) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
+                    options.update(entry.value)
+    except StoreFailed as error:
+        await told(session_id, _raise(error))
+    return story, options
+
+
+async def _raise(error: StoreFailed) -> None:
+    raise error
+
+
+def _answer(session: Session) -> ask.SessionOpened:
+    return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
+
+
+def _restored(option: Option, notes: dict[str, object]) -> Option:
+    """An option with the value it was left with, if it still has that value."""
+    if not isinstance(option, (Select, Toggle)) or option.config_id not in notes:
+        return option
+    value = notes[option.config_id]
+    if isinstance(option, Toggle):
+        return replace(option, current_value=value) if isinstance(value, bool) else option
+    return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option
+
+
+def _missing(session_id: str) -> RequestFailed:
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
+
+

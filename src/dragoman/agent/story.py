@@ -1,0 +1,224 @@
+"""A log read as a story: what a session looks like now, told again as briefly as possible, and how it must be mended.
+
+Pieces of a message become the message, patches of a tool call become its last state, output becomes a snapshot, and
+everything stands where it first appeared. Notices and states are moments, not part of the story.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.store.entries import Entry, Happened, Said
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import Content, Text, text_of
+from dragoman.vocabulary.options import Option, UnknownPlan
+from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalOutput
+
+INTERRUPTED: Final = "interrupted"
+_WHOLE: Final[dict[str, type[events.Message]]] = {
+    "user_message_chunk": events.UserMessage,
+    "agent_message_chunk": events.AgentMessage,
+    "agent_thought_chunk": events.AgentThought,
+}
+_ROLES: Final[dict[type[events.Chunk], str]] = {
+    events.UserMessageChunk: "user_message_chunk",
+    events.AgentMessageChunk: "agent_message_chunk",
+    events.AgentThoughtChunk: "agent_thought_chunk",
+}
+
+
+class _Message:
+    """A message as it grows."""
+
+    __slots__ = ("blocks", "kind", "pieces")
+
+    def __init__(self, kind: type[events.Message]) -> None:
+        self.kind = kind
+        self.blocks: list[Content] = []
+        self.pieces: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.pieces.append(text)
+
+    def add(self, block: Content) -> None:
+        if type(block) is Text and block == Text(block.text):
+            self.pieces.append(block.text)
+        else:
+            self._settle()
+            self.blocks.append(block)
+
+    def patch(self, message: events.Message) -> None:
+        if message.content is not UNSET:
+            self.pieces.clear()
+            self.blocks = list(message.content or [])
+
+    def whole(self, message_id: str) -> Any:
+        self._settle()
+        return self.kind(message_id, list(self.blocks))
+
+    def _settle(self) -> None:
+        if self.pieces:
+            self.blocks.append(Text("".join(self.pieces)))
+            self.pieces.clear()
+
+
+class _Screen:
+    """A display terminal as it grows."""
+
+    __slots__ = ("output", "update")
+
+    def __init__(self, terminal_id: str) -> None:
+        self.update = events.TerminalUpdate(terminal_id)
+        self.output = bytearray()
+
+    def patch(self, update: events.TerminalUpdate) -> None:
+        if update.output is not UNSET:
+            self.output.clear()
+        if isinstance(update.output, TerminalOutput):
+            self.feed(update.output.data)
+        self.update = _patched(self.update, update)
+
+    def feed(self, data: str) -> None:
+        try:
+            self.output += base64.b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            pass
+
+    def whole(self) -> events.TerminalUpdate:
+        output = TerminalOutput(base64.b64encode(self.output).decode("ascii"))
+        return msgspec.structs.replace(self.update, output=output)
+
+
+class Story:
+    """Fed with a log's entries in order."""
+
+    def __init__(self) -> None:
+        self.running = False
+        self.first_words = ""
+        self.options: list[Option] | None = None
+        # Everything that is told again, under a name, in the order of first appearance.
+        self._told: dict[tuple[str, str], Any] = {}
+        self._unknown = 0
+
+    def take(self, entries: Iterable[Entry]) -> None:
+        """The next entries."""
+        for entry in entries:
+            if type(entry) is Said:
+                self._message(_WHOLE[entry.kind], entry.message_id).say(entry.text)
+            elif isinstance(entry, Happened):
+                self._take(entry.event)
+
+    def retold(self) -> Iterable[events.AnyEvent]:
+        """The story, told again."""
+        for (_, name), thing in self._told.items():
+            if isinstance(thing, _Message):
+                yield thing.whole(name)
+            elif isinstance(thing, _Screen):
+                yield thing.whole()
+            else:
+                yield thing
+
+    def repairs(self) -> list[Entry]:
+        """What a turn that was cut off still lacks: its open calls failed, and it ends as cancelled."""
+        if not self.running:
+            return []
+        mended: list[Entry] = []
+        for thing in self._told.values():
+            if isinstance(thing, events.ToolCallUpdate) and thing.status not in FINAL_STATUSES:
+                reason = ContentItem(Text(INTERRUPTED))
+                mended.append(Happened(events.ToolCallContentChunk(thing.tool_call_id, reason)))
+                mended.append(Happened(events.ToolCallUpdate(thing.tool_call_id, status="failed", capabilities=None)))
+            elif isinstance(thing, _Screen) and not isinstance(thing.update.exit_status, ExitStatus):
+                ended = events.TerminalUpdate(thing.update.terminal_id, exit_status=ExitStatus(), capabilities=None)
+                mended.append(Happened(ended))
+        return [*mended, Happened(events.Idle(stop_reason="cancelled"))]
+
+    def _message(self, kind: type[events.Message], message_id: str) -> _Message:
+        found = self._told.get(("message", message_id))
+        if found is None:
+            found = self._told["message", message_id] = _Message(kind)
+        return found  # type: ignore[no-any-return]
+
+    def _take(self, event: events.AnyEvent) -> None:
+        match event:
+            case events.Chunk():
+                self._message(_WHOLE[_ROLES[type(event)]], event.message_id).add(event.content)
+            case events.Message():
+                self._message(type(event), event.message_id).patch(event)
+                if isinstance(event, events.UserMessage):
+                    self.running = True
+                    self.first_words = self.first_words or text_of(event.content or [])
+            case events.ToolCallUpdate():
+                before = self._told.get(("call", event.tool_call_id))
+                self._told["call", event.tool_call_id] = event if before is None else _patched(before, event)
+            case events.ToolCallContentChunk():
+                self._append(event)
+            case events.TerminalUpdate():
+                self._screen(event.terminal_id).patch(event)
+            case events.TerminalOutputChunk():
+                self._screen(event.terminal_id).feed(event.data)
+            case events.PlanUpdate():
+                plan_id = event.plan.kind if isinstance(event.plan, UnknownPlan) else event.plan.plan_id
+                self._told["plan", plan_id] = event
+            case events.PlanRemoved():
+                self._told.pop(("plan", event.plan_id), None)
+            case events.Running() | events.RequiresAction():
+                self.running = True
+            case events.Idle():
+                self.running = self.running and not isinstance(event.stop_reason, str)
+            case events.Notice() | events.UnknownState():
+                pass
+            case _:
+                self._rest(event)
+
+    def _rest(self, event: events.AnyEvent) -> None:
+        match event:
+            case events.OptionsChanged():
+                self.options = event.config_options
+                self._told["options", ""] = event
+            case events.CommandsChanged():
+                self._told["commands", ""] = event
+            case events.SessionInfoChanged():
+                before = self._told.get(("info", ""))
+                self._told["info", ""] = event if before is None else _patched(before, event)
+            case events.UsageChanged():
+                self._told["usage", ""] = event
+            case events.CompactionUpdate():
+                self._told["compaction", event.compaction_id] = event
+            case events.CompactionSummaryChunk():
+                before = self._told.get(("compaction", event.compaction_id))
+                if before is not None:
+                    summary = [*(before.summary or []), event.content]
+                    self._told["compaction", event.compaction_id] = msgspec.structs.replace(before, summary=summary)
+            case _:
+                self._unknown += 1
+                self._told["unknown", str(self._unknown)] = event
+
+    def _append(self, chunk: events.ToolCallContentChunk) -> None:
+        before = self._told.get(("call", chunk.tool_call_id)) or events.ToolCallUpdate(chunk.tool_call_id)
+        content = [*(before.content or []), chunk.content]
+        self._told["call", chunk.tool_call_id] = msgspec.structs.replace(before, content=content)
+
+    def _screen(self, terminal_id: str) -> _Screen:
+        found = self._told.get(("terminal", terminal_id))
+        if found is None:
+            found = self._told["terminal", terminal_id] = _Screen(terminal_id)
+        return found  # type: ignore[no-any-return]
+
+
+def _patched(before: Any, patch: Any) -> Any:
+    """A patch applied: absent leaves alone, null clears, a value replaces; `_meta` merges by key."""
+    changes: dict[str, object] = {}
+    for name in before.__struct_fields__:
+        value = getattr(patch, name)
+        if value is UNSET:
+            continue
+        if name == "meta" and isinstance(value, dict) and isinstance(before.meta, dict):
+            merged = {**before.meta, **value}
+            value = {key: item for key, item in merged.items() if item is not None}
+        changes[name] = UNSET if value is None else value
+    return msgspec.structs.replace(before, **changes)

@@ -1,0 +1,132 @@
+"""Paths inside the roots, and nowhere else.
+
+A path is resolved once, links and all. What it resolves to must lie in a root; then it is opened from that root,
+component by component, without following any link: if somebody puts a link in the way meanwhile, opening fails. So
+what was checked is what is opened.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from dragoman import limits
+from dragoman.errors import WorldError
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class PathRefused(WorldError):
+    """A path that leads out of the roots, or to something that is no file. The text is fit for the model."""
+
+
+class Place(NamedTuple):
+    """A path inside a root: the root as it really is, and the way from there."""
+
+    root: str
+    parts: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The whole path."""
+        return os.path.join(self.root, *self.parts)
+
+
+class Roots:
+    """The folders a session may touch, the first of which is where relative paths begin."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self.cwd: Final = roots[0]
+        self._roots = [os.path.realpath(root) for root in roots]
+
+    def place(self, path: str) -> Place:
+        """Where a path leads, if that is inside."""
+        if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
+            raise PathRefused("That is no path.")
+        real = os.path.realpath(os.path.join(self.cwd, path))
+        for root in self._roots:
+            if real == root:
+                return Place(root, ())
+            if real.startswith(root.rstrip("/") + "/"):
+                return Place(root, tuple(real[len(root.rstrip("/")) + 1 :].split("/")))
+        raise PathRefused(f"{path} is outside of the workspace.")
+
+
+def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
+    """A file's bytes up to a limit, and whether there are more."""
+    with _parent(place, make=False) as (folder, name), _told(place):
+        # Non-blocking: a FIFO would hold us up before we could see what it is.
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with os.fdopen(fd, "rb") as file, _told(place):
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise PathRefused(f"{place.path} is not a file.")
+        data = file.read(limit + 1)
+    return data[:limit], len(data) > limit
+
+
+def write_bytes(place: Place, data: bytes) -> None:
+    """Put a file there, whole or not at all; one that was there keeps its mode."""
+    with _parent(place, make=True) as (folder, name), _told(place):
+        mode: int | None = None
+        try:
+            before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if not stat.S_ISREG(before.st_mode):
+                raise PathRefused(f"{place.path} is not a file.")
+            mode = stat.S_IMODE(before.st_mode)
+        except FileNotFoundError:
+            pass
+        temporary = f".{name[:100]}.{os.urandom(6).hex()}.tmp"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        # A new file gets what the umask allows, as any other would.
+        fd = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder)
+        try:
+            with os.fdopen(fd, "wb") as file:
+                file.write(data)
+                file.flush()
+                if mode is not None:
+                    os.fchmod(fd, mode)
+                os.fsync(fd)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(temporary, dir_fd=folder)
+            raise
+
+
+@contextmanager
+def _parent(place: Place, *, make: bool) -> Iterator[tuple[int, str]]:
+    """The folder a file stands in, opened from the root without following a link; and the file's name."""
+    if not place.parts:
+        raise PathRefused(f"{place.path} is a folder.")
+    with _told(place):
+        folder = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with _told(place):
+            for part in place.parts[:-1]:
+                inner = _enter(folder, part, make=make)
+                os.close(folder)
+                folder = inner
+        yield folder, place.parts[-1]
+    finally:
+        os.close(folder)
+
+
+def _enter(folder: int, part: str, *, make: bool) -> int:
+    try:
+        return os.open(part, _FOLDER, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    try:
+        os.mkdir(part, dir_fd=folder)
+    except FileExistsError:
+        pass  # somebody was quicker
+    return os.open(part, _FOLDER, dir_fd=folder)
+
+
+@contextmanager
+def _told(place: Place) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PathRefused(f"{place.path}: {(error.strerror or 'it cannot be opened').lower()}.") from error

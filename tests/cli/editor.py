@@ -1,0 +1,149 @@
+"""An editor that says exactly what a test says: raw JSON to a `dragoman acp` of its own, in either framing."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
+Message = dict[str, Any]
+
+HELLO: dict[int, Message] = {
+    1: {"protocolVersion": 1, "clientInfo": {"name": "editor", "version": "1"}, "clientCapabilities": {}},
+    2: {"protocolVersion": 2, "info": {"name": "editor", "version": "1"}, "capabilities": {}},
+}
+
+
+class Editor:
+    """Leaving the block ends the agent; it must then exit by itself, with nothing left to say."""
+
+    def __init__(
+        self,
+        folder: Path,
+        script: Any = None,
+        *options: str,
+        version: int = 1,
+        headers: bool = False,
+        python: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+    ) -> None:
+        file = folder / "script.json"
+        file.write_text(json.dumps(script or turns([{"say": "Hello."}])), encoding="utf-8")
+        command = [sys.executable, *python, *DRAGOMAN[1:], "acp", "--model", f"script:{file}", *options]
+        pipe = subprocess.PIPE
+        self.folder, self.version, self.headers, self.session = folder, version, headers, ""
+        self.process = subprocess.Popen(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **(env or {})}
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        self._calls = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                assert self.leave() == (0, b"", b"")
+        finally:
+            self.process.kill()
+            self.process.wait()
+            for stream in (self.stdin, self.stdout, self.stderr):
+                stream.close()
+
+    def leave(self) -> tuple[int, bytes, bytes]:
+        """Close stdin; the exit code, and what was still said on stdout and stderr."""
+        if not self.stdin.closed:
+            self.stdin.close()
+        code = self.process.wait(5)
+        return code, b"" if self.stdout.closed else self.stdout.read(), self.stderr.read()
+
+    # -- frames ------------------------------------------------------------------------------------------------------
+
+    def write(self, data: bytes) -> None:
+        self.stdin.write(data)
+        self.stdin.flush()
+
+    def send(self, message: Message) -> None:
+        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if self.headers else body + b"\n")
+
+    def read(self) -> Message:
+        """The next message. In `Content-Length` it must come with that header, else on a line of its own."""
+        if self.headers:
+            name, length = self.stdout.readline().split(b": ")
+            assert (name, self.stdout.readline()) == (b"Content-Length", b"\r\n")
+            message: Message = json.loads(self.stdout.read(int(length)))
+        else:
+            message = json.loads(self.stdout.readline())
+        assert message.pop("jsonrpc") == "2.0"
+        return message
+
+    # -- requests ----------------------------------------------------------------------------------------------------
+
+    def ask(self, method: str, params: Any) -> list[Message]:
+        """Ask; everything that comes up to the answer, which is the last."""
+        self._calls += 1
+        self.send({"id": self._calls, "method": method, "params": params})
+        heard = [self.read()]
+        while "method" in heard[-1]:
+            heard.append(self.read())
+        assert heard[-1].pop("id") == self._calls
+        return heard
+
+    def result(self, method: str, params: Any) -> Any:
+        """Ask; the result, when nothing else is said."""
+        (answer,) = self.ask(method, params)
+        return answer["result"]
+
+    def error(self, method: str, params: Any) -> Any:
+        """Ask; the error, when nothing else is said."""
+        (answer,) = self.ask(method, params)
+        return answer["error"]
+
+    def open(self, **hello: Any) -> Self:
+        """Say hello and open a session."""
+        self.result("initialize", {**HELLO[self.version], **hello})
+        self.session = self.result("session/new", {"cwd": str(self.folder), "mcpServers": []})["sessionId"]
+        return self
+
+    def prompt(self, text: str = "hi") -> list[Message]:
+        """A whole turn: the updates as they came, and its end: the answer in v1, the idle state in v2."""
+        heard = self.ask("session/prompt", self.words(text))
+        if self.version == 2:
+            assert [list(message) for message in heard] == [["result"]]
+            heard = [self.read()]
+            while heard[-1]["params"]["update"].get("state") != "idle":
+                heard.append(self.read())
+        return [self._update(message) for message in heard]
+
+    def begin(self, text: str = "hi") -> Message:
+        """Begin a turn; what the agent says first."""
+        self._calls += 1
+        self.send({"id": self._calls, "method": "session/prompt", "params": self.words(text)})
+        while "content" not in (message := self._update(self.read())) or message["sessionUpdate"] == "user_message":
+            pass
+        return message
+
+    def words(self, text: str) -> Message:
+        return {"sessionId": self.session, "prompt": [{"type": "text", "text": text}]}
+
+    def _update(self, message: Message) -> Message:
+        if message.get("method") != "session/update":
+            return message
+        assert message["params"]["sessionId"] == self.session
+        update: Message = message["params"]["update"]
+        return update
+
+
+def turns(*steps: list[Any]) -> dict[str, Any]:
+    """A script of these turns."""
+    return {"turns": [{"steps": turn} for turn in steps]}

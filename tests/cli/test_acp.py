@@ -1,0 +1,181 @@
+"""`dragoman acp` as a process: raw messages in, raw messages out, in both versions and both framings."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.editor import HELLO, Editor, Message, turns
+from tests.ids import plain_ids
+
+versions = pytest.mark.parametrize("version", [1, 2])
+framings = pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
+
+
+def chunk(name: str, message: str, text: str) -> Message:
+    return {"sessionUpdate": name, "messageId": message, "content": {"type": "text", "text": text}}
+
+
+def begun(version: int) -> list[Message]:
+    """v2 tells the prompt and the state first."""
+    heard = {"sessionUpdate": "user_message", "messageId": "msg1", "content": [{"type": "text", "text": "hi"}]}
+    return [] if version == 1 else [heard, {"sessionUpdate": "state_update", "state": "running"}]
+
+
+def ended(version: int, reason: str, **more: Any) -> Message:
+    if version == 2:
+        return {"sessionUpdate": "state_update", "state": "idle", "stopReason": reason, **more}
+    return {"error": more["error"]} if reason == "error" else {"result": {"stopReason": reason, **more}}
+
+
+@versions
+@framings
+def test_a_turn_is_played_as_it_is_written(version: int, headers: bool, tmp_path: Path) -> None:
+    steps = [
+        {"think": "Hm. "},
+        {"think": "Well."},
+        {"say": "Hello. "},
+        {"say": "tick ", "repeat": 3, "delay_ms": 1},
+        {"usage": {"input": 3, "output": 4}},
+    ]
+    with Editor(tmp_path, turns(steps), version=version, headers=headers) as editor:
+        heard = plain_ids(editor.open().prompt())
+    first = len(begun(version)) // 2 + 1
+    assert heard == [
+        *begun(version),
+        chunk("agent_thought_chunk", f"msg{first}", "Hm. "),
+        chunk("agent_thought_chunk", f"msg{first}", "Well."),
+        chunk("agent_message_chunk", f"msg{first + 1}", "Hello. "),
+        *[chunk("agent_message_chunk", f"msg{first + 1}", "tick ")] * 3,
+        ended(version, "end_turn", usage={"totalTokens": 7, "inputTokens": 3, "outputTokens": 4}),
+    ]
+
+
+@versions
+def test_each_prompt_plays_the_next_turn_and_the_last_one_again(version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, turns([{"say": "one"}], [{"say": "two"}]), version=version) as editor:
+        editor.open()
+        heard = [editor.prompt()[-2]["content"]["text"] for _ in range(3)]
+    assert heard == ["one", "two", "two"]
+
+
+# -- every end of a turn -------------------------------------------------------------------------------------------
+
+FAILURES = {
+    "auth": {"code": -32000, "message": "The model wants a login", "data": {"reason": "auth"}},
+    "rate_limit": {"code": -32603, "message": "The model's rate limit is reached", "data": {"reason": "rate_limit"}},
+    "network": {"code": -32603, "message": "The model cannot be reached", "data": {"reason": "network"}},
+    "server": {"code": -32603, "message": "The model's server failed", "data": {"reason": "server"}},
+    "garbage": {"code": -32603, "message": "The model's answer cannot be read", "data": {"reason": "garbage"}},
+}
+
+
+@versions
+def test_every_scripted_stop_is_the_end_of_its_turn(version: int, tmp_path: Path) -> None:
+    reasons = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+    with Editor(tmp_path, turns(*[[{"stop": reason}] for reason in reasons]), version=version) as editor:
+        editor.open()
+        assert [editor.prompt()[-1] for _ in reasons] == [ended(version, reason) for reason in reasons]
+
+
+@versions
+def test_a_failure_ends_the_turn_after_all_it_said_and_the_session_lives(version: int, tmp_path: Path) -> None:
+    stop = {"code": -32603, "message": "The model ended in an error", "data": {"reason": "server"}}
+    plan = turns(*[[{"say": "a"}, {"fail": kind}] for kind in FAILURES], [{"say": "a"}, {"stop": "error"}], [])
+    with Editor(tmp_path, plan, version=version) as editor:
+        editor.open()
+        for error in (*FAILURES.values(), stop):
+            said, *_, end = [one for one in editor.prompt() if one.get("sessionUpdate") != "user_message"][
+                version - 1 :
+            ]
+            assert (said["content"]["text"], end) == ("a", ended(version, "error", error=error))
+        assert editor.prompt()[-1] == ended(version, "end_turn")
+
+
+RETRY = [{"fail": "rate_limit", "times": 2}, {"say": "There."}]
+NOTICES = [
+    {
+        "sessionUpdate": "notice",
+        "severity": "warning",
+        "title": f"The model's rate limit is reached; trying again ({attempt} of 3)",
+    }
+    for attempt in (1, 2)
+]
+
+
+@pytest.mark.parametrize(
+    ("version", "hello", "notices"),
+    [
+        (2, {}, NOTICES),
+        (1, {}, []),
+        (1, {"clientCapabilities": {"session": {"notices": {}}}}, NOTICES),
+    ],
+    ids=["v2", "v1", "v1 with the capability"],
+)
+def test_retries_are_told_to_whoever_can_show_them(
+    version: int, hello: Message, notices: list[Message], tmp_path: Path
+) -> None:
+    with Editor(tmp_path, turns(RETRY), version=version) as editor:
+        heard = editor.open(**hello).prompt()
+    assert [update for update in heard if update.get("sessionUpdate") == "notice"] == notices
+    assert (heard[-2]["content"]["text"], heard[-1]) == ("There.", ended(version, "end_turn"))
+
+
+@versions
+def test_cancelling_ends_the_turn_at_once(version: int, tmp_path: Path) -> None:
+    wait = [{"say": "wait"}, {"say": "never", "delay_ms": 60_000}]
+    with Editor(tmp_path, turns(wait, []), version=version) as editor:
+        editor.open()
+        assert editor.begin()["content"]["text"] == "wait"
+        editor.send({"method": "session/cancel", "params": {"sessionId": editor.session}})
+        end = editor.read()
+        assert end.get("result", end.get("params", {}).get("update"))["stopReason"] == "cancelled"
+        assert editor.prompt()[-1] == ended(version, "end_turn")
+
+
+# -- negotiation ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pinned", "asked", "spoken"),
+    [((), 1, 1), ((), 2, 2), ((), 65535, 2), (("1",), 1, 1), (("1",), 2, 1), (("2",), 2, 2), (("2",), 65535, 2)],
+)
+def test_the_highest_common_version_is_spoken(pinned: tuple[str], asked: int, spoken: int, tmp_path: Path) -> None:
+    options = [f"--protocol={version}" for version in pinned]
+    with Editor(tmp_path, None, *options) as editor:
+        assert (
+            editor.result("initialize", {**HELLO[2], **HELLO[1], "protocolVersion": asked})["protocolVersion"] == spoken
+        )
+
+
+@pytest.mark.parametrize(("pinned", "asked", "spoken"), [("1", 0, [1]), ("2", 1, [2]), ("2", 0, [2])])
+def test_a_version_nobody_speaks_is_refused_and_another_may_be_asked_for(
+    pinned: str, asked: int, spoken: list[int], tmp_path: Path
+) -> None:
+    with Editor(tmp_path, None, "--protocol", pinned, version=spoken[0]) as editor:
+        assert editor.error("initialize", {**HELLO[1], "protocolVersion": asked}) == {
+            "code": -32022,
+            "message": "Unsupported protocol version",
+            "data": {"requested": asked, "supported": spoken},
+        }
+        assert editor.open().prompt()[-1] == ended(spoken[0], "end_turn")
+
+
+@versions
+def test_bad_input_gets_a_code_and_the_agent_lives(version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, version=version) as editor:
+        assert editor.error("session/new", {"cwd": "/"})["code"] == -32600  # before initialize
+        editor.open()
+        bad = {b"hello\n": -32700, b"[]\n": -32600, b"42\n": -32600, b'{"jsonrpc":"2.0","method":1,"id":7}\n': -32600}
+        for line, code in bad.items():
+            editor.write(line)
+            assert editor.read()["error"]["code"] == code
+        assert editor.error("no/such", {})["code"] == -32601
+        assert editor.error("session/prompt", {"sessionId": "nobody", "prompt": [{"type": "text", "text": "x"}]}) == {
+            "code": -32002,
+            "message": "Session not found",
+            "data": {"sessionId": "nobody"},
+        }
+        assert editor.error("session/prompt", {"sessionId": editor.session, "prompt": []})["code"] == -32602
+        assert editor.error("initialize", HELLO[version])["code"] == -32600
+        assert editor.prompt()[-1] == ended(version, "end_turn")

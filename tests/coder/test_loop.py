@@ -1,0 +1,222 @@
+"""The turn of the coding agent: a scripted model in, a list of events out."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman.coder import loop
+from dragoman.coder.brain import scripted_agent
+from dragoman.coder.models.contract import Piece
+from dragoman.coder.models.script import ScriptModel, parse
+from dragoman.errors import RequestFailed
+from dragoman.testing import pair
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    AnyEvent,
+    Failure,
+    Idle,
+    Notice,
+    ToolCallUpdate,
+    Usage,
+)
+from dragoman.vocabulary.tools import ContentItem
+
+pytestmark = pytest.mark.anyio
+
+
+def model_of(*steps: dict[str, Any]) -> ScriptModel:
+    model = ScriptModel(parse({"turns": [{"steps": list(steps)}]}))
+    model.begin_turn()
+    return model
+
+
+async def turn(*steps: dict[str, Any]) -> list[AnyEvent]:
+    return [event async for event in loop.turn(model_of(*steps), "hi")]
+
+
+def said(text: str) -> AgentMessageChunk:
+    return AgentMessageChunk(Text(text))
+
+
+def retried(why: str, attempt: int) -> Notice:
+    return Notice("warning", f"{why}; trying again ({attempt} of 3)")
+
+
+def failed(code: int, message: str, reason: str) -> Idle:
+    return Idle(stop_reason="error", error=Failure(code, message, {"reason": reason}))
+
+
+async def test_what_the_model_says_and_thinks_is_told_and_the_end_comes_last() -> None:
+    assert await turn({"think": "Hm."}, {"say": "tick ", "repeat": 2}) == [
+        AgentThoughtChunk(Text("Hm.")),
+        said("tick "),
+        said("tick "),
+        Idle(stop_reason="end_turn"),
+    ]
+
+
+async def test_an_empty_turn_is_an_end() -> None:
+    assert await turn() == [Idle(stop_reason="end_turn")]
+
+
+@pytest.mark.parametrize("end", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"])
+async def test_a_stop_is_the_end_and_nothing_is_played_after_it(end: str) -> None:
+    assert await turn({"say": "a"}, {"stop": end}, {"say": "never"}) == [said("a"), Idle(stop_reason=end)]
+
+
+async def test_a_model_that_stops_in_an_error_ends_the_turn_in_one() -> None:
+    assert await turn({"stop": "error"}) == [failed(-32603, "The model ended in an error", "server")]
+
+
+async def test_the_tokens_of_all_model_calls_are_summed() -> None:
+    events = await turn(
+        {"usage": {"input": 1, "output": 2}}, {"call": "x"}, {"usage": {"input": 10, "output": 20}}, {"stop": "refusal"}
+    )
+    assert events[-1] == Idle(stop_reason="refusal", usage=Usage(33, 11, 22))
+
+
+async def test_the_tokens_of_a_turn_that_failed_are_told_too() -> None:
+    (end,) = await turn({"usage": {"input": 1, "output": 2}}, {"fail": "auth"})
+    assert isinstance(end, Idle) and end.usage == Usage(3, 1, 2)
+
+
+PASSING = {
+    "rate_limit": "The model's rate limit is reached",
+    "network": "The model cannot be reached",
+    "server": "The model's server failed",
+    "garbage": "The model's answer cannot be read",
+}
+
+
+@pytest.mark.parametrize(("kind", "why"), PASSING.items())
+async def test_a_failure_that_passes_is_tried_again_and_seen(kind: str, why: str) -> None:
+    assert await turn({"say": "a"}, {"fail": kind, "times": 3}, {"say": "b"}) == [
+        said("a"),
+        *[retried(why, attempt) for attempt in (1, 2, 3)],
+        said("b"),
+        Idle(stop_reason="end_turn"),
+    ]
+
+
+@pytest.mark.parametrize(("kind", "why"), PASSING.items())
+async def test_a_failure_that_does_not_pass_ends_the_turn_after_three_more_tries(kind: str, why: str) -> None:
+    assert await turn({"say": "a"}, {"fail": kind}) == [
+        said("a"),
+        *[retried(why, attempt) for attempt in (1, 2, 3)],
+        failed(-32603, why, kind),
+    ]
+
+
+async def test_a_login_that_is_missing_is_not_tried_again() -> None:
+    assert await turn({"say": "a"}, {"fail": "auth"}, {"say": "never"}) == [
+        said("a"),
+        failed(-32000, "The model wants a login", "auth"),
+    ]
+
+
+async def test_a_tool_nobody_has_is_a_failed_call_and_the_model_goes_on() -> None:
+    *calls, after, end = await turn({"call": "fly", "input": {"to": "moon"}}, {"call": "swim"}, {"say": "Pity."})
+    assert [replace(call, tool_call_id="") for call in calls if isinstance(call, ToolCallUpdate)] == [
+        ToolCallUpdate(
+            "",
+            title=tool,
+            kind="other",
+            status="failed",
+            content=[ContentItem(Text(f"There is no tool {tool}."))],
+            raw_input=given,
+        )
+        for tool, given in (("fly", {"to": "moon"}), ("swim", {}))
+    ]
+    assert (after, end) == (said("Pity."), Idle(stop_reason="end_turn"))
+
+
+# -- cancelling: the generator is closed, wherever it is -----------------------------------------------------------
+
+
+class Watched(ScriptModel):
+    """A model that tells whether its calls were ended."""
+
+    open_calls = 0
+
+    async def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+        self.open_calls += 1
+        try:
+            async for piece in super().respond(prompt):
+                yield piece
+        finally:
+            self.open_calls -= 1
+
+
+PHASES = {
+    "before the first piece": [{"say": "never", "delay_ms": 60_000}],
+    "between two pieces": [{"say": "x", "repeat": 1_000_000}],
+    "while it thinks": [{"think": "x"}, {"think": "x", "delay_ms": 60_000}],
+    "after a tool call": [{"call": "x"}, {"say": "never", "delay_ms": 60_000}],
+    "while it waits to try again": [{"fail": "network"}],
+}
+
+
+@pytest.mark.parametrize("steps", PHASES.values(), ids=PHASES)
+async def test_closing_the_turn_ends_the_model_call(steps: list[dict[str, Any]]) -> None:
+    model = Watched(parse({"turns": [{"steps": steps}]}))
+    model.begin_turn()
+    model.retry_seconds = lambda attempt: 60.0  # type: ignore[method-assign]
+    events: list[AnyEvent] = []
+
+    async def follow() -> None:
+        async with aclosing(loop.turn(model, "hi")) as told:
+            async for event in told:
+                events.append(event)
+                await asyncio.sleep(0)
+
+    following = asyncio.ensure_future(follow())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    following.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await following
+    assert model.open_calls == 0
+    assert not any(isinstance(event, Idle) for event in events)
+
+
+# -- the whole agent, in memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_each_session_plays_the_script_from_its_first_turn(protocol: int) -> None:
+    script = parse({"turns": [{"steps": [{"say": "one"}]}, {"steps": [{"say": "two"}]}]})
+    async with pair(scripted_agent(script), protocol=protocol) as client:
+        first, second = await client.new_session("/"), await client.new_session("/")
+        answers = [(await session.ask("hi")).text for session in (first, second, first, second, first)]
+    assert answers == ["one", "one", "two", "two", "two"]
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_a_session_is_usable_after_a_turn_that_failed(protocol: int) -> None:
+    script = parse({"turns": [{"steps": [{"fail": "auth"}]}, {"steps": [{"say": "Back."}]}]})
+    async with pair(scripted_agent(script), protocol=protocol) as client:
+        session = await client.new_session("/")
+        with pytest.raises(RequestFailed) as failure:
+            await session.ask("hi")
+        assert (failure.value.code, failure.value.data) == (-32000, {"reason": "auth"})
+        assert (await session.ask("hi")).text == "Back."
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_the_usage_of_one_turn_is_not_told_for_the_next(protocol: int) -> None:
+    turns = [[{"usage": {"input": 1, "output": 2}}], [{"say": "wait"}, {"say": "never", "delay_ms": 60_000}]]
+    script = parse({"turns": [{"steps": steps} for steps in turns]})
+    async with pair(scripted_agent(script), protocol=protocol) as client:
+        session = await client.new_session("/")
+        assert (await session.ask("hi")).usage == Usage(3, 1, 2)
+        turn = session.prompt("hi")
+        async for event in turn:
+            if isinstance(event, AgentMessageChunk):
+                await turn.cancel()
+        assert (turn.stop_reason, turn.usage) == ("cancelled", None)

@@ -1,0 +1,97 @@
+"""The official schemas as oracles: random messages out of them, and whether what we said is valid.
+
+Everything about JSON here is written apart from the package, so that both cannot be wrong in the same way.
+"""
+
+import json
+from functools import cache
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from tests.needs import need_typescript_sdk
+from tests.wire.instances import Instances, definitions, schema_folder
+
+# There are hundreds of these tests; each takes its share of the profile's examples.
+SHARE = settings(
+    max_examples=max(settings().max_examples // 5, 10),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+)
+
+
+@pytest.fixture
+def schemas() -> None:
+    """The schemas, or a skip that says what is lacking."""
+    if schema_folder() is None:
+        need_typescript_sdk()
+
+
+@cache
+def validator(version: int, name: str) -> Any:
+    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions(f"v{version}")})
+
+
+def assert_valid(version: int, name: str, value: Any) -> None:
+    problems = [f"{list(error.instance_path)}: {error.message}" for error in validator(version, name).iter_errors(value)]
+    assert problems == [], value
+
+
+@cache
+def instances(version: int, *, vendor: bool = False, foreign: bool = False) -> Instances:
+    return Instances(definitions(f"v{version}"), vendor=vendor, foreign=foreign)
+
+
+def messages(version: int, name: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[Any]:
+    """Valid messages of a definition; with `foreign`, variants in them that no schema knows."""
+    return instances(version, vendor=vendor, foreign=foreign).of(name).map(grounded)
+
+
+def updates(version: int, tag: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[dict[str, Any]]:
+    """The params of `session/update` with one kind of update."""
+    schema = definitions(f"v{version}")["SessionUpdate"]
+    (branch,) = (b for b in schema.get("anyOf") or schema["oneOf"] if b["properties"]["sessionUpdate"].get("const") == tag)
+    made = instances(version, vendor=vendor, foreign=foreign)
+    carrier = definitions(f"v{version}")["SessionNotification" if version == 1 else "UpdateSessionNotification"]
+    around = made.object({**carrier, "properties": {k: v for k, v in carrier["properties"].items() if k != "update"}, "required": ["sessionId"]})
+    return st.tuples(around, made.object(branch)).map(lambda both: grounded({**both[0], "update": both[1]}))
+
+
+def update_tags(version: int) -> list[str]:
+    schema = definitions(f"v{version}").get("SessionUpdate", {"anyOf": []})
+    found = [b["properties"]["sessionUpdate"].get("const") for b in schema.get("anyOf") or schema.get("oneOf", [])]
+    return [tag for tag in found if tag is not None]
+
+
+def grounded(value: Any) -> Any:
+    """The message with every path absolute, as a receiver may insist on."""
+    if isinstance(value, list):
+        return [grounded(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _path(key, inner) for key, inner in value.items()}
+
+
+def _path(key: str, value: Any) -> Any:
+    if key in ("cwd", "path", "oldPath") and isinstance(value, str):
+        return "/" + value.replace("\0", "0")
+    if key == "additionalDirectories" and isinstance(value, list):
+        return ["/" + inner.replace("\0", "0") if isinstance(inner, str) else inner for inner in value]
+    return value if key == "_meta" else grounded(value)
+
+
+def text(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def meaning(value: Any) -> Any:
+    """The value with every number in one spelling, and apart from booleans, which Python takes for numbers."""
+    if isinstance(value, dict):
+        return {key: meaning(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [meaning(inner) for inner in value]
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return ("number", value)
+    return value

@@ -1,0 +1,40 @@
+"""The peers nobody here wrote, and how to start them. A peer that is not installed skips the test, or fails it in CI."""
+
+import os
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.needs import need, need_python_v2_sdk, need_typescript_sdk
+
+PROGRAMS = Path(__file__).resolve().parent / "peers"
+
+
+class Peer(NamedTuple):
+    """An official SDK in one version of the protocol; it has a client and an agent in `peers/`."""
+
+    language: str
+    version: int
+
+    def command(self, role: str) -> list[str]:
+        """The command of its client or its agent."""
+        if self.language == "typescript":
+            need_typescript_sdk()
+            return [need("node"), str(PROGRAMS / f"{role}_v{self.version}.mjs")]
+        return [sys.executable, str(PROGRAMS / f"{role}_v{self.version}.py")]
+
+    def environment(self) -> dict[str, str]:
+        """What it needs beside our environment: the SDK for v2 lies in a folder of its own."""
+        if self == PYTHON_V2:
+            return {"PYTHONPATH": os.pathsep.join([str(need_python_v2_sdk()), os.environ.get("PYTHONPATH", "")])}
+        return {}
+
+    def __str__(self) -> str:
+        return f"{self.language}-v{self.version}"
+
+
+PYTHON_V1 = Peer("python", 1)
+PYTHON_V2 = Peer("python", 2)
+TYPESCRIPT_V1 = Peer("typescript", 1)
+TYPESCRIPT_V2 = Peer("typescript", 2)
+PEERS = (PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2)

@@ -1,0 +1,245 @@
+"""Agents on the official SDKs, driven by `dragoman.connect`: one list of events, whatever they are written in."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dragoman import connect
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation
+from dragoman.errors import METHOD_NOT_FOUND, LinkClosed, RequestFailed
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AgentThoughtChunk,
+    AnyEvent,
+    Failure,
+    Idle,
+    PlanUpdate,
+    RequiresAction,
+    Running,
+    TerminalOutputChunk,
+    TerminalUpdate,
+    ToolCallUpdate,
+    UserMessage,
+)
+from dragoman.vocabulary.options import PlanEntry, PlanItems, Select
+from dragoman.vocabulary.services import (
+    CreateTerminal,
+    GetTerminalOutput,
+    KillTerminal,
+    ReadTextFile,
+    ReleaseTerminal,
+    RequestPermission,
+    TerminalExited,
+    TerminalText,
+    WaitForTerminalExit,
+    WriteTextFile,
+)
+from dragoman.vocabulary.tools import ClientTerminalItem, ContentItem, ExitStatus, TerminalItem
+from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2, Peer
+
+pytestmark = pytest.mark.anyio
+every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
+
+
+@asynccontextmanager
+async def opened(peer: Peer, cwd: Path, **offered: Any) -> AsyncIterator[tuple[Client, Conversation]]:
+    """A session with the peer's agent; whatever it sends that we have to skip fails the test."""
+    noise: list[str] = []
+    command = peer.command("agent")
+    async with connect(command, env=peer.environment(), on_noise=noise.append, **offered) as client:
+        assert (client.link.version, client.agent.info and client.agent.info.name) == (peer.version, "peer")
+        yield client, await client.new_session(cwd)
+    assert noise == []
+
+
+async def played(session: Conversation, prompt: str, *, cancel_at: str = "") -> list[AnyEvent]:
+    """Every event of one turn. Messages are named m1, m2, … in the order they begin, whoever named them."""
+    events: list[AnyEvent] = []
+    names: dict[str, str] = {}
+    turn = session.prompt(prompt)
+    async for event in turn:
+        if isinstance(event, (UserMessage, AgentMessageChunk, AgentThoughtChunk)):
+            event = replace(event, message_id=names.setdefault(event.message_id, f"m{len(names) + 1}"))
+        events.append(event)
+        if cancel_at and isinstance(event, AgentMessageChunk) and event.text == cancel_at:
+            await turn.cancel()
+    return events
+
+
+def said(text: str, message: str = "m2") -> AgentMessageChunk:
+    return AgentMessageChunk(Text(text), message)
+
+
+def begun(prompt: str) -> list[AnyEvent]:
+    return [UserMessage("m1", [Text(prompt)]), Running()]
+
+
+def greeting(end: ToolCallUpdate) -> list[AnyEvent]:
+    return [
+        *begun("greet"),
+        AgentThoughtChunk(Text("Hm."), "m2"),
+        said("Hello. ", "m3"),
+        said("How are you?", "m3"),
+        PlanUpdate(PlanItems("main", [PlanEntry("Look", "high", "in_progress")])),
+        ToolCallUpdate("look", title="Look around", kind="read", status="pending"),
+        RequiresAction(),
+        Running(),
+        end,
+        Idle(stop_reason="end_turn"),
+    ]
+
+
+@every_peer
+async def test_a_turn_is_told_in_order_and_the_answer_to_a_permission_counts(peer: Peer, tmp_path: Path) -> None:
+    asked: list[RequestPermission] = []
+
+    async def first_yes_then_no(request: RequestPermission) -> str | None:
+        asked.append(request)
+        return "yes" if len(asked) == 1 else None
+
+    async with opened(peer, tmp_path, permission=first_yes_then_no) as (_, session):
+        allowed = await played(session, "greet")
+        rejected = await played(session, "greet")
+
+    well = [ContentItem(Text("All is well."))]
+    assert allowed == greeting(ToolCallUpdate("look", status="completed", content=well))
+    assert rejected == greeting(ToolCallUpdate("look", status="failed"))
+    title = {1: "Look around", 2: "May I look around?"}[peer.version]
+    assert [(one.title, [option.kind for option in one.options]) for one in asked] == [
+        (title, ["allow_once", "reject_once"])
+    ] * 2
+
+
+@every_peer
+async def test_a_cancelled_turn_ends_as_cancelled_and_the_session_goes_on(peer: Peer, tmp_path: Path) -> None:
+    async with opened(peer, tmp_path) as (client, session):
+        cancelled = await played(session, "wait", cancel_at="waiting")
+        await session.set_mode("code")
+        after = await played(session, "mode")
+        with pytest.raises(RequestFailed) as unknown:
+            await client.request("_unknown", {})
+
+    assert cancelled == [*begun("wait"), said("waiting"), Idle(stop_reason="cancelled")]
+    assert after == [*begun("mode"), said("code"), Idle(stop_reason="end_turn")]
+    assert [option.current_value for option in session.options if isinstance(option, Select)] == ["code"]
+    assert unknown.value.code == METHOD_NOT_FOUND
+
+
+@every_peer
+async def test_a_turn_that_fails_raises_after_everything_it_said(peer: Peer, tmp_path: Path) -> None:
+    events: list[AnyEvent] = []
+    async with opened(peer, tmp_path) as (_, session):
+        with pytest.raises(RequestFailed) as failure:
+            async for event in session.prompt("fail"):
+                events.append(event)
+        after = await session.ask("mode")
+
+    told = Failure(-32603, "It broke", {"reason": "server"})
+    assert [event.text for event in events if isinstance(event, AgentMessageChunk)] == ["Oh."]
+    assert failure.value.code == -32603
+    if peer != PYTHON_V2:  # its draft of v2 has no room for the reason
+        assert events[-1] == Idle(stop_reason="error", error=told)
+        assert (failure.value.message, failure.value.data) == (told.message, told.data)
+    assert (after.text, after.stop_reason) == ("ask", "end_turn")
+
+
+@every_peer
+async def test_a_thousand_updates_are_all_heard_before_the_end_of_their_turn(peer: Peer, tmp_path: Path) -> None:
+    async with opened(peer, tmp_path) as (_, session):
+        events = await played(session, "burst")
+    assert events == [*begun("burst"), *[said("x")] * 1000, Idle(stop_reason="end_turn")]
+
+
+@every_peer
+async def test_an_agent_that_dies_in_a_turn_is_reported_after_its_last_words(peer: Peer, tmp_path: Path) -> None:
+    events: list[AnyEvent] = []
+    async with opened(peer, tmp_path) as (client, session):
+        with pytest.raises(LinkClosed, match="exited with code 3"):
+            async for event in session.prompt("die"):
+                events.append(event)
+        with pytest.raises(LinkClosed):
+            await client.new_session(tmp_path)
+    assert [event.text for event in events if isinstance(event, AgentMessageChunk)] == ["last words"]
+
+
+@pytest.mark.parametrize("peer", [PYTHON_V1, TYPESCRIPT_V1], ids=str)
+async def test_files_and_terminals_are_lent_to_an_agent_of_v1(peer: Peer, tmp_path: Path) -> None:
+    lender = Lender()
+    async with opened(peer, tmp_path, read_text_file=lender.read, write_text_file=lender.write, terminals=lender) as (
+        _,
+        session,
+    ):
+        files = await played(session, "files /somewhere/file")
+        terminal = await played(session, "terminal")
+
+    assert files == [*begun("files /somewhere/file"), said("text"), Idle(stop_reason="end_turn")]
+    shown = [ClientTerminalItem("terminal-1")]
+    assert terminal == [
+        *begun("terminal"),
+        ToolCallUpdate("run", title="echo hello", kind="execute", status="in_progress", content=shown),
+        ToolCallUpdate("run", status="completed"),
+        said("hello\n 0"),
+        Idle(stop_reason="end_turn"),
+    ]
+    assert lender.asked == [
+        ReadTextFile("session-1", "/somewhere/file", 1, 10),
+        WriteTextFile("session-1", "/somewhere/file.new", "TEXT"),
+        CreateTerminal("session-1", "echo", ["hello"], cwd=str(tmp_path), output_byte_limit=1000),
+        WaitForTerminalExit("session-1", "terminal-1"),
+        GetTerminalOutput("session-1", "terminal-1"),
+        KillTerminal("session-1", "terminal-1"),
+        ReleaseTerminal("session-1", "terminal-1"),
+    ]
+
+
+@pytest.mark.parametrize("peer", [PYTHON_V2, TYPESCRIPT_V2], ids=str)
+async def test_a_terminal_of_an_agent_of_v2_is_shown(peer: Peer, tmp_path: Path) -> None:
+    async with opened(peer, tmp_path) as (_, session):
+        events = await played(session, "terminal")
+    assert events == [
+        *begun("terminal"),
+        TerminalUpdate("term", command="echo hello", cwd=str(tmp_path)),
+        ToolCallUpdate("run", title="echo hello", kind="execute", status="in_progress", content=[TerminalItem("term")]),
+        TerminalOutputChunk("term", "aGVsbG8K"),
+        TerminalUpdate("term", exit_status=ExitStatus(exit_code=0)),
+        ToolCallUpdate("run", status="completed"),
+        Idle(stop_reason="end_turn"),
+    ]
+
+
+class Lender:
+    """Files and terminals that remember what was asked of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[object] = []
+
+    async def read(self, request: ReadTextFile) -> str:
+        self.asked.append(request)
+        return "text"
+
+    async def write(self, request: WriteTextFile) -> None:
+        self.asked.append(request)
+
+    async def create(self, request: CreateTerminal) -> str:
+        self.asked.append(request)
+        return "terminal-1"
+
+    async def output(self, request: GetTerminalOutput) -> TerminalText:
+        self.asked.append(request)
+        return TerminalText("hello\n", truncated=False)
+
+    async def wait_for_exit(self, request: WaitForTerminalExit) -> TerminalExited:
+        self.asked.append(request)
+        return TerminalExited(exit_code=0)
+
+    async def kill(self, request: KillTerminal) -> None:
+        self.asked.append(request)
+
+    async def release(self, request: ReleaseTerminal) -> None:
+        self.asked.append(request)

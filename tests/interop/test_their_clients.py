@@ -1,0 +1,179 @@
+"""Clients on the official SDKs drive our agents: what their handlers were given, from the first line to the last."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ids import plain_ids
+from tests.interop.roster import PEERS, PYTHON_V2, Peer
+from tests.needs import ROOT
+
+EXAMPLE = [sys.executable, str(ROOT / "examples" / "agent.py")]
+DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model"]
+Line = list[Any]
+
+every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
+
+
+def told(peer: Peer, agent: Sequence[str], cwd: Path, *plan: dict[str, str]) -> list[Line]:
+    """What the peer's client saw: lines of [kind, value], and a third item where a line came more than once."""
+    command = [*peer.command("client"), json.dumps(plan), str(cwd), *agent]
+    environment = {**os.environ, **peer.environment()}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=50, check=True)
+    lines = plain_ids([json.loads(line) for line in done.stdout.splitlines()])
+    runs = [(line, len(list(same))) for line, same in groupby(lines)]
+    return [line if count == 1 else [*line, count] for line, count in runs]
+
+
+def opened(peer: Peer, name: str) -> list[Line]:
+    return [["initialize", {"protocolVersion": peer.version, "name": name}], ["session", {"sessionId": "sess1"}]]
+
+
+def update(name: str, **fields: Any) -> Line:
+    return ["update", {"sessionUpdate": name, **fields}]
+
+
+def chunk(name: str, message: str, text: str) -> Line:
+    return update(name, messageId=message, content={"type": "text", "text": text})
+
+
+def state(name: str, **fields: Any) -> Line:
+    return update("state_update", state=name, **fields)
+
+
+# -- the example agent ---------------------------------------------------------------------------------------------
+
+ASKED = ["allow_once", "allow_always", "reject_once", "reject_always"]
+WELL = {"type": "content", "content": {"type": "text", "text": "All is well."}}
+
+
+def greeting_v1(number: int, *, message: int, prompt: str, answer: str) -> list[Line]:
+    call = {"toolCallId": f"call{number}", "title": "Look around", "kind": "read", "status": "in_progress"}
+    ended = {"allow_once": "completed", "reject_once": "completed", "cancel": "failed"}[answer]
+    return [
+        chunk("agent_thought_chunk", f"msg{message}", "Somebody talks to me."),
+        update("tool_call", **call),
+        ["permission", {"toolCall": call, "options": ASKED}],
+        *([update("tool_call_update", toolCallId=f"call{number}", content=[WELL])] if answer == "allow_once" else []),
+        update("tool_call_update", toolCallId=f"call{number}", status=ended),
+        *([] if answer == "cancel" else [chunk("agent_message_chunk", f"msg{message + 1}", f"You said: {prompt}")]),
+        ["end", {"stopReason": "cancelled" if answer == "cancel" else "end_turn"}],
+    ]
+
+
+def greeting_v2(number: int, *, message: int, prompt: str, answer: str) -> list[Line]:
+    call = {"toolCallId": f"call{number}", "title": "Look around", "kind": "read", "status": "in_progress"}
+    asked = {"title": "May I look around?", "subject": {"type": "tool_call", "toolCall": call}, "options": ASKED}
+    ended = {"allow_once": "completed", "reject_once": "completed", "cancel": "cancelled"}[answer]
+    said = chunk("agent_message_chunk", f"msg{message + 2}", f"You said: {prompt}")
+    return [
+        update("user_message", messageId=f"msg{message}", content=[{"type": "text", "text": prompt}]),
+        state("running"),
+        chunk("agent_thought_chunk", f"msg{message + 1}", "Somebody talks to me."),
+        update("tool_call_update", **call),
+        state("requires_action"),
+        ["permission", asked],
+        state("running"),
+        *([update("tool_call_content_chunk", toolCallId=f"call{number}", content=WELL)] * (answer == "allow_once")),
+        update("tool_call_update", toolCallId=f"call{number}", status=ended),
+        *([said] * (answer != "cancel")),
+        state("idle", stopReason="cancelled" if answer == "cancel" else "end_turn"),
+        ["end", {"messageId": f"msg{message}"}],
+    ]
+
+
+@every_peer
+def test_the_example_agent_asks_hears_the_answer_and_can_be_cancelled(peer: Peer, tmp_path: Path) -> None:
+    plan = [
+        {"prompt": "yes", "permission": "allow_once"},
+        {"prompt": "no", "permission": "reject_once"},
+        {"prompt": "stop", "permission": "cancel"},
+        {"prompt": "again", "permission": "allow_once"},
+        {"call": "_unknown"},
+    ]
+    greeting, messages = (greeting_v1, (1, 3, 5, 6)) if peer.version == 1 else (greeting_v2, (1, 4, 7, 9))
+    assert told(peer, EXAMPLE, tmp_path, *plan) == [
+        *opened(peer, "greeter"),
+        *greeting(1, message=messages[0], prompt="yes", answer="allow_once"),
+        *greeting(2, message=messages[1], prompt="no", answer="reject_once"),
+        *greeting(3, message=messages[2], prompt="stop", answer="cancel"),
+        *greeting(4, message=messages[3], prompt="again", answer="allow_once"),
+        ["error", {"code": -32601, "message": "Method not found", "data": None}],
+        ["exit", 0],
+    ]
+
+
+# -- dragoman acp --------------------------------------------------------------------------------------------------
+
+SCRIPT = {
+    "turns": [
+        {"steps": [{"think": "Hm."}, {"say": "tick ", "repeat": 1000}, {"usage": {"input": 3, "output": 4}}]},
+        {"steps": [{"say": "wait"}, {"say": "never", "delay_ms": 60_000}]},
+        {"steps": [{"fail": "rate_limit", "times": 1}, {"say": "After."}, {"stop": "max_tokens"}]},
+        {"steps": [{"say": "Oh."}, {"fail": "auth"}]},
+    ]
+}
+PLAN = ({"prompt": "a"}, {"prompt": "b", "cancel_at": "wait"}, {"prompt": "c"}, {"prompt": "d"}, {"call": "_unknown"})
+USAGE = {"totalTokens": 7, "inputTokens": 3, "outputTokens": 4}
+LOGIN = {"code": -32000, "message": "The model wants a login", "data": {"reason": "auth"}}
+UNKNOWN = ["error", {"code": -32601, "message": "Method not found", "data": None}]
+
+STORY_V1 = [
+    chunk("agent_thought_chunk", "msg1", "Hm."),
+    [*chunk("agent_message_chunk", "msg2", "tick "), 1000],
+    ["end", {"stopReason": "end_turn", "usage": USAGE}],
+    chunk("agent_message_chunk", "msg3", "wait"),
+    ["end", {"stopReason": "cancelled"}],
+    chunk("agent_message_chunk", "msg4", "After."),
+    ["end", {"stopReason": "max_tokens"}],
+    chunk("agent_message_chunk", "msg5", "Oh."),
+    ["error", LOGIN],
+    UNKNOWN,
+    ["exit", 0],
+]
+
+
+def story_v2(last: Line) -> list[Line]:
+    def begun(message: str, prompt: str) -> list[Line]:
+        heard = update("user_message", messageId=message, content=[{"type": "text", "text": prompt}])
+        return [heard, state("running")]
+
+    return [
+        *begun("msg1", "a"),
+        chunk("agent_thought_chunk", "msg2", "Hm."),
+        [*chunk("agent_message_chunk", "msg3", "tick "), 1000],
+        state("idle", stopReason="end_turn", usage=USAGE),
+        ["end", {"messageId": "msg1"}],
+        *begun("msg4", "b"),
+        chunk("agent_message_chunk", "msg5", "wait"),
+        state("idle", stopReason="cancelled"),
+        ["end", {"messageId": "msg4"}],
+        *begun("msg6", "c"),
+        update("notice", severity="warning", title="The model's rate limit is reached; trying again (1 of 3)"),
+        chunk("agent_message_chunk", "msg7", "After."),
+        state("idle", stopReason="max_tokens"),
+        ["end", {"messageId": "msg6"}],
+        *begun("msg8", "d"),
+        chunk("agent_message_chunk", "msg9", "Oh."),
+        last,
+        ["end", {"messageId": "msg8"}],
+        UNKNOWN,
+        ["exit", 0],
+    ]
+
+
+@every_peer
+def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(peer: Peer, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps(SCRIPT))
+    # The draft of the Python SDK for v2 knows no `error` beside a stop reason, and drops it.
+    error = {} if peer == PYTHON_V2 else {"error": LOGIN}
+    story = STORY_V1 if peer.version == 1 else story_v2(state("idle", stopReason="error", **error))
+    assert told(peer, [*DRAGOMAN, f"script:{script}"], tmp_path, *PLAN) == [*opened(peer, "dragoman"), *story]
