@@ -25,7 +25,6 @@ from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     TOO_MANY_IN_FLIGHT,
     UNSUPPORTED_VERSION,
     LinkClosed,
@@ -33,6 +32,7 @@ from dragoman.errors import (
     RequestFailed,
     UsageError,
     VersionMismatch,
+    WireError,
     wire_error,
 )
 from dragoman.link import Link, Role, Trace
@@ -40,7 +40,7 @@ from dragoman.transports.contract import Receiver, Transport
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import CancelTurn, CloseSession, ListSessions, Prompt, PromptAccepted, ResumeSession
+from dragoman.vocabulary.requests import CancelTurn, CloseSession, ListSessions, Prompt, PromptAccepted
 from dragoman.vocabulary.services import (
     Dismissed,
     Elicit,
@@ -58,6 +58,8 @@ Step = Callable[[], Awaitable[None]]
 
 GONE: Final = "The other side of the bridge is gone"
 UNREADABLE: Final = "The other side of the bridge gave an answer that cannot be read"
+SENSELESS: Final = WireError(INTERNAL_ERROR, UNREADABLE)
+TOO_LARGE: Final = "In the version of the other side this message is too large"
 # What one side has said and the other has not been told yet; together with its outbox this is what a bridge holds.
 UNSAID_BYTES: Final = limits.OUTBOX_BYTES
 
@@ -86,17 +88,14 @@ class Bridge:
     async def run(self) -> None:
         """Join them until one is gone; then pass on its last words, end what it left open, and end the other."""
         front, back = self._front, self._back
-        ways = [
-            asyncio.ensure_future(front.way.run(back.link.outbox, front.report)),
-            asyncio.ensure_future(back.way.run(front.link.outbox, back.report)),
-        ]
+        ways = [asyncio.ensure_future(side.way.run(side)) for side in (front, back)]
         try:
             back.link.start()
             front.link.start()
             await asyncio.wait([front.lost, back.lost], return_when=asyncio.FIRST_COMPLETED)
             for side, other in ((front, back), (back, front)):
                 if side.lost.done():
-                    await side.way.emptied()
+                    await side.way.emptied(other.link)
                     await other.answered()
                     await side.link.ended()
         finally:
@@ -118,7 +117,6 @@ class _Way:
         self._open = asyncio.Event()
         self._more = asyncio.Event()
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._outbox: Any = None
 
     def put(self, step: Step) -> None:
         """The next step."""
@@ -140,9 +138,8 @@ class _Way:
         self.put(over)
         self.open()
 
-    async def run(self, outbox: Any, report: Callable[[Exception], None]) -> None:
+    async def run(self, side: "_Side") -> None:
         """Take the steps. One that finds nobody is over at once: that the other side is gone is told elsewhere."""
-        self._outbox = outbox
         await self._open.wait()
         while True:
             while self._steps:
@@ -152,17 +149,19 @@ class _Way:
                     await step()
                 except LinkClosed:
                     pass
+                except UsageError:
+                    side.on_noise(TOO_LARGE)
                 except Exception as error:
-                    report(error)
+                    side.report(error)
             self.idle = True
             self._gate.passed_on()
             self._more.clear()
             await self._more.wait()
 
-    async def emptied(self) -> None:
-        """Wait for the end, for as long as the reader makes any progress towards it."""
+    async def emptied(self, reader: Link) -> None:
+        """Wait for the end, for as long as whoever reads makes any progress towards it."""
         before = None
-        while not self._ended.done() and before != (before := (self._taken, self._outbox.written)):
+        while not self._ended.done() and before != (before := (self._taken, reader.outbox.written)):
             await asyncio.wait([self._ended], timeout=limits.CLOSE_FLUSH_SECONDS)
 
 
@@ -305,13 +304,14 @@ class _Crossing:
             outcome = await self._here.carry(self)
         except RequestFailed as failed:
             outcome = failed
-        except UsageError:
-            # This side has a word for it, the other has not.
-            outcome = RequestFailed(METHOD_NOT_FOUND, "Method not found")
         except LinkClosed:
             outcome = self._here.abandoned(self.request)
-        except PeerError:
-            outcome = RequestFailed(INTERNAL_ERROR, UNREADABLE)
+        except UsageError:
+            # In the other version it has grown past what a peer takes.
+            outcome = RequestFailed(INVALID_REQUEST, TOO_LARGE)
+        except PeerError as mistake:
+            # Before the answer it is a request that the other version cannot ask, after it an answer without sense.
+            outcome = RequestFailed(*(SENSELESS if self.is_answered else wire_error(mistake)))
         except Exception as error:
             self._here.report(error)
             outcome = RequestFailed(*wire_error(error))
@@ -387,7 +387,10 @@ class _Side:
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
         if self.other.lost.done():
-            raise RequestFailed(INTERNAL_ERROR, GONE)
+            reply = self.abandoned(request)
+            if isinstance(reply, RequestFailed):
+                raise reply
+            return reply
         crossing = _Crossing(self, self.other, request, id)
         self.way.put(crossing.go)
         return crossing
@@ -446,36 +449,24 @@ class _Front(_Side):
         return agent
 
     async def carry(self, crossing: _Crossing) -> Reply:
-        """Ask the agent; what it cannot do and its version must, is done here as well as it can be."""
-        request, can = crossing.request, self.back.agent.capabilities
-        match request:
-            case Prompt() if self.back.link.version == 1 and request.session_id in self.back.live():
-                # A version 1 agent ends a turn by answering its prompt: a second prompt would end the first one's.
-                raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
-            case ResumeSession() if not request.replay_from and not can.resume:
-                self.back.muted.add(request.session_id)  # it is going to be loaded, and nobody asked for the replay
-            case CloseSession() if not can.close:
-                await self.back.link.note(CancelTurn(request.session_id))
-                return Done()
-            case _:
-                pass
+        """Ask the agent. To close a session that its version cannot close is to stop its work."""
+        request = crossing.request
+        if isinstance(request, CloseSession) and not self.back.agent.capabilities.close:
+            await self.back.link.note(CancelTurn(request.session_id))
+            return Done()
         return await super().carry(crossing)
 
     def on_answer(self, crossing: _Crossing) -> None:
         request = crossing.request
         if isinstance(request, Prompt):
             self.back.prompts.setdefault(request.session_id, set()).add(crossing)
-        elif isinstance(request, ResumeSession):
-            self.back.muted.discard(request.session_id)
 
     def on_outcome(self, crossing: _Crossing, outcome: Reply | RequestFailed) -> None:
         if isinstance(crossing.request, Prompt) and not isinstance(outcome, PromptAccepted):
-            self.back.ended_prompt(crossing)
+            self.back.no_turn(crossing.request.session_id, crossing)
 
     def on_end(self, crossing: _Crossing) -> None:
         request = crossing.request
-        if isinstance(request, ResumeSession):
-            self.back.muted.discard(request.session_id)
         if not isinstance(request, Prompt) or crossing not in self.back.prompts.get(request.session_id, ()):
             super().on_end(crossing)
 
@@ -490,7 +481,6 @@ class _Back(_Side):
         self.agent = AgentHello(None)
         # Prompts that were accepted and whose turn has not ended, by session.
         self.prompts: Final[dict[str, set[_Crossing]]] = {}
-        self.muted: Final[set[str]] = set()
         self._running: set[str] = set()
 
     @property
@@ -501,12 +491,11 @@ class _Back(_Side):
         """The sessions that owe the editor an end."""
         return self._running | self.prompts.keys()
 
-    def ended_prompt(self, crossing: _Crossing) -> None:
-        """This prompt began no turn."""
-        session_id = crossing.request.session_id  # type: ignore[attr-defined]  # prompts have one
-        open_prompts = self.prompts.get(session_id, set())
-        open_prompts.discard(crossing)
-        if not open_prompts:
+    def no_turn(self, session_id: str, prompt: _Crossing) -> None:
+        """This prompt was answered, and began no turn."""
+        accepted = self.prompts.get(session_id, set())
+        accepted.discard(prompt)
+        if not accepted:
             self.prompts.pop(session_id, None)
 
     # -- the link calls these ----------------------------------------------------------------------------------------
@@ -516,12 +505,10 @@ class _Back(_Side):
             case Running() | RequiresAction():
                 self._running.add(session_id)
             case Idle():
-                self._running.discard(session_id)
-                if isinstance(event.stop_reason, str):
+                if isinstance(event.stop_reason, str) or session_id in self._running:
                     for prompt in self.prompts.pop(session_id, ()):
                         self.front.asked.pop(prompt.number, None)
-            case _ if session_id in self.muted:
-                return
+                self._running.discard(session_id)
             case _:
                 pass
         super().on_event(session_id, event)

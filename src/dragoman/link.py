@@ -49,6 +49,7 @@ Role = Literal["agent", "client"]
 # How a link ends: what is owed is answered, or what waits is flushed, or nobody is there any more.
 Ending = Literal["answer", "flush", "drop"]
 HearUpdate = Callable[[bytes], tuple[str, AnyEvent] | None]
+OnLongEvent = Callable[[str, AnyEvent, int], None]
 Frames = Iterable[bytes | PeerMistake]
 
 # Beside its body an answer or an update has an envelope; this only decides who has to wait.
@@ -72,7 +73,9 @@ class Handler(Protocol):
 
     def on_note(self, note: Note) -> None: ...
 
-    def on_event(self, session_id: str, event: AnyEvent) -> None: ...
+    def on_event(self, session_id: str, event: AnyEvent) -> None:
+        """Something happened in a session. A handler that counts bytes may also have `on_long_event`, with their
+        number behind the event: it is called instead for everything that is not a short piece of text."""
 
     def on_noise(self, reason: str) -> None: ...
 
@@ -154,6 +157,9 @@ class Link:
         self.version = 0
         self._transport = transport
         self._handler = handler
+        self._on_long_event: OnLongEvent = getattr(
+            handler, "on_long_event", lambda id, event, _: handler.on_event(id, event)
+        )
         self._spoken = spoken
         self._dialect: Dialect | None = None
         self._met: tuple[ClientHello, AgentHello] | None = None
@@ -504,7 +510,7 @@ class Link:
             return
         for one in heard:
             if isinstance(one, Told):
-                self._handler.on_event(*one)
+                self._on_long_event(*one, len(params))
             else:
                 self._handler.on_note(one)
 

@@ -42,6 +42,7 @@ class Editor:
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+        self.left = False
         self._calls = 0
 
     def __enter__(self) -> Self:
@@ -51,7 +52,7 @@ class Editor:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
+            if kind is None and not self.left:
                 assert self.leave() == (0, b"", b"")
         finally:
             self.process.kill()
@@ -61,6 +62,7 @@ class Editor:
 
     def leave(self) -> tuple[int, bytes, bytes]:
         """Close stdin; the exit code, and what was still said on stdout and stderr."""
+        self.left = True
         if not self.stdin.closed:
             self.stdin.close()
         code = self.process.wait(5)

@@ -100,7 +100,9 @@ def test_a_bad_script_is_refused_with_the_place(complaint: str, script: Any) -> 
     ("text", "complaint"),
     {
         b"": "the script is not JSON: Input data was truncated",
-        b'{"turns": [\n  {"steps": x}]}': "the script is not JSON: JSON is malformed: invalid character (line 2, column 13)",
+        b'{"turns": [\n  {"steps": x}]}': (
+            "the script is not JSON: JSON is malformed: invalid character (line 2, column 13)"
+        ),
         b"[]": "$: must be an object",
     }.items(),
 )

@@ -55,12 +55,8 @@ class Asked(NamedTuple):
     request: Request
 
 
-def ask_agent(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
-    """A request of a client, heard by the agent's side of a bridge and asked again by its client's side."""
-    return _asked(hears, says, method, params)
-
-
-def _asked(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
+def ask(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
+    """A request as one side of a bridge hears it and the other side asks it again."""
     request = hears.hear_request(1, method, Raw(text(params)))
     assert isinstance(request, Request)
     call = says.ask(request)

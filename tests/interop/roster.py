@@ -1,11 +1,11 @@
-"""The peers nobody here wrote, and how to start them. A peer that is not installed skips the test, or fails it in CI."""
+"""The peers nobody here wrote, and how to start them. A peer that is missing skips the test, or fails it in CI."""
 
 import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.needs import need, need_python_v2_sdk, need_typescript_sdk
+from tests.needs import ROOT, need, need_python_v2_sdk, need_typescript_sdk
 
 PROGRAMS = Path(__file__).resolve().parent / "peers"
 
@@ -21,13 +21,12 @@ class Peer(NamedTuple):
         if self.language == "typescript":
             need_typescript_sdk()
             return [need("node"), str(PROGRAMS / f"{role}_v{self.version}.mjs")]
-        return [sys.executable, str(PROGRAMS / f"{role}_v{self.version}.py")]
+        return [sys.executable, "-m", f"tests.interop.peers.{role}_v{self.version}"]
 
     def environment(self) -> dict[str, str]:
-        """What it needs beside our environment: the SDK for v2 lies in a folder of its own."""
-        if self == PYTHON_V2:
-            return {"PYTHONPATH": os.pathsep.join([str(need_python_v2_sdk()), os.environ.get("PYTHONPATH", "")])}
-        return {}
+        """What it needs beside our environment. The Python SDK for v2 lies in a folder of its own."""
+        sdk = [str(need_python_v2_sdk())] if self == PYTHON_V2 else []
+        return {"PYTHONPATH": os.pathsep.join([*sdk, str(ROOT)])}
 
     def __str__(self) -> str:
         return f"{self.language}-v{self.version}"

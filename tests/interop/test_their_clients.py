@@ -60,7 +60,7 @@ def greeting_v1(number: int, *, message: int, prompt: str, answer: str) -> list[
     return [
         chunk("agent_thought_chunk", f"msg{message}", "Somebody talks to me."),
         update("tool_call", **call),
-        ["permission", {"toolCall": call, "options": ASKED}],
+        ["permission", {"toolCall": {**call, "title": "May I look around?"}, "options": ASKED}],
         *([update("tool_call_update", toolCallId=f"call{number}", content=[WELL])] if answer == "allow_once" else []),
         update("tool_call_update", toolCallId=f"call{number}", status=ended),
         *([] if answer == "cancel" else [chunk("agent_message_chunk", f"msg{message + 1}", f"You said: {prompt}")]),

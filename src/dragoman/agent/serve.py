@@ -145,7 +145,8 @@ class Connection:
         turns = [turn for turn in self._turns if not turn.over.done()]
         for turn in turns:
             turn.cancel(limits.EOF_ANSWER_SECONDS / 2)
-        return asyncio.wait([turn.over for turn in turns]) if turns else None
+        # A future, not a coroutine: where nobody reads any more the link does not wait for it.
+        return asyncio.gather(*(turn.over for turn in turns)) if turns else None
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 

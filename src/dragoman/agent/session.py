@@ -170,13 +170,13 @@ class Session:
 
     async def emit(self, event: AnyEvent) -> None:
         """Say any event of the vocabulary."""
-        _check_turn()
         if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
             # Nobody has named the message yet: it goes on, or begins, here.
             kind = "agent_message_chunk" if isinstance(event, AgentMessageChunk) else "agent_thought_chunk"
-            plain = type(event.content) is Text and event.content == Text(event.content.text)
-            await self._speak(kind, event.text if plain else event.content)
+            content = event.content
+            await self._speak(kind, content.text if type(content) is Text and _is_plain(content) else content)
             return
+        _check_turn()
         await self.record(event)
 
     async def record(self, event: AnyEvent) -> None:
@@ -362,3 +362,8 @@ def _check_turn() -> None:
     turn = CURRENT_TURN.get()
     if turn is not None and turn.ended:
         raise asyncio.CancelledError("the turn has ended")
+
+
+def _is_plain(text: Text) -> bool:
+    """Whether there is nothing to it but its text."""
+    return text.annotations is UNSET and text.meta is UNSET and text.extras is UNSET

@@ -17,7 +17,7 @@ _EPILOG = """\
 A script is a JSON file; each prompt plays its next turn:
 
   {"turns": [
-    {"steps": [{"think": "Hm."}, {"say": "Hi. ", "repeat": 3, "delay_ms": 100}]},
+    {"steps": [{"think": "Hm."}, {"say": "Hi. ", "repeat": 3, "delay_ms": 99}]},
     {"steps": [{"fail": "network", "times": 2}, {"stop": "max_tokens"}]}
   ]}
 """

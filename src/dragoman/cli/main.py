@@ -23,7 +23,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # started without one
+            sys.stdout.flush()
     except KeyboardInterrupt:
         if sys.stderr.isatty():
             print(file=sys.stderr)  # the shell's prompt begins on a line of its own

@@ -9,15 +9,16 @@ async with connect(["gemini", "--acp"]) as client:
 import asyncio
 import os
 import shlex
-from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Self, cast
+from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
 
 from msgspec import UNSET
 
 from dragoman import limits
+from dragoman.client.callbacks import check_plain
 from dragoman.client.conversation import Conversation
+from dragoman.client.early import EarlyEvents
 from dragoman.client.face import (
     ElicitationCallback,
     ExtensionCallback,
@@ -27,15 +28,21 @@ from dragoman.client.face import (
     ReadCallback,
     Terminals,
     WriteCallback,
+    rejection,
 )
+from dragoman.client.questions import Questions
+from dragoman.client.turn import Run
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
+from dragoman.version import VERSION
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from dragoman.vocabulary.requests import (
+    CancelTurn,
+    ForkSession,
     ListSessions,
     Login,
     Logout,
@@ -47,8 +54,17 @@ from dragoman.vocabulary.requests import (
     SessionList,
     SessionOpened,
 )
-from dragoman.version import VERSION
+from dragoman.vocabulary.services import (
+    Dismissed,
+    Elicit,
+    ElicitationAnswer,
+    PermissionAnswer,
+    RequestPermission,
+    SessionScope,
+)
 
+# Methods that are typed on the wire and passed on as they are; see `dialects.speaker`.
+FORWARDED = ("providers/", "mcp/", "proxy/")
 Target = Sequence[str] | str | Transport
 EventCallback = Callable[[Conversation, AnyEvent], None]
 
@@ -79,6 +95,8 @@ def connect(
     """
     if protocol not in (None, 1, 2):
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
+    check_plain(on_event, "on_event", "conversation", "event")
+    check_plain(on_noise, "on_noise", "reason")
     face = Face(
         permission=permission,
         elicitation=elicitation,
@@ -121,6 +139,7 @@ class Client:
         trace: Trace | None,
     ) -> None:
         self.agent: AgentHello = AgentHello(None)
+        self.loop: asyncio.AbstractEventLoop
         self._target = target
         self._face = face
         self._cwd = cwd
@@ -132,15 +151,18 @@ class Client:
         self._start_timeout = start_timeout
         self._trace = trace
         self._link: Link | None = None
-        self._transport: Transport | None = None
         self._conversations: dict[str, Conversation] = {}
-        self._early = _EarlyEvents()
+        self._unread: set[Run] = set()
+        self._questions = Questions()
+        self._early = EarlyEvents(self.on_noise)
 
     # -- life --------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        transport = self._transport = self._open()
-        self._link = Link(transport, self, "client", spoken=self._spoken, trace=self._trace)
+        if self._link is not None:
+            raise UsageError("a client connects once: call connect() again for another connection")
+        self.loop = asyncio.get_running_loop()
+        self._link = Link(self._open(), self, "client", spoken=self._spoken, trace=self._trace)
         self._link.start()
         try:
             async with asyncio.timeout(self._start_timeout):
@@ -158,6 +180,17 @@ class Client:
     ) -> None:
         await self.close()
 
+    if not TYPE_CHECKING:  # a type checker knows that this cannot be awaited
+
+        def __await__(self) -> NoReturn:
+            raise UsageError("connect() is not awaited: write `async with connect(...) as client`")
+
+        def __enter__(self) -> NoReturn:
+            raise UsageError("write `async with connect(...)`; without async, use dragoman.connect_sync")
+
+        def __exit__(self, *error: object) -> None:
+            """Never reached."""
+
     async def close(self) -> None:
         """End the connection and stop the agent, its whole process tree included."""
         if self._link is not None:
@@ -165,6 +198,8 @@ class Client:
 
     def _open(self) -> Transport:
         if not isinstance(self._target, (str, Sequence)):
+            if not hasattr(self._target, "close_writing"):
+                raise UsageError(f"connect() takes a command or a transport, not {type(self._target).__name__}")
             return self._target
         # Here and not at the top: a client over another transport starts no process.
         from dragoman.host.environment import child_environment
@@ -194,10 +229,20 @@ class Client:
         mcp_servers: Sequence[McpServer] = (),
     ) -> Conversation:
         """Open a session in a folder."""
-        folder = os.path.abspath(cwd)
+        folder = os.path.abspath(cwd)  # no file is touched
         request = NewSession(folder, list(additional_directories) or UNSET, list(mcp_servers) or UNSET)
-        reply = cast(SessionOpened, await self.ask(request))
-        return self.adopt(reply.session_id, folder, reply)
+        return await self.open(request, folder)
+
+    async def open(self, request: NewSession | ForkSession, cwd: str) -> Conversation:
+        """Ask for a session that gets its name from the answer. It is known before anything later is heard of it."""
+        opened: list[Conversation] = []
+
+        def adopt(reply: Reply) -> None:
+            assert isinstance(reply, SessionOpened)
+            opened.append(self.adopt(reply.session_id, cwd, reply))
+
+        await self.ask(request, adopt)
+        return opened[0]
 
     async def resume_session(
         self, session_id: str, cwd: str | os.PathLike[str] = ".", *, mcp_servers: Sequence[McpServer] = ()
@@ -214,9 +259,10 @@ class Client:
     async def _reopen(
         self, session_id: str, cwd: str | os.PathLike[str], mcp_servers: Sequence[McpServer], *, replay: bool
     ) -> Conversation:
-        folder = os.path.abspath(cwd)
+        folder = os.path.abspath(cwd)  # no file is touched
         # Its events come before the answer, so it must be known before it is asked for.
-        conversation = self.adopt(session_id, folder, SessionOpened(session_id))
+        known = self._conversations.get(session_id)
+        conversation = known or self.adopt(session_id, folder, SessionOpened(session_id))
         request = ResumeSession(
             session_id,
             folder,
@@ -224,12 +270,11 @@ class Client:
             replay_from=ReplayFromStart() if replay else UNSET,
         )
         try:
-            reply = cast(SessionOpened, await self.ask(request))
+            await self.ask(request, conversation.reopened)
         except BaseException:
-            self.forget(session_id)
+            if known is None:
+                self.forget(session_id)
             raise
-        conversation.options = reply.config_options or conversation.options
-        conversation.commands = reply.available_commands or conversation.commands
         return conversation
 
     async def list_sessions(self, cwd: str | None = None) -> list[SessionInfo]:
@@ -254,15 +299,15 @@ class Client:
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call a method outside the vocabulary, such as `_name`."""
-        return cast(ExtensionResult, await self.ask(Extension(method, params))).result
+        return cast(ExtensionResult, await self.ask(Extension(_foreign(method), params))).result
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send a notification outside the vocabulary, such as `_name`."""
-        await self.link.note(ExtensionNote(method, params))
+        await self.link.note(ExtensionNote(_foreign(method), params))
 
-    async def ask(self, request: Request) -> Reply:
-        """Ask anything of the vocabulary."""
-        return await self.link.ask(request)
+    async def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Reply:
+        """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
+        return await self.link.ask(request, on_reply=on_reply)
 
     # -- the conversations call these --------------------------------------------------------------------------------
 
@@ -274,22 +319,34 @@ class Client:
         return conversation
 
     def forget(self, session_id: str) -> None:
-        """A session that is over."""
-        self._conversations.pop(session_id, None)
+        """A session that is over; a turn that the agent left open ends with it."""
+        conversation = self._conversations.pop(session_id, None)
+        if conversation is not None:
+            conversation.lose(LinkClosed("the session was closed"))
 
-    def note_now(self, note: Note) -> None:
-        """Say a notification that must not wait."""
-        self.link.note_now(note)
+    def cancel(self, session_id: str) -> None:
+        """Cancel what runs in a session. Nobody has to answer its questions any more, and the agent is told so."""
+        self.link.note_now(CancelTurn(session_id))
+        self._questions.dismiss(session_id)
 
-    def taken(self) -> None:
-        """Everything heard has been read."""
-        self.link.taken()
+    def started(self, run: Run) -> None:
+        """A turn whose events wait to be read."""
+        self._unread.add(run)
+
+    def taken(self, run: Run) -> None:
+        """Everything heard of this turn has been read. What others have not read still counts."""
+        if run.over.done():
+            self._unread.discard(run)
+        self.link.taken(sum(other.backlog for other in self._unread))
 
     def outside_turn(self, conversation: Conversation, event: AnyEvent) -> None:
         """An event while no turn runs."""
-        self.taken()
+        self.link.taken(sum(other.backlog for other in self._unread))
         if self._on_event is not None:
-            self._on_event(conversation, event)
+            try:
+                self._on_event(conversation, event)
+            except Exception as error:
+                self.on_bug(error)
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -297,7 +354,28 @@ class Client:
         raise UsageError("a client is not greeted")
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
-        return self._face.answer(request)
+        match request:
+            case RequestPermission():
+                return self._ask_person(request.session_id, self._permission(request), PermissionAnswer(Dismissed()))
+            case Elicit(scope=SessionScope(session_id=session_id)):
+                return self._ask_person(session_id, self._face.answer(request), ElicitationAnswer("cancel"))
+            case _:
+                return self._face.answer(request)
+
+    def _ask_person(self, session_id: str, work: Coroutine[Any, Any, Reply], dismissed: Reply) -> Awaitable[Reply]:
+        conversation = self._conversations.get(session_id)
+        if conversation is not None and conversation.listener is not None and conversation.listener.cancelled:
+            work.close()  # the agent has not heard of the cancel yet
+            return _at_once(dismissed)
+        return self._questions.ask(session_id, work, dismissed)
+
+    async def _permission(self, request: RequestPermission) -> Reply:
+        """A callback that fails has not said yes."""
+        try:
+            return await self._face.answer(request)
+        except Exception as error:
+            self.on_bug(error)
+            return PermissionAnswer(rejection(request))
 
     def on_note(self, note: Note) -> None:
         self._face.hear(note)
@@ -306,12 +384,25 @@ class Client:
         conversation = self._conversations.get(session_id)
         if conversation is not None:
             conversation.hear(event)
-        elif not self._early.keep(session_id, event):
-            self.on_noise("an update for a session that was never opened")
+        else:
+            self._early.keep(session_id, event, limits.KIB)
+
+    def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
+        """The same for an event that came the long way, and may be of any size."""
+        conversation = self._conversations.get(session_id)
+        if conversation is None:
+            self._early.keep(session_id, event, max(size, limits.KIB))
+            return
+        if conversation.listener is not None:
+            conversation.listener.weight += size
+        conversation.hear(event)
 
     def on_noise(self, reason: str) -> None:
         if self._on_noise is not None:
-            self._on_noise(reason)
+            try:
+                self._on_noise(reason)
+            except Exception as error:
+                self.on_bug(error)
 
     def on_bug(self, error: Exception) -> None:
         asyncio.get_running_loop().call_exception_handler(
@@ -319,29 +410,18 @@ class Client:
         )
 
     def on_closed(self, error: LinkClosed) -> None:
+        self._early.close()
+        self._questions.dismiss_all()
         for conversation in list(self._conversations.values()):
-            if conversation.turn is not None:
-                conversation.turn.lose(error)
+            conversation.lose(error)
 
 
-class _EarlyEvents:
-    """Events for ids we do not know yet: agents tell of a session before they have answered with its name."""
+async def _at_once(reply: Reply) -> Reply:
+    return reply
 
-    def __init__(self) -> None:
-        self._kept: deque[tuple[float, str, AnyEvent]] = deque()
 
-    def keep(self, session_id: str, event: AnyEvent) -> bool:
-        """Hold an event for a while. False: there is no room."""
-        now = asyncio.get_running_loop().time()
-        while self._kept and now - self._kept[0][0] > limits.EARLY_UPDATE_SECONDS:
-            self._kept.popleft()
-        if len(self._kept) >= limits.EARLY_UPDATES:
-            return False
-        self._kept.append((now, session_id, event))
-        return True
-
-    def take(self, session_id: str) -> list[AnyEvent]:
-        """What was kept for a session, in order."""
-        found = [event for _, id, event in self._kept if id == session_id]
-        self._kept = deque(entry for entry in self._kept if entry[1] != session_id)
-        return found
+def _foreign(method: str) -> str:
+    """A method outside the vocabulary, or a clear error."""
+    if not method.startswith(("_", *FORWARDED)):
+        raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
+    return method

@@ -5,9 +5,11 @@ option is a rejection too.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import NoneType
 from typing import Final, Protocol
 
-from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed
+from dragoman.client.callbacks import check_async, check_plain
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.services import (
@@ -72,6 +74,15 @@ class Face:
         extensions: Mapping[str, ExtensionCallback] | None = None,
         on_notification: NotificationCallback | None = None,
     ) -> None:
+        check_async(permission, "permission", "request")
+        check_async(elicitation, "elicitation", "request")
+        check_async(read_text_file, "read_text_file", "request")
+        check_async(write_text_file, "write_text_file", "request")
+        check_plain(on_notification, "on_notification", "method", "params")
+        for method, callback in (extensions or {}).items():
+            if not method.startswith("_"):
+                raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
+            check_async(callback, f"extensions[{method!r}]", "params")
         self._permission = permission
         self._elicitation = elicitation
         self._read = read_text_file
@@ -120,6 +131,8 @@ class Face:
 
     async def _decide(self, request: RequestPermission) -> Selected | Dismissed:
         choice = None if self._permission is None else await self._permission(request)
+        if not isinstance(choice, (PermissionOption, str, NoneType)):
+            raise UsageError(f"a permission callback returns one of request.options or None, not {choice!r}")
         wanted = choice.option_id if isinstance(choice, PermissionOption) else choice
         if wanted is not None and [option.option_id for option in request.options].count(wanted) == 1:
             return Selected(wanted)

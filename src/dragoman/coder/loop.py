@@ -36,11 +36,16 @@ async def turn(model: Model, prompt: str) -> AsyncGenerator[AnyEvent, None]:
     tally = _Tally()
     reason = ""
     calling = True
+    failures = 0
     while calling and not reason:
         calling = False
         try:
-            async with aclosing(_patiently(model, prompt)) as pieces:
+            async with aclosing(model.respond(prompt)) as pieces:
                 async for piece in pieces:
+                    # Text comes by the hundred thousand, the rest does not.
+                    if piece.__class__ is Said:
+                        yield AgentMessageChunk(Text(piece.text))
+                        continue
                     match piece:
                         case Said(text):
                             yield AgentMessageChunk(Text(text))
@@ -53,30 +58,17 @@ async def turn(model: Model, prompt: str) -> AsyncGenerator[AnyEvent, None]:
                             tally.add(piece)
                         case Stopped():
                             reason = piece.reason
-                        case Notice():
-                            yield piece
+            failures = 0
         except ModelFailed as failure:
-            yield Idle(stop_reason="error", error=_explained(failure), usage=tally.usage())
-            return
+            failures += 1
+            if failure.kind not in _PASSING or failures > RETRIES:
+                yield Idle(stop_reason="error", error=_explained(failure), usage=tally.usage())
+                return
+            yield Notice("warning", f"{failure}; trying again ({failures} of {RETRIES})")
+            await asyncio.sleep(model.retry_seconds(failures))
+            calling = True
     error = UNSET if reason != "error" else _explained(ModelFailed("server", "The model ended in an error"))
     yield Idle(stop_reason=reason or "end_turn", error=error, usage=tally.usage())
-
-
-async def _patiently(model: Model, prompt: str) -> AsyncGenerator[Piece | Notice, None]:
-    """One response of the model. A failure that may pass is tried again, and the user sees it."""
-    attempt = 0
-    while True:
-        try:
-            async with aclosing(model.respond(prompt)) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        except ModelFailed as failure:
-            attempt += 1
-            if failure.kind not in _PASSING or attempt > RETRIES:
-                raise
-            yield Notice("warning", f"{failure}; trying again ({attempt} of {RETRIES})")
-            await asyncio.sleep(model.retry_seconds(attempt))
 
 
 def _explained(failure: ModelFailed) -> Failure:

@@ -136,7 +136,7 @@ class Transcriber:
             found = {}
             for mine, theirs, null in plan:
                 item = getattr(value, mine)
-                if item is not UNSET and (null or item is not None):
+                if item is not UNSET and (null or item is not None) and theirs not in more:
                     found[theirs] = self.say(item)
             return wired(**found | more, extras=say_extras(value, wired))
 

@@ -58,10 +58,13 @@ def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
     with _parent(place, make=False) as (folder, name), _told(place):
         # Non-blocking: a FIFO would hold us up before we could see what it is.
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(fd, "rb") as file, _told(place):
+    try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise PathRefused(f"{place.path} is not a file.")
-        data = file.read(limit + 1)
+        with _told(place), open(fd, "rb", closefd=False) as file:
+            data = file.read(limit + 1)
+    finally:
+        os.close(fd)
     return data[:limit], len(data) > limit
 
 

@@ -61,6 +61,7 @@ class Child:
         """Use `Child.start`."""
         self.name = name
         self.pid = popen.pid
+        self.mark = tree.mark
         self.stdin = pipes.stdin
         self.stdout = pipes.stdout
         self.exit_code: int | None = None

@@ -57,6 +57,7 @@ class Tree:
 
     def __init__(self, leader: int, mark: str) -> None:
         self.leader = leader
+        self.mark = mark
         self.lock = threading.RLock()  # held to signal the group, and by who reaps the leader
         self._mark = mark.encode()
         own = _process(leader)

@@ -60,7 +60,7 @@ class Page(NamedTuple):
     cursor: str | None
 
 
-# Called in the loop, once for each append: None when the entries are on disk.
+# Called in the loop, once for each append, in order: None when the entries are on disk.
 Committed = Callable[[StoreFailed | None], None]
 
 
@@ -68,18 +68,24 @@ class Log(Protocol):
     """One session's log, held by us."""
 
     meta: SessionMeta
+    # What was lost of the log before we opened it, in a sentence for the user; None: nothing.
+    salvaged: str | None
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
-        """Add entries. They are committed together with whatever else waits, in order; then `committed` is called."""
+        """Add entries. They are committed together with whatever else waits, in order; then `committed` is called.
+
+        When a commit fails, everything that waits behind it fails as well: a log has no holes. What is appended after
+        the failure was told is tried again.
+        """
 
     async def flush(self) -> None:
         """Wait until everything appended is on disk."""
 
     def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """What the log has behind a sequence number, in batches."""
+        """What the log has behind a sequence number, in batches. Pieces of one message come as one entry."""
 
     def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """The same, and then what comes, as it comes."""
+        """The same, and then what comes, as it comes, until the log is released."""
 
     async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change what the list shows."""
@@ -98,7 +104,10 @@ class Store(Protocol):
         """A new session, held by us, on disk when this returns."""
 
     async def open(self, session_id: str) -> Log:
-        """Take the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`."""
+        """Take the lease of a stored session. `SessionMissing`, `SessionHeld`, `SessionDamaged`.
+
+        Of a damaged log the readable beginning is kept, and `Log.salvaged` tells; `SessionDamaged` if there is none.
+        """
 
     async def look(self, session_id: str) -> SessionMeta:
         """What is known of a session, without holding it."""

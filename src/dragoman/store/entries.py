@@ -44,10 +44,15 @@ _CHUNKS: Final[dict[str, Any]] = {
     "agent_thought_chunk": AgentThoughtChunk,
 }
 _EVENT: Final = "event"
+_NOTE: Final = "note:"
 
 
 class UnreadableEntry(Exception):
     """A stored entry that is not what we write."""
+
+
+class UnwritableEntry(Exception):
+    """An entry that has no place in a log: our caller's mistake."""
 
 
 def joined(entries: Iterable[Entry]) -> list[Entry]:
@@ -72,14 +77,26 @@ def joined(entries: Iterable[Entry]) -> list[Entry]:
 
 
 def written(entry: Entry) -> tuple[str, bytes]:
-    """An entry as the kind and the body of a row."""
-    match entry:
-        case Said():
-            return entry.kind, _ENCODE([entry.message_id, entry.text])
-        case Happened():
-            return _EVENT, _ENCODE(entry.event)
-        case Noted():
-            return f"note:{entry.kind}", _ENCODE(entry.value)
+    """An entry as the kind and the body of a row; `UnwritableEntry` if that cannot be."""
+    try:
+        match entry:
+            case Said():
+                return entry.kind, _said(entry)
+            case Happened():
+                return _EVENT, _ENCODE(entry.event)
+            case Noted():
+                return f"{_NOTE}{entry.kind}", _ENCODE(entry.value)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UnwritableEntry(type(error).__name__) from error
+
+
+def _said(entry: Said) -> bytes:
+    try:
+        return _ENCODE([entry.message_id, entry.text])
+    except UnicodeEncodeError:
+        # Half of a surrogate pair: two halves in neighbouring pieces become what was meant, a lone one U+FFFD.
+        text = entry.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return _ENCODE([entry.message_id, text])
 
 
 def read(kind: str, body: bytes) -> Entry:
@@ -90,8 +107,8 @@ def read(kind: str, body: bytes) -> Entry:
             return Said(kind, message_id, text)
         if kind == _EVENT:
             return Happened(_DECODE_EVENT(body))
-        if kind.startswith("note:"):
-            return Noted(kind[5:], msgspec.json.decode(body))
+        if kind.startswith(_NOTE):
+            return Noted(kind.removeprefix(_NOTE), msgspec.json.decode(body))
     except (ValueError, RecursionError) as error:
         raise UnreadableEntry(str(error)) from error
     raise UnreadableEntry(f"unknown kind {kind[:40]!r}")

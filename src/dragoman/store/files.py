@@ -1,211 +1,222 @@
-"""One SQLite file a session: its log, what the list shows of it, and who holds it. Used only from the writer thread."""
+"""One SQLite file a session: its log, what the list shows of it, and who holds it. Used only from the writer thread.
+
+A file stays open while its session is held and busy; other sessions' files are opened for one question. So a process
+never keeps hold of a file that another may take away.
+"""
 
 import os
 import re
 import sqlite3
 import stat
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
-import msgspec
-
-from dragoman.store.contract import (
-    Record,
-    SessionDamaged,
-    SessionHeld,
-    SessionMeta,
-    SessionMissing,
-    StoreFailed,
-)
-from dragoman.store.entries import Entry, UnreadableEntry, joined, read, written
-from dragoman.store.holder import is_alive
+from dragoman.limits import MIB
+from dragoman.store.connections import JOURNALS, check_kind, close, connect, connect_to_look, is_at_rest, put_in_place, unlink
+from dragoman.store.contract import Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing
+from dragoman.store.entries import Entry, joined
+from dragoman.store.failures import told_plainly
+from dragoman.store.locks import Holder, locked, same_file
+from dragoman.store.rows import BadRow, add, build, meta_in, records_behind, rows_behind, transaction
+from dragoman.store.salvage import ASIDE, NEW, salvage
 
 # Names we give; anything else was never a session here, and is not asked of the file system.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
-# Connections kept open: sessions that are busy, not sessions that exist. Each costs three descriptors.
-_OPEN_FILES: Final = 32
-_SCHEMA: Final = """
-    CREATE TABLE session (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        format INTEGER NOT NULL, id TEXT NOT NULL, cwd TEXT NOT NULL, directories TEXT NOT NULL, title TEXT NOT NULL,
-        created INTEGER NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL, holder TEXT
-    );
-    CREATE TABLE log (sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL);
-"""
-_FORMAT: Final = 1
-_BUSY_SECONDS: Final = 5.0
-_COLUMNS: Final = "id, cwd, directories, title, created, activity, archived"
-# Primary result codes of SQLite that mean the file is not what it should be.
-_DAMAGE: Final = frozenset(
-    {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_MISMATCH}
-)
+_SUFFIX: Final = ".session"
+# Files kept open: sessions that are busy, not sessions that are held. Each costs three descriptors of the usual 1024.
+_OPEN_FILES: Final = 100
+# Entries read at a time: enough to be quick, few enough that writers do not wait.
+BATCH: Final = 500
+BATCH_BYTES: Final = 4 * MIB
 
 
-@contextmanager
-def told_plainly() -> Iterator[None]:
-    """SQLite's and the system's errors as the store's own, without their paths."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code in _DAMAGE or (not code and isinstance(error, sqlite3.DatabaseError)):
-            raise SessionDamaged("the session's file is damaged") from error
-        raise StoreFailed(_reasons.get(code, "the session store failed")) from error
-    except OSError as error:
-        raise StoreFailed(f"the session store failed: {error.strerror or 'input or output error'}") from error
-
-
-_reasons: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_READONLY: "the session store is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the session's file cannot be opened",
-    sqlite3.SQLITE_PERM: "the session's file may not be opened",
-    sqlite3.SQLITE_IOERR: "the disk failed",
-    sqlite3.SQLITE_BUSY: "the session's file is busy",
-    sqlite3.SQLITE_NOMEM: "there is no memory left",
-}
+class _Open(NamedTuple):
+    connection: sqlite3.Connection
+    identity: os.stat_result
 
 
 class Files:
     """The folder of sessions."""
 
-    def __init__(self, folder: Path, holder: str) -> None:
+    def __init__(self, folder: Path, holder: Holder) -> None:
         self.folder: Final = folder
         self._holder = holder
-        self._open: OrderedDict[str, sqlite3.Connection] = OrderedDict()
+        self._held: set[str] = set()
+        self._open: OrderedDict[str, _Open] = OrderedDict()
 
     # -- whole sessions ----------------------------------------------------------------------------------------------
 
-    def create(self, meta: SessionMeta) -> None:
-        """A new file, ours."""
+    def create(self, meta: SessionMeta, source: str | None = None) -> None:
+        """A new session, ours; with a source, a copy of its log as it is at one moment. It is there whole, or not."""
         path = self._path(meta.id)
+        new = Path(f"{path}{NEW}")
         with told_plainly():
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Made by us and by nobody before us: not a link to somewhere else.
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        try:
-            with told_plainly():
-                file = self._connect(path)
-                file.executescript(f"BEGIN; {_SCHEMA} COMMIT;")
-                values = (1, _FORMAT, *columns_of(meta), self._holder)
-                file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(values))})", values)
-        except BaseException:
-            self.remove(meta.id)
-            raise
-        self._keep(meta.id, file)
-
-    def fork(self, source: str, meta: SessionMeta) -> None:
-        """A copy of a log, consistent even while the source is written to."""
-        self.look(source)
-        self.create(meta)
-        try:
-            with told_plainly(), closing(self._connect(self._path(source))) as original:
-                copy = self._file(meta.id)
-                copy.execute("BEGIN IMMEDIATE")
-                try:
-                    rows = original.execute("SELECT sequence, kind, body FROM log ORDER BY sequence")
-                    copy.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
-                    copy.execute("COMMIT")
-                except BaseException:
-                    copy.execute("ROLLBACK")
-                    raise
-        except BaseException:
-            self.remove(meta.id)
-            raise
+            make_folder(self.folder)
+            try:
+                if source is None:
+                    build(new, meta, self._holder.name, lasting=False)
+                else:
+                    with self._file(source) as original, transaction(original, "DEFERRED"):
+                        build(new, meta, self._holder.name, rows_behind(original, 0), lasting=True)
+                put_in_place(new, path)
+            except BadRow as error:
+                raise SessionDamaged("the session's log has an entry that cannot be read") from error
+            finally:
+                unlink(new)
+        self._held.add(meta.id)
 
     def remove(self, session_id: str) -> bool:
-        """Take a file away, with its journal. False: there was none."""
+        """Take a session away, with everything that was kept of it. False: there was none."""
         self.forget(session_id)
+        self._held.discard(session_id)
         path = self._path(session_id)
         there = False
         with told_plainly():
-            for suffix in ("", "-wal", "-shm"):
+            # The file first: without it the rest means nothing.
+            for suffix in ("", *JOURNALS, NEW, ASIDE, f"{ASIDE}-wal"):
                 try:
                     os.unlink(f"{path}{suffix}")
                     there = there or not suffix
                 except FileNotFoundError:
                     pass
-                except IsADirectoryError:
+                except (IsADirectoryError, PermissionError):
+                    if not os.path.isdir(f"{path}{suffix}"):
+                        raise
                     raise SessionDamaged("a folder stands where the session's file should be") from None
         return there
 
     def names(self) -> Iterator[str]:
         """Every session there is."""
+        with told_plainly():
+            try:
+                with os.scandir(self.folder) as found:
+                    for entry in found:
+                        name = entry.name.removesuffix(_SUFFIX)
+                        if name != entry.name and _NAME.fullmatch(name):
+                            yield name
+            except FileNotFoundError:
+                return
+
+    def exists(self, session_id: str) -> bool:
+        """Whether there is a file for that session, whatever is in it."""
         try:
-            with os.scandir(self.folder) as found:
-                for entry in found:
-                    name, dot, suffix = entry.name.rpartition(".")
-                    if dot and suffix == "session" and _NAME.fullmatch(name):
-                        yield name
+            os.lstat(f"{self.folder}/{session_id}{_SUFFIX}")
         except FileNotFoundError:
-            return
+            return False
+        return True
 
     # -- one session -------------------------------------------------------------------------------------------------
 
     def look(self, session_id: str) -> SessionMeta:
         """What is known of a session."""
+        path = self._path(session_id)
         with told_plainly():
-            return self._meta(self._file(session_id))
+            check_kind(path)
+            if session_id not in self._held and is_at_rest(path):
+                with closing(connect_to_look(path)) as file:
+                    meta = meta_in(file, session_id)
+                if is_at_rest(path):
+                    return meta
+            with self._file(session_id) as file:
+                return meta_in(file, session_id)
 
-    def hold(self, session_id: str) -> SessionMeta:
-        """Take the lease, if nobody alive has it."""
-        file = self._file(session_id)
-        with told_plainly(), _transaction(file):
-            (holder,) = _one(file, "SELECT holder FROM session")
-            if holder is not None and holder != self._holder and is_alive(holder):
-                raise SessionHeld("another process has the session open")
-            file.execute("UPDATE session SET holder = ?", (self._holder,))
-        return self.look(session_id)
+    def hold(self, session_id: str, remembered: SessionMeta | None) -> tuple[SessionMeta, str | None]:
+        """Take the lease, if nobody alive has it. A damaged file is mended; then the second result says how."""
+        try:
+            meta = self._take(session_id)
+            lost = remembered is not None and remembered.activity > meta.activity
+            return meta, "the end of the log is lost" if lost else None
+        except SessionDamaged:
+            self.forget(session_id)
+            self._held.discard(session_id)
+        path = self._path(session_id)
+        with told_plainly(), locked(self.folder, alone=True):
+            try:
+                return self._take(session_id), None  # another process was faster
+            except SessionDamaged:
+                self.forget(session_id)
+                self._held.discard(session_id)
+            check_kind(path)
+            report = salvage(path, session_id, remembered, self._is_other)
+        return self._take(session_id), report
+
+    def _take(self, session_id: str) -> SessionMeta:
+        """The lease, and the certainty that the whole log can be read."""
+        with told_plainly(), self._file(session_id) as file:
+            meta_in(file, session_id)
+            try:
+                for _ in rows_behind(file, 0):
+                    pass
+            except BadRow as error:
+                raise SessionDamaged("the session's log has an entry that cannot be read") from error
+            with transaction(file):
+                if self._is_held_elsewhere(file):
+                    raise SessionHeld("another process has the session open")
+                file.execute("UPDATE session SET holder = ?", (self._holder.name,))
+                meta = meta_in(file, session_id)
+            self._held.add(session_id)
+            return meta
 
     def release(self, session_id: str) -> None:
         """Give the lease back, if it is ours."""
-        with told_plainly():
-            self._file(session_id).execute("UPDATE session SET holder = NULL WHERE holder = ?", (self._holder,))
-        self.forget(session_id)
+        try:
+            with told_plainly(), self._file(session_id) as file:
+                file.execute("UPDATE session SET holder = NULL WHERE holder = ?", (self._holder.name,))
+        finally:
+            self.forget(session_id)
+            self._held.discard(session_id)
 
-    def held_elsewhere(self, session_id: str) -> bool:
-        """Whether another living process has the session open."""
-        with told_plainly():
-            (holder,) = _one(self._file(session_id), "SELECT holder FROM session")
-        return holder is not None and holder != self._holder and is_alive(holder)
+    def check_name(self, session_id: str) -> None:
+        """`SessionMissing` for what can be no session of ours."""
+        self._path(session_id)
 
-    def append(self, session_id: str, entries: Iterable[Entry], activity: int) -> None:
-        """Add entries in one transaction. The lease must still be ours."""
-        rows = [written(entry) for entry in joined(entries)]
-        with told_plainly():
-            file = self._file(session_id)
-            with _transaction(file):
+    def check_free(self, session_id: str) -> None:
+        """`SessionHeld` if another living process has the session open."""
+        with told_plainly(), self._file(session_id) as file:
+            if self._is_held_elsewhere(file):
+                raise SessionHeld("another process has the session open")
+
+    def append(self, session_id: str, entries: Sequence[Entry], activity: int) -> None:
+        """Add entries in one transaction. The lease must still be ours, and the file in its place."""
+        entries = joined(entries)
+        with told_plainly(), self._file(session_id) as file:
+            with transaction(file):
                 moved = file.execute(
-                    "UPDATE session SET activity = max(activity, ?) WHERE holder = ?", (activity, self._holder)
+                    "UPDATE session SET activity = max(activity, ?) WHERE holder = ?", (activity, self._holder.name)
                 )
                 if moved.rowcount != 1:
                     raise SessionHeld("the session was taken over by another process")
-                file.executemany("INSERT INTO log (kind, body) VALUES (?, ?)", rows)
+                add(file, entries)
+            # After the commit: who takes the file away later, takes these entries with it.
+            if not same_file(self._path(session_id), self._open[session_id].identity):
+                raise SessionMissing("the session's file was taken away")
 
-    def read(self, session_id: str, after: int, count: int) -> Sequence[Record]:
-        """The next entries behind a sequence number. An entry nobody can read ends the log there."""
-        with told_plainly():
-            rows = self._file(session_id).execute(
-                "SELECT sequence, kind, body FROM log WHERE sequence > ? ORDER BY sequence LIMIT ?", (after, count)
-            )
-            try:
-                return [Record(sequence, read(kind, body)) for sequence, kind, body in rows]
-            except UnreadableEntry as error:
-                raise SessionDamaged("the session's log has an entry that cannot be read") from error
+    def read(self, session_id: str, after: int) -> Sequence[Record]:
+        """The next entries behind a sequence number."""
+        with told_plainly(), self._file(session_id) as file:
+            return records_behind(file, after, BATCH, BATCH_BYTES)
 
     def change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
-        """Change what the list shows."""
-        with told_plainly():
-            file = self._file(session_id)
-            with _transaction(file):
+        """Change what the list shows, unless another process has the session open."""
+        with told_plainly(), self._file(session_id) as file:
+            with transaction(file):
+                if self._is_held_elsewhere(file):
+                    raise SessionHeld("another process has the session open")
                 if title is not None:
                     file.execute("UPDATE session SET title = ?", (title,))
                 if archived is not None:
                     file.execute("UPDATE session SET archived = ?", (archived,))
-            return self._meta(file)
+            return meta_in(file, session_id)
+
+    def _is_held_elsewhere(self, file: sqlite3.Connection) -> bool:
+        row = file.execute("SELECT holder FROM session").fetchone()
+        return row is not None and self._is_other(row[0])
+
+    def _is_other(self, holder: object) -> bool:
+        return holder != self._holder.name and self._holder.lives(holder)
 
     # -- connections -------------------------------------------------------------------------------------------------
 
@@ -213,94 +224,40 @@ class Files:
         """Close a file that is not needed for now."""
         file = self._open.pop(session_id, None)
         if file is not None:
-            file.close()
+            close(file.connection)
 
     def close(self) -> None:
         """Close everything."""
         for session_id in list(self._open):
             self.forget(session_id)
 
-    def _file(self, session_id: str) -> sqlite3.Connection:
+    @contextmanager
+    def _file(self, session_id: str) -> Iterator[sqlite3.Connection]:
+        """A session's file for one piece of work. After a failure it is opened anew: the cause may be gone then."""
         file = self._open.get(session_id)
-        if file is not None:
-            self._open.move_to_end(session_id)
-            return file
-        path = self._path(session_id)
-        with told_plainly():
-            try:
-                kind = os.lstat(path).st_mode
-            except FileNotFoundError:
-                raise SessionMissing("there is no such session") from None
-            # Neither a link, which could lead anywhere, nor a FIFO, which would hold us up for ever.
-            if not stat.S_ISREG(kind):
-                raise SessionDamaged("something else stands where the session's file should be")
-            file = self._connect(path)
-            try:
-                (format_,) = _one(file, "SELECT format FROM session")
-            except BaseException:
-                file.close()
-                raise
-        if format_ != _FORMAT:
-            file.close()
-            raise SessionDamaged("the session was written by a newer release")
-        self._keep(session_id, file)
-        return file
-
-    def _keep(self, session_id: str, file: sqlite3.Connection) -> None:
-        self._open[session_id] = file
-        while len(self._open) > _OPEN_FILES:
-            self._open.popitem(last=False)[1].close()
-
-    def _connect(self, path: Path) -> sqlite3.Connection:
-        # By URI with mode=rw: SQLite never makes a file here. Transactions are ours to begin.
-        uri = f"{path.absolute().as_uri()}?mode=rw"
-        file = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
+        if file is None:
+            path = self._path(session_id)
+            identity = check_kind(path)
+            file = self._open[session_id] = _Open(connect(path), identity)
+        self._open.move_to_end(session_id)
         try:
-            file.execute("PRAGMA journal_mode = WAL")
-            file.execute("PRAGMA synchronous = NORMAL")
+            yield file.connection
         except BaseException:
-            file.close()
+            self.forget(session_id)
             raise
-        return file
+        if session_id not in self._held:
+            self.forget(session_id)
+        elif len(self._open) > _OPEN_FILES:
+            self.forget(next(iter(self._open)))
 
     def _path(self, session_id: str) -> Path:
         if _NAME.fullmatch(session_id) is None:
             raise SessionMissing("there is no such session")
-        return self.folder / f"{session_id}.session"
-
-    def _meta(self, file: sqlite3.Connection) -> SessionMeta:
-        return meta_of(_one(file, f"SELECT {_COLUMNS} FROM session"))
+        return self.folder / f"{session_id}{_SUFFIX}"
 
 
-def meta_of(row: Sequence[object]) -> SessionMeta:
-    """The metadata in a row."""
-    id, cwd, directories, title, created, activity, archived = row
-    return msgspec.convert(
-        [id, cwd, msgspec.json.decode(str(directories)), title, created, activity, bool(archived)], SessionMeta
-    )
-
-
-def columns_of(meta: SessionMeta) -> tuple[object, ...]:
-    """The metadata as a row."""
-    directories = msgspec.json.encode(list(meta.directories)).decode()
-    return meta.id, meta.cwd, directories, meta.title, meta.created, meta.activity, int(meta.archived)
-
-
-def _one(file: sqlite3.Connection, query: str) -> tuple[object, ...] | Sequence[object]:
-    row = file.execute(query).fetchone()
-    if row is None:
-        raise SessionDamaged("the session's file is damaged")
-    return row  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _transaction(file: sqlite3.Connection) -> Iterator[None]:
-    file.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        file.execute("COMMIT")
-    except BaseException:
-        # After a full disk SQLite may have rolled back by itself.
-        if file.in_transaction:
-            file.execute("ROLLBACK")
-        raise
+def make_folder(folder: Path) -> None:
+    """A folder for our eyes only."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
+        os.chmod(folder, 0o700)

@@ -114,7 +114,7 @@ def same_file(path: Path, known: os.stat_result) -> bool:
     """Whether the file at a path is the one we know."""
     try:
         found = os.lstat(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
     return (found.st_dev, found.st_ino) == (known.st_dev, known.st_ino)
 

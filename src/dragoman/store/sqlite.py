@@ -2,231 +2,279 @@
 
 import asyncio
 import time
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from dragoman.store.contract import (
     ArchiveFilter,
-    Committed,
     Page,
     Record,
+    SessionDamaged,
     SessionHeld,
     SessionMeta,
+    SessionMissing,
     StoreFailed,
 )
-from dragoman.store.entries import Entry
+from dragoman.store.entries import Entry, Said, joined
 from dragoman.store.files import Files
-from dragoman.store.holder import new_holder
 from dragoman.store.index import Index
-from dragoman.store.writer import Writer, in_loop
+from dragoman.store.locks import Holder
+from dragoman.store.log import SqliteLog
+from dragoman.store.writer import Writer
 
-# Entries read at a time: enough to be quick, few enough that writers do not wait.
-BATCH: Final = 500
-# How long a tail waits before it looks again for what another process has written.
-_POLL_SECONDS: Final = 0.2
+T = TypeVar("T")
+# Pieces of a message are read as one entry up to about this; a longer message comes in several.
+PIECE_CHARACTERS: Final = 1024 * 1024
+# A session as it was taken, and what was lost of it before.
+_Taken = tuple[SessionMeta, str | None]
 
 
 class SqliteStore:
-    """Sessions in a folder. Every change of it happens in the writer thread."""
+    """Sessions in a folder. Everything that touches the disk happens in the writer thread."""
 
     def __init__(self, folder: str | Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._folder = Path(folder)
-        self._clock = clock
-        self._writer = Writer()
-        self._files = Files(self._folder, new_holder())
-        self._index = Index(self._folder / "index.db", self._every_session)
-        self._logs: dict[str, SqliteLog] = {}
-        self._latest = 0
+        self._keeper = _Keeper(Path(folder), clock)
+        # Sessions that are being opened, which are not to be opened twice.
+        self._opening: set[str] = set()
 
-    async def create(self, meta: SessionMeta) -> "SqliteLog":
-        return await self._adopt(lambda: self._create(meta))
+    async def create(self, meta: SessionMeta) -> SqliteLog:
+        return await self._adopt(meta.id, lambda: self._keeper.create(meta, None))
 
-    async def open(self, session_id: str) -> "SqliteLog":
-        if session_id in self._logs:
-            raise SessionHeld("the session is open here")
-        return await self._adopt(lambda: self._files.hold(session_id))
+    async def open(self, session_id: str) -> SqliteLog:
+        return await self._adopt(session_id, lambda: self._keeper.take(session_id))
 
     async def look(self, session_id: str) -> SessionMeta:
-        return await self._writer.run(lambda: self._files.look(session_id))
+        return await self._keeper.run(lambda: self._keeper.look(session_id))
 
-    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        while records := await self._writer.run(lambda: self._files.read(session_id, after, BATCH)):
-            yield records
-            after = records[-1].sequence
+    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        return self._keeper.read(session_id, after)
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
     ) -> Page:
-        return await self._writer.run(lambda: self._index.page(cwd, cursor, archived))
+        return await self._keeper.run(lambda: self._keeper.page(cwd, cursor, archived))
 
-    async def fork(self, source: str, meta: SessionMeta) -> "SqliteLog":
-        return await self._adopt(lambda: self._fork(source, meta))
+    async def fork(self, source: str, meta: SessionMeta) -> SqliteLog:
+        return await self._adopt(meta.id, lambda: self._keeper.create(meta, source))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        return await self._writer.run(lambda: self._change(session_id, title, archived))
+        return await self._keeper.change(session_id, title=title, archived=archived)
 
     async def delete(self, session_id: str) -> bool:
-        log = self._logs.pop(session_id, None)
+        there = await self._keeper.run(lambda: self._keeper.delete(session_id))
+        log = self._keeper.logs.get(session_id)
         if log is not None:
-            log.released = True
-        return await self._writer.run(lambda: self._delete(session_id))
+            log.end()
+        return there
 
     async def close(self) -> None:
-        for log in list(self._logs.values()):
+        for log in list(self._keeper.logs.values()):
             try:
-                await log.release()
+                await log.finish()
             except StoreFailed:
-                pass  # the lease ends with this process
-        await self._writer.run(self._close)
+                pass  # whoever appended was told
+        try:
+            await self._keeper.run(self._keeper.close)
+        except StoreFailed:
+            pass  # closed before
+        await self._keeper.stop()
+
+    async def _adopt(self, session_id: str, take: Callable[[], _Taken]) -> SqliteLog:
+        if session_id in self._keeper.logs or session_id in self._opening:
+            raise SessionHeld("the session is open here")
+        self._opening.add(session_id)
+        taking = asyncio.ensure_future(self._keeper.run(take))
+        try:
+            meta, salvaged = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # Nobody will ever release what is taken for a caller that is gone.
+            taking.add_done_callback(lambda _: self._let_go(session_id, taking))
+            raise
+        finally:
+            if taking.done():
+                self._opening.discard(session_id)
+        log = self._keeper.logs[meta.id] = SqliteLog(self._keeper, meta, salvaged)
+        return log
+
+    def _let_go(self, session_id: str, taking: "asyncio.Future[_Taken]") -> None:
+        self._opening.discard(session_id)
+        if not taking.cancelled() and taking.exception() is None:
+            self._keeper.put(lambda: self._keeper.try_release(session_id))
+
+
+class _Keeper:
+    """Files, index and thread behind a store and its logs."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+        self.logs: dict[str, SqliteLog] = {}
+        self._clock = clock
+        self._writer = Writer()
+        self._holder = Holder(folder / "holders")
+        self._files = Files(folder, self._holder)
+        self._index = Index(folder / "index", self._files, self._holder)
+        self._latest = 0
+
+    # -- in the loop -------------------------------------------------------------------------------------------------
+
+    def put(self, job: Callable[[], None]) -> bool:
+        return self._writer.put(job)
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await self._writer.run(work)
+
+    async def stop(self) -> None:
         await self._writer.stop()
+
+    def let_go(self, log: SqliteLog) -> None:
+        if self.logs.get(log.meta.id) is log:
+            del self.logs[log.meta.id]
+
+    async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        """The log in batches; what belongs together is not torn by the end of a batch."""
+        held_back: list[Record] = []
+        while found := await self.run(partial(self._files.read, session_id, after)):
+            after = found[-1].sequence
+            records = _joined_records([*held_back, *found])
+            held_back = records[-1:] if _may_go_on(records[-1].entry) else []
+            records = records[: len(records) - len(held_back)]
+            if records:
+                yield records
+        if held_back:
+            yield held_back
+
+    async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta:
+        return await self.run(lambda: self._change(session_id, title, archived))
 
     # -- in the writer thread ----------------------------------------------------------------------------------------
 
-    def _create(self, meta: SessionMeta) -> SessionMeta:
-        now = self._now()
+    def create(self, meta: SessionMeta, source: str | None) -> _Taken:
+        self._files.check_name(meta.id)
+        if source is not None:
+            self._files.look(source)
+        now = self._now(self._index.mark(meta.id))
         meta = meta._replace(created=meta.created or now, activity=now)
-        self._files.create(meta)
-        self._index.put(meta)
-        return meta
-
-    def _fork(self, source: str, meta: SessionMeta) -> SessionMeta:
-        now = self._now()
-        meta = meta._replace(created=now, activity=now)
-        self._files.fork(source, meta)
-        self._index.put(meta)
-        return meta
-
-    def _change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
-        if self._files.held_elsewhere(session_id):
-            raise SessionHeld("another process has the session open")
-        meta = self._files.change(session_id, title, archived)
-        self._index.put(meta)
-        return meta
-
-    def _delete(self, session_id: str) -> bool:
+        self._files.create(meta, source)
         try:
-            if self._files.held_elsewhere(session_id):
-                raise SessionHeld("another process has the session open")
-        except SessionHeld:
+            self._index.put(meta)
+        except BaseException:
+            self._files.remove(meta.id)
             raise
-        except StoreFailed:
-            pass  # missing or damaged: it goes all the same
-        there = self._files.remove(session_id)
-        self._index.drop(session_id)
-        return there
+        return meta, None
 
-    def _touch(self, session_id: str) -> SessionMeta:
+    def take(self, session_id: str) -> _Taken:
+        remembered = self._remembered(session_id)
+        meta, lost = self._files.hold(session_id, remembered)
+        if meta != remembered:
+            self._tell_index(meta)
+        return meta, lost
+
+    def look(self, session_id: str) -> SessionMeta:
+        try:
+            return self._files.look(session_id)
+        except SessionDamaged:
+            remembered = self._remembered(session_id)
+            if remembered is None:
+                raise
+            return remembered
+
+    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> Page:
+        return self._index.page(cwd, cursor, archived)
+
+    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None:
+        """`first`: the list knows everything so far, and not after this."""
+        newest = 0
+        if first:
+            try:
+                newest = self._index.mark(session_id)
+            except StoreFailed:
+                pass  # the log is what counts; the list learns of it with the next `settle`
+        self._files.append(session_id, entries, self._now(newest))
+
+    def settle(self, session_id: str) -> SessionMeta:
         meta = self._files.look(session_id)
         self._index.put(meta)
         return meta
 
-    def _close(self) -> None:
+    def release(self, session_id: str) -> None:
+        self._files.release(session_id)
+
+    def try_release(self, session_id: str) -> None:
+        try:
+            self.release(session_id)
+        except StoreFailed:
+            pass  # the lease ends with this process
+
+    def delete(self, session_id: str) -> bool:
+        try:
+            self._files.check_free(session_id)
+        except SessionMissing:
+            return False
+        except SessionDamaged:
+            pass  # it goes all the same
+        self._index.mark(session_id)
+        there = self._files.remove(session_id)
+        self._index.drop(session_id)
+        return there
+
+    def close(self) -> None:
         self._files.close()
         self._index.close()
+        self._holder.end()
 
-    def _every_session(self) -> Iterator[SessionMeta]:
-        for name in self._files.names():
-            try:
-                yield self._files.look(name)
-            except StoreFailed:
-                continue  # a bad file harms one session
+    def _change(self, session_id: str, title: str | None, archived: bool | None) -> SessionMeta:
+        self._files.check_free(session_id)
+        self._index.mark(session_id)
+        meta = self._files.change(session_id, title, archived)
+        self._index.put(meta)
+        return meta
 
-    def _now(self) -> int:
+    # The log is what counts: it can be read and written while the list cannot.
+
+    def _remembered(self, session_id: str) -> SessionMeta | None:
+        self._files.check_name(session_id)
+        try:
+            return self._index.look(session_id)
+        except StoreFailed:
+            return None
+
+    def _tell_index(self, meta: SessionMeta) -> None:
+        try:
+            self._index.put(meta)
+        except StoreFailed:
+            pass
+
+    def _now(self, newest: int) -> int:
         """Microseconds, and later than any activity before, even when the clock goes back."""
-        if not self._latest:
-            self._latest = self._index.newest()
-        self._latest = max(int(self._clock() * 1_000_000), self._latest + 1)
+        self._latest = max(int(self._clock() * 1_000_000), self._latest + 1, newest + 1)
         return self._latest
 
-    # -- logs --------------------------------------------------------------------------------------------------------
 
-    async def _adopt(self, take: Callable[[], SessionMeta]) -> "SqliteLog":
-        meta = await self._writer.run(take)
-        log = self._logs[meta.id] = SqliteLog(self, meta)
-        return log
+def _joined_records(records: Sequence[Record]) -> list[Record]:
+    """Records with neighbouring pieces of one message made one, under the number of the last."""
+    result: list[Record] = []
+    run: list[Record] = []
+    for record in records:
+        if run and not _continues(run[-1].entry, record.entry):
+            result.append(_one(run))
+            run = []
+        run.append(record)
+    if run:
+        result.append(_one(run))
+    return result
 
 
-class SqliteLog:
-    """One session's log, held by us."""
+def _continues(one: Entry, other: Entry) -> bool:
+    return type(one) is Said and type(other) is Said and (one.kind, one.message_id) == (other.kind, other.message_id)
 
-    def __init__(self, store: SqliteStore, meta: SessionMeta) -> None:
-        self.meta = meta
-        self.released = False
-        self._store = store
-        self._loop = asyncio.get_running_loop()
-        # Filled in the loop, emptied in the writer thread; a deque is safe to use from both.
-        self._waiting: deque[tuple[Sequence[Entry], Committed]] = deque()
-        self._scheduled = False
-        self._grown: list[asyncio.Future[None]] = []
 
-    def append(self, entries: Sequence[Entry], committed: Committed) -> None:
-        self._waiting.append((entries, committed))
-        if not self._scheduled:
-            self._scheduled = True
-            self._store._writer.put(self._commit)
+def _may_go_on(entry: Entry) -> bool:
+    return type(entry) is Said and len(entry.text) < PIECE_CHARACTERS
 
-    async def flush(self) -> None:
-        done: asyncio.Future[None] = self._loop.create_future()
 
-        def committed(error: StoreFailed | None) -> None:
-            if not done.done():
-                done.set_result(None) if error is None else done.set_exception(error)
-
-        self.append((), committed)
-        await done
-
-    async def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        await self.flush()
-        async for records in self._store.read(self.meta.id, after):
-            yield records
-
-    async def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        while True:
-            grown: asyncio.Future[None] = self._loop.create_future()
-            self._grown.append(grown)
-            async for records in self.read(after):
-                after = records[-1].sequence
-                yield records
-            await asyncio.wait([grown], timeout=_POLL_SECONDS)
-
-    async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        self.meta = await self._store.change(self.meta.id, title=title, archived=archived)
-        return self.meta
-
-    async def touch(self) -> None:
-        self.meta = await self._store._writer.run(lambda: self._store._touch(self.meta.id))
-
-    async def release(self) -> None:
-        if self.released:
-            return
-        await self.flush()
-        await self.touch()
-        self.released = True
-        self._store._logs.pop(self.meta.id, None)
-        await self._store._writer.run(lambda: self._store._files.release(self.meta.id))
-
-    def _commit(self) -> None:
-        """In the writer thread: everything that waits, in one transaction."""
-        # Lowered before looking: whoever adds after the look raises it again and puts another job.
-        self._scheduled = False
-        waiting: list[tuple[Sequence[Entry], Committed]] = []
-        while self._waiting:
-            waiting.append(self._waiting.popleft())
-        entries = [entry for batch, _ in waiting for entry in batch]
-        error: StoreFailed | None = None
-        try:
-            if entries:
-                self._store._files.append(self.meta.id, entries, self._store._now())
-        except StoreFailed as failure:
-            error = failure
-        in_loop(self._loop, self._committed, waiting, error)
-
-    def _committed(self, waiting: list[tuple[Sequence[Entry], Committed]], error: StoreFailed | None) -> None:
-        grown, self._grown = self._grown, []
-        for waiter in grown:
-            if not waiter.done():
-                waiter.set_result(None)
-        for _, committed in waiting:
-            committed(error)
+def _one(run: Sequence[Record]) -> Record:
+    if len(run) == 1:
+        return run[0]
+    (entry,) = joined(record.entry for record in run)
+    return Record(run[-1].sequence, entry)

@@ -5,14 +5,19 @@ committed at once: a lone entry immediately, a flood in large groups.
 """
 
 import asyncio
+import atexit
 import queue
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any, Final, TypeVar
+
+from dragoman.store.contract import StoreFailed
 
 T = TypeVar("T")
 Job = Callable[[], None]
+
+# A program that ends without closing its store waits this long for what it has appended.
+_EXIT_SECONDS: Final = 2.0
 
 
 class Writer:
@@ -22,39 +27,58 @@ class Writer:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._starting: Final = threading.Lock()
+        self._stopped = False
 
-    def put(self, job: Job) -> None:
-        """Do this after everything put before. It must not raise."""
-        if self._thread is None:
-            self._start()
-        self._jobs.put(job)
+    def put(self, job: Job) -> bool:
+        """Do this after everything put before. It must not raise. False: the writer has stopped."""
+        # Under the lock, so that nothing is put behind the end.
+        with self._starting:
+            if self._stopped:
+                return False
+            if self._thread is None:
+                # A daemon, so that a store that was never closed does not keep a program from ending.
+                self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
+                self._thread.start()
+                atexit.register(self._exit)
+            self._jobs.put(job)
+            return True
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do this there, and give its result here."""
-        done: Future[T] = Future()
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[T] = loop.create_future()
 
         def job() -> None:
             try:
-                done.set_result(work())
-            except BaseException as error:  # noqa: BLE001  # it is raised again where it is waited for
-                done.set_exception(error)
+                result = work()
+            except BaseException as error:  # it is raised again where it is waited for
+                in_loop(loop, _fail, done, error)
+            else:
+                in_loop(loop, _give, done, result)
 
-        self.put(job)
+        if not self.put(job):
+            raise StoreFailed("the session store is closed")
         # A caller that goes away does not stop the work: half a change would be worse than a whole one.
-        return await asyncio.shield(asyncio.wrap_future(done))
+        return await asyncio.shield(done)
 
     async def stop(self) -> None:
         """Finish what was put, then end."""
-        thread = self._thread
-        if thread is not None:
-            self._jobs.put(None)
-            await asyncio.get_running_loop().run_in_executor(None, thread.join)
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        if self.put(lambda: in_loop(loop, _give, done, None)):
+            self._end()
+            await asyncio.shield(done)
 
-    def _start(self) -> None:
+    def _end(self) -> None:
         with self._starting:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="dragoman-store", daemon=True)
-                self._thread.start()
+            self._stopped = True
+            self._jobs.put(None)
+        atexit.unregister(self._exit)
+
+    def _exit(self) -> None:
+        self._end()
+        if self._thread is not None:
+            self._thread.join(_EXIT_SECONDS)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -67,3 +91,13 @@ def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *argumen
         loop.call_soon_threadsafe(call, *arguments)
     except RuntimeError:
         pass  # the loop is closed: nobody waits for this any more
+
+
+def _give(done: "asyncio.Future[T]", result: T) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: "asyncio.Future[T]", error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)

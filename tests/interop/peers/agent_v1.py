@@ -1,4 +1,4 @@
-"""An agent on the official Python SDK for v1, written as its own examples are. What it does is the prompt's first word."""
+"""An agent on the official Python SDK for v1, as its own examples are. What it does is the prompt's first word."""
 
 import asyncio
 import os

@@ -13,7 +13,8 @@ from acp.schema import (
     Implementation,
     RequestPermissionResponse,
 )
-from telling import task, tell  # beside this file, which is run and not imported
+
+from tests.interop.peers.telling import task, tell
 
 
 class Watcher:

@@ -6,7 +6,8 @@ from typing import Any
 
 from acp import RequestError  # type: ignore[attr-defined, unused-ignore]
 from acp.experimental.v2 import connect_to_agent, schema  # type: ignore[import-not-found]
-from telling import task, tell  # beside this file, which is run and not imported
+
+from tests.interop.peers.telling import task, tell
 
 
 class Watcher:

@@ -1,0 +1,56 @@
+"""What an agent asks a person, while it is asked. A question ends with its answer, or with the turn it belongs to.
+
+The protocol wants every permission request of a cancelled turn answered as cancelled; a callback that does not stop
+when it is told to must not hold that up.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Any
+
+from dragoman.vocabulary.asking import Reply
+
+
+class Questions:
+    """The open questions of one client, by session."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, set[asyncio.Future[None]]] = {}
+        self._leftover: set[asyncio.Future[Reply]] = set()
+
+    async def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Reply:
+        """The answer that `work` finds; `dismissed` if the turn is cancelled before."""
+        answering = asyncio.ensure_future(work)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        here = self._open.setdefault(session_id, set())
+        here.add(gone)
+        try:
+            either: list[asyncio.Future[Any]] = [answering, gone]
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            return dismissed if gone.done() else answering.result()
+        finally:
+            here.discard(gone)
+            if not here:
+                self._open.pop(session_id, None)
+            self._let_go(answering)
+
+    def dismiss(self, session_id: str) -> None:
+        """Nobody will answer the questions of this session any more."""
+        for gone in self._open.pop(session_id, ()):
+            if not gone.done():
+                gone.set_result(None)
+
+    def dismiss_all(self) -> None:
+        """The same for all sessions."""
+        for session_id in list(self._open):
+            self.dismiss(session_id)
+
+    def _let_go(self, answering: "asyncio.Future[Reply]") -> None:
+        self._leftover.add(answering)
+        answering.add_done_callback(self._forget)
+        answering.cancel()
+
+    def _forget(self, answering: "asyncio.Future[Reply]") -> None:
+        self._leftover.discard(answering)
+        if not answering.cancelled():
+            answering.exception()  # seen: it was handed on, or comes too late

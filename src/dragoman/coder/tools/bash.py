@@ -1,0 +1,142 @@
+"""`bash(command, timeout?)`: a command line in a shell of its own, shown while it runs, dead when it should be."""
+
+import asyncio
+import signal
+from typing import Final
+
+from dragoman.agent.terminal import DisplayTerminal
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.tools.contract import Desk, Outcome, count_input, cut, only_known, text_input
+from dragoman.errors import StartFailed
+from dragoman.host.pipes import PolledReadEnd
+from dragoman.host.process import Child
+
+DEADLINE_SECONDS: Final = 120
+# Kept for the model: the head says what was tried, the tail how it ended.
+KEPT_BYTES: Final = 1024 * 1024
+# Output is shown at most this often; a million tiny lines are a few hundred updates.
+SHOW_SECONDS: Final = 0.05
+
+
+class Bash:
+    """`bash(command, timeout?)`, the timeout in seconds."""
+
+    name = "bash"
+    kind = "execute"
+
+    def check(self, call: Call) -> None:
+        only_known(call, "command", "timeout")
+        text_input(call, "command")
+        count_input(call, "timeout", 1)
+
+    def title(self, call: Call) -> str:
+        return str(call.input["command"])
+
+    def paths(self, call: Call) -> list[str]:
+        return []
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        call = approved.call
+        command = text_input(call, "command")
+        seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
+        try:
+            # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
+            argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
+            child = Child.start(argv, cwd=desk.session.cwd, env=desk.environment)
+        except StartFailed as error:
+            return Outcome(str(error), failed=True)
+        desk.guardian.watch(child.pid, child.mark)
+        screen = desk.session.terminal(command)
+        output = _Output(child)
+        try:
+            await shown.update(content=[screen.item])
+            async with screen:
+                return await self._follow(child, output, screen, seconds)
+        finally:
+            output.stop()
+            # Nobody asks nicely here: the deadline is over, or the user has cancelled and waits, or it is done.
+            child.kill_now()
+            await child.stop()
+            desk.guardian.leave(child.pid)
+
+    async def _follow(self, child: Child, output: "_Output", screen: DisplayTerminal, seconds: float) -> Outcome:
+        child.close_stdin()
+        exited = asyncio.ensure_future(child.wait())
+        late = asyncio.get_running_loop().time() + seconds
+        try:
+            while not exited.done():
+                left = late - asyncio.get_running_loop().time()
+                if left <= 0:
+                    child.kill_now()
+                    await self._show(output, screen)
+                    await screen.exit(None, "SIGKILL")
+                    return Outcome(cut(output.text()) + f"\n[stopped after {seconds} s]", failed=True)
+                await asyncio.wait([exited], timeout=min(SHOW_SECONDS, left))
+                await self._show(output, screen)
+        finally:
+            exited.cancel()
+        output.finish()
+        await self._show(output, screen)
+        code = child.exit_code
+        if code is not None and code < 0:
+            name = signal.Signals(-code).name
+            await screen.exit(None, name)
+            return Outcome(cut(output.text()) + f"\n[ended by {name}]", failed=True, raw={"signal": name})
+        await screen.exit(code)
+        ending = "" if code == 0 else f"\n[exit code {code}]"
+        return Outcome(cut(output.text()) + ending, failed=code != 0, raw={"exitCode": code})
+
+    async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
+        fresh = output.fresh()
+        if fresh:
+            await screen.write(fresh)
+
+
+class _Output:
+    """What a command prints: head and tail kept, the rest read and thrown away."""
+
+    def __init__(self, child: Child) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+        self._fresh = bytearray()
+        self._shown = 0
+        self._end = PolledReadEnd(child.stdout, self._take, lambda error: None)
+        self._end.resume()
+
+    def fresh(self) -> bytes:
+        """What came since the last time, as far as it is still worth showing."""
+        data, self._fresh = bytes(self._fresh), bytearray()
+        return data
+
+    def text(self) -> str:
+        """What is kept."""
+        middle = f"\n[… {self._dropped} bytes cut …]\n".encode() if self._dropped else b""
+        return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
+
+    def finish(self) -> None:
+        """It has exited: read what is there and wait for no more."""
+        self._end.finish()
+
+    def stop(self) -> None:
+        """Stop reading."""
+        self._end.pause()
+
+    def _take(self, data: bytes) -> None:
+        half = KEPT_BYTES // 2
+        room = half - len(self._head)
+        self._head += data[:room] if room > 0 else b""
+        self._tail += data[room:] if room > 0 else data
+        if len(self._tail) > 2 * half:
+            self._dropped += len(self._tail) - half
+            del self._tail[:-half]
+        # A screen shows the last of a flood, not all of it.
+        if self._shown < KEPT_BYTES:
+            self._fresh += data[: KEPT_BYTES - self._shown]
+            self._shown += len(data)
+
+
+def command_environment(environment: dict[str, str]) -> dict[str, str]:
+    """What a command sees: no terminal, no pager, no editor that would wait for somebody."""
+    return environment | {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}

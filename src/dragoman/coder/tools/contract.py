@@ -1,0 +1,87 @@
+"""The contract of a tool. It is given an approved call and a desk to work at, and nothing else."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, Protocol
+
+from dragoman.agent.session import Session
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Approved, Call
+from dragoman.host.guardian import Guardian
+from dragoman.host.paths import Roots
+
+# What the model is given of one result. Head and tail are kept, and the cut is stated.
+RESULT_CHARACTERS: Final = 100_000
+
+
+class BadInput(Exception):
+    """The model called a tool wrongly; the text tells it how to do better."""
+
+
+class Outcome(NamedTuple):
+    """What came of a call: the words for the model, and whether it worked."""
+
+    text: str
+    failed: bool = False
+    raw: object = None
+
+
+class Desk(NamedTuple):
+    """What a tool works with."""
+
+    session: Session
+    roots: Roots
+    environment: Mapping[str, str]
+    guardian: Guardian
+
+
+class Tool(Protocol):
+    """One thing the model can do."""
+
+    name: str
+    # One of the kinds of the vocabulary; for display only, never an input to a decision.
+    kind: str
+
+    def check(self, call: Call) -> None:
+        """Raise `BadInput` for a call that cannot be run."""
+
+    def title(self, call: Call) -> str:
+        """The call in a few words, for the user."""
+
+    def paths(self, call: Call) -> list[str]:
+        """The paths the call names."""
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        """Do it. Whatever it shows goes to `shown`."""
+
+
+def text_input(call: Call, name: str) -> str:
+    """A text argument that must be there."""
+    value = call.input.get(name)
+    if not isinstance(value, str):
+        raise BadInput(f"{call.tool} needs {name!r} as text.")
+    return value
+
+
+def count_input(call: Call, name: str, least: int) -> int | None:
+    """A whole number that may be left out."""
+    value = call.input.get(name)
+    if value is None:
+        return None
+    if type(value) is not int or value < least:
+        raise BadInput(f"{call.tool} needs {name!r} as a whole number, {least} or more.")
+    return value
+
+
+def only_known(call: Call, *names: str) -> None:
+    """Refuse arguments nobody reads: the model meant something by them."""
+    for name in call.input:
+        if name not in names:
+            raise BadInput(f"{call.tool} has no argument {name!r}; it takes {', '.join(names)}.")
+
+
+def cut(text: str, limit: int = RESULT_CHARACTERS) -> str:
+    """A long text without its middle."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters cut …]\n{text[-half:]}"

@@ -1,0 +1,93 @@
+"""Opening SQLite files that are ours, and making new ones. SQLite itself never makes a file, nor follows a link here."""
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Final
+
+from dragoman.store.contract import SessionDamaged, SessionMissing
+from dragoman.store.locks import WAIT_SECONDS
+
+# Pages SQLite keeps of each file, in KiB: a log is written at its end and read once, a large cache would be idle.
+_CACHE_KIB: Final = 256
+JOURNALS: Final = ("-wal", "-shm")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A file that exists. Transactions are ours to begin; a commit outlives the process, not a power cut."""
+    return _connect(path, "mode=rw", ("PRAGMA synchronous = NORMAL", f"PRAGMA cache_size = -{_CACHE_KIB}"))
+
+
+def connect_to_look(path: Path) -> sqlite3.Connection:
+    """For one look at a file that nobody writes to, without the journal files that SQLite makes otherwise."""
+    return _connect(path, "mode=ro&immutable=1", ())
+
+
+def connect_to_build(path: Path) -> sqlite3.Connection:
+    """A new, empty file under a name that nobody looks for yet: what a crash leaves of it means nothing."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
+    return _connect(path, "mode=rw", ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = MEMORY"))
+
+
+def close(file: sqlite3.Connection) -> None:
+    """Close a file, whatever state it is in."""
+    try:
+        file.close()
+    except sqlite3.Error:
+        pass  # what was committed is on disk; what was not was never promised
+
+
+def _connect(path: Path, mode: str, settings: tuple[str, ...]) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    file = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=WAIT_SECONDS, check_same_thread=False)
+    try:
+        for setting in settings:
+            file.execute(setting)
+    except BaseException:
+        close(file)
+        raise
+    return file
+
+
+def check_kind(path: Path) -> os.stat_result:
+    """Neither a link, which could lead anywhere, nor a FIFO, which would hold us up for ever."""
+    try:
+        identity = os.lstat(path)
+    except FileNotFoundError:
+        raise SessionMissing("there is no such session") from None
+    kinds = [identity.st_mode]
+    for suffix in JOURNALS:
+        try:
+            kinds.append(os.lstat(f"{path}{suffix}").st_mode)
+        except FileNotFoundError:
+            pass
+    if not all(map(stat.S_ISREG, kinds)):
+        raise SessionDamaged("something else stands where the session's file should be")
+    return identity
+
+
+def is_at_rest(path: Path) -> bool:
+    """Whether everything is in the file itself and nothing in its journal."""
+    return not os.path.lexists(f"{path}-wal")
+
+
+def put_in_place(new: Path, path: Path) -> None:
+    """Give a finished file its name, which must be nobody's."""
+    try:
+        os.link(new, path)  # unlike a rename, this takes nobody's place
+    except FileExistsError:
+        raise
+    except OSError:
+        # A file system without links. Names are random, so nobody else makes this one in between.
+        if os.path.lexists(path):
+            raise
+        os.rename(new, path)
+
+
+def unlink(path: Path | str) -> None:
+    """Take a file away, if it is there."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

@@ -1,0 +1,49 @@
+"""Cursors: where a page ended, and what the list was like when the paging began. Opaque to whoever carries them."""
+
+import base64
+import binascii
+import hashlib
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.store.contract import BadCursor
+
+# Ours are about 120 characters.
+_LONGEST: Final = 1024
+# What SQLite can compare.
+_LARGEST: Final = 2**63 - 1
+
+
+class Cursor(NamedTuple):
+    """A place in one list: which list, how it was filtered, at which change the paging began, the last one shown."""
+
+    generation: str
+    filter: str
+    change: int
+    activity: int
+    id: str
+
+
+def filter_mark(cwd: str | None, archived: str) -> str:
+    """A short mark for a filter, so that a cursor is not used with another one."""
+    return hashlib.blake2b(msgspec.json.encode([cwd, archived]), digest_size=8).hexdigest()
+
+
+def written_cursor(cursor: Cursor) -> str:
+    """A cursor as text."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(list(cursor))).decode("ascii").rstrip("=")
+
+
+def read_cursor(text: str) -> Cursor:
+    """The cursor in a text; `BadCursor` if there is none."""
+    if len(text) > _LONGEST:
+        raise BadCursor("that is no cursor of ours")
+    try:
+        plain = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        cursor = msgspec.convert(msgspec.json.decode(plain), Cursor)
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise BadCursor("that is no cursor of ours") from error
+    if not (0 <= cursor.change <= _LARGEST and 0 <= cursor.activity <= _LARGEST):
+        raise BadCursor("that is no cursor of ours")
+    return cursor

@@ -1,0 +1,189 @@
+"""One session's log while we hold it: entries come in from the loop, and are committed in the writer thread.
+
+A log has no holes: when a commit fails, what waits behind it fails too, until the failure was told in the loop. Only
+then can the caller know, and only what it appends knowing it is tried again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
+from dragoman.store.entries import Entry, UnwritableEntry
+from dragoman.store.writer import in_loop
+
+T = TypeVar("T")
+_Batch = tuple[Sequence[Entry], Committed]
+
+
+class Keeper(Protocol):
+    """What a log needs of its store. `append`, `settle` and `release` are called in the writer thread."""
+
+    def put(self, job: Callable[[], None]) -> bool: ...
+    async def run(self, work: Callable[[], T]) -> T: ...
+    def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None: ...
+    def settle(self, session_id: str) -> SessionMeta: ...
+    def release(self, session_id: str) -> None: ...
+    def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]: ...
+    async def change(self, session_id: str, *, title: str | None, archived: bool | None) -> SessionMeta: ...
+    def let_go(self, log: "SqliteLog") -> None: ...
+
+
+class SqliteLog:
+    """The log of a session that is held by us."""
+
+    def __init__(self, keeper: Keeper, meta: SessionMeta, salvaged: str | None) -> None:
+        self.meta = meta
+        self.salvaged: Final = salvaged
+        self._keeper = keeper
+        self._loop = asyncio.get_running_loop()
+        # Filled in the loop, emptied in the writer thread; a deque is safe to use from both.
+        self._waiting: deque[_Batch] = deque()
+        self._scheduled = False
+        self._failing = False
+        # Whether the list knows of everything in the log; the writer thread's alone.
+        self._settled = True
+        self._ended = False
+        self._grown: asyncio.Future[None] | None = None
+
+    def append(self, entries: Sequence[Entry], committed: Committed) -> None:
+        if self._ended:
+            self._loop.call_soon(committed, StoreFailed("the session is not open here any more"))
+            return
+        self._waiting.append((entries, committed))
+        if not self._scheduled:
+            self._scheduled = True
+            if not self._keeper.put(self._commit):
+                self._scheduled = False
+                self._loop.call_soon(self._committed, [], StoreFailed("the session store is closed"))
+
+    async def flush(self) -> None:
+        if self._ended:
+            return
+        done: asyncio.Future[None] = self._loop.create_future()
+
+        def committed(error: StoreFailed | None) -> None:
+            if not done.done():
+                done.set_result(None) if error is None else done.set_exception(error)
+
+        self.append((), committed)
+        await done
+
+    async def read(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        await self.flush()
+        async for records in self._keeper.read(self.meta.id, after):
+            yield records
+
+    async def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
+        while not self._ended:
+            # Before reading: what is committed while we read wakes us again.
+            if self._grown is None:
+                self._grown = self._loop.create_future()
+            grown = self._grown
+            async for records in self._keeper.read(self.meta.id, after):
+                after = records[-1].sequence
+                yield records
+            await asyncio.shield(grown)
+
+    async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
+        self.meta = await self._keeper.change(self.meta.id, title=title, archived=archived)
+        return self.meta
+
+    async def touch(self) -> None:
+        self.meta = await self._keeper.run(self._settle)
+
+    async def release(self) -> None:
+        if self._ended:
+            return
+        try:
+            await self.flush()
+        finally:
+            if not self._ended:
+                self.end()
+                await self._keeper.run(self._release)
+
+    async def finish(self) -> None:
+        """The same, when the holder itself ends: its leases end with it."""
+        try:
+            await self.flush()
+        finally:
+            self.end()
+            await self._keeper.run(self._try_settle)
+
+    def end(self) -> None:
+        """Nothing can be appended any more."""
+        self._ended = True
+        self._keeper.let_go(self)
+        self._wake()
+
+    # -- in the writer thread ----------------------------------------------------------------------------------------
+
+    def _commit(self) -> None:
+        """Everything that waits, in one transaction."""
+        # Lowered before looking: whoever adds after the look raises it again and puts another job.
+        self._scheduled = False
+        if self._failing:
+            return  # the loop has yet to tell; it takes what waits with it
+        waiting = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        entries = [entry for batch, _ in waiting for entry in batch]
+        error = self._append(entries) if entries else None
+        if error is not None:
+            self._failing = True
+        if waiting:
+            in_loop(self._loop, self._committed, waiting, error, bool(entries))
+
+    def _append(self, entries: Sequence[Entry]) -> StoreFailed | None:
+        try:
+            self._keeper.append(self.meta.id, entries, first=self._settled)
+            self._settled = False
+        except StoreFailed as error:
+            return error
+        except UnwritableEntry as error:
+            return _because(StoreFailed("an entry cannot be written down"), error)
+        except Exception as error:  # the thread serves every session; a mistake here must not end it
+            return _because(StoreFailed("the session store failed"), error)
+        return None
+
+    def _settle(self) -> SessionMeta:
+        meta = self._keeper.settle(self.meta.id)
+        self._settled = True
+        return meta
+
+    def _try_settle(self) -> None:
+        try:
+            if not self._settled:
+                self._settle()
+        except StoreFailed:
+            pass  # the session stays marked, and is looked at for the next page
+
+    def _release(self) -> None:
+        self._try_settle()
+        self._keeper.release(self.meta.id)
+
+    # -- in the loop -------------------------------------------------------------------------------------------------
+
+    def _committed(self, waiting: list[_Batch], error: StoreFailed | None, grown: bool = False) -> None:
+        if error is not None:
+            # Appended before anybody could know. The writer does not touch what waits while we are failing.
+            waiting += self._waiting
+            self._waiting.clear()
+            self._failing = False
+        elif grown:
+            self._wake()
+        for _, committed in waiting:
+            try:
+                committed(error)
+            except Exception as mistake:  # one caller's mistake is not the next one's
+                context: dict[str, Any] = {"message": "a callback of a session log failed", "exception": mistake}
+                self._loop.call_exception_handler(context)
+
+    def _wake(self) -> None:
+        grown, self._grown = self._grown, None
+        if grown is not None and not grown.done():
+            grown.set_result(None)
+
+
+def _because(failure: StoreFailed, cause: Exception) -> StoreFailed:
+    failure.__cause__ = cause
+    return failure

@@ -1,0 +1,165 @@
+"""How a session stands in its file: the tables, and rows that can tell when they are not what was written.
+
+SQLite notices a broken page, not a flipped bit in a text; so every entry, and what never changes about a session,
+carries a checksum. Entries are numbered from 1 without a gap, so a missing one is noticed as well.
+"""
+
+import os
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dragoman.store.connections import connect_to_build
+from dragoman.store.contract import Record, SessionDamaged, SessionMeta, StoreFailed
+from dragoman.store.entries import Entry, UnreadableEntry, read, written
+
+FORMAT: Final = 1
+COLUMNS: Final = "id, cwd, directories, created, title, activity, archived"
+# What comes before the bytes of text in a row: about this much is read beside each entry.
+_ROW_BYTES: Final = 64
+_SCHEMA: Final = """
+    CREATE TABLE session (
+        one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL,
+        id TEXT NOT NULL, cwd TEXT NOT NULL, directories TEXT NOT NULL, created INTEGER NOT NULL,
+        title TEXT NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL,
+        checksum INTEGER NOT NULL, holder TEXT
+    );
+    CREATE TABLE log (
+        sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, checksum INTEGER NOT NULL
+    );
+"""
+_ROWS_BEHIND: Final = "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? ORDER BY sequence"
+
+Row = tuple[int, str, bytes, int]
+
+
+class BadRow(Exception):
+    """A row that is not what was written."""
+
+
+# -- the session -----------------------------------------------------------------------------------------------------
+
+
+def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row] = (), *, lasting: bool) -> None:
+    """A whole session in a new file. `lasting`: on the disk itself, not only on its way there."""
+    with closing(connect_to_build(path)) as file:
+        with transaction(file):
+            for statement in _SCHEMA.split(";"):
+                file.execute(statement)
+            columns = columns_of(meta)
+            values = (1, FORMAT, *columns, _meta_checksum(columns), holder)
+            file.execute(f"INSERT INTO session VALUES ({', '.join('?' * len(values))})", values)
+            file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
+        file.execute("PRAGMA journal_mode = WAL")
+    if lasting:
+        with open(path, "rb") as written_file:
+            os.fsync(written_file.fileno())
+
+
+def meta_in(file: sqlite3.Connection, session_id: str) -> SessionMeta:
+    """What the file says of its session."""
+    row = file.execute(f"SELECT format, checksum, {COLUMNS} FROM session").fetchone()
+    if row is None:
+        raise SessionDamaged("the session's file is damaged")
+    format_, checksum, *columns = row
+    if format_ != FORMAT:
+        raise StoreFailed("the session was written by another release")
+    meta = meta_of(columns)
+    if checksum != _meta_checksum(columns) or meta.id != session_id:
+        raise SessionDamaged("the session's file is damaged")
+    return meta
+
+
+def meta_of(columns: Sequence[object]) -> SessionMeta:
+    """The metadata in a row."""
+    id, cwd, directories, created, title, activity, archived = columns
+    try:
+        folders = msgspec.json.decode(str(directories))
+        return msgspec.convert([id, cwd, folders, title, created, activity, bool(archived)], SessionMeta)
+    except ValueError as error:
+        raise SessionDamaged("the session's file is damaged") from error
+
+
+def columns_of(meta: SessionMeta) -> tuple[object, ...]:
+    """The metadata as a row."""
+    folders = msgspec.json.encode(list(meta.directories)).decode()
+    return meta.id, meta.cwd, folders, meta.created, meta.title, meta.activity, int(meta.archived)
+
+
+def _meta_checksum(columns: Sequence[object]) -> int:
+    # Id, cwd, directories and creation stay; the rest changes under us.
+    return zlib.crc32(repr(tuple(columns[:4])).encode())
+
+
+# -- the log ---------------------------------------------------------------------------------------------------------
+
+
+def add(file: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    """Write entries behind what is there. Inside a transaction."""
+    (last,) = file.execute("SELECT coalesce(max(sequence), 0) FROM log").fetchone()
+    rows = (_row(last + offset, entry) for offset, entry in enumerate(entries, 1))
+    file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
+
+
+def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:
+    """The rows behind a sequence number, each checked. `BadRow`, or SQLite's own error, where they end too early."""
+    for row in file.execute(
+        "SELECT sequence, kind, body, checksum FROM log WHERE sequence > ? ORDER BY sequence", (after,)
+    ):
+        sequence, kind, body, checksum = row
+        after += 1
+        if sequence != after or type(kind) is not str or type(body) is not bytes:
+            raise BadRow
+        if checksum != _checksum(sequence, kind, body):
+            raise BadRow
+        yield row
+
+
+def records_behind(file: sqlite3.Connection, after: int, count: int, size: int) -> list[Record]:
+    """The next entries, up to a count and about a size, at least one if there is one."""
+    records: list[Record] = []
+    try:
+        for sequence, kind, body, _ in rows_behind(file, after):
+            records.append(Record(sequence, read(kind, body)))
+            size -= len(body) + _ROW_BYTES
+            if len(records) == count or size <= 0:
+                break
+    except (BadRow, UnreadableEntry) as error:
+        if records:
+            return records  # the next read begins at the bad one
+        raise SessionDamaged("the session's log has an entry that cannot be read") from error
+    return records
+
+
+def _row(sequence: int, entry: Entry) -> Row:
+    kind, body = written(entry)
+    return sequence, kind, body, _checksum(sequence, kind, body)
+
+
+def _checksum(sequence: int, kind: str, body: bytes) -> int:
+    return zlib.crc32(body, zlib.crc32(f"{sequence} {kind}".encode()))
+
+
+# -- transactions ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def transaction(file: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+    """All of it, or nothing."""
+    file.execute(f"BEGIN {kind}")
+    try:
+        yield
+        file.execute("COMMIT")
+    except BaseException:
+        try:
+            # After a full disk SQLite may have rolled back by itself.
+            if file.in_transaction:
+                file.execute("ROLLBACK")
+        except sqlite3.Error:
+            pass  # what went wrong first is what is told
+        raise

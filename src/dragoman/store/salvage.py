@@ -1,0 +1,88 @@
+"""A damaged session's file: what can still be read is kept, the rest is cut off, and the damaged file is set aside.
+
+Only with the folder locked: nobody else may mend the same file.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+from dragoman.store.connections import connect, unlink
+from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta
+from dragoman.store.failures import is_damage
+from dragoman.store.rows import BadRow, Row, build, meta_in, rows_behind
+
+# The damaged file, for whoever wants to try more; the last one only.
+ASIDE: Final = ".damaged"
+NEW: Final = ".new"
+
+
+def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held: Callable[[object], bool]) -> str:
+    """Put the readable part of a log in the place of the damaged file. The result says what was lost."""
+    with closing(connect(path)) as damaged:
+        meta = _meta(damaged, session_id, is_held) or remembered
+        rows, is_whole = _readable(damaged)
+    if meta is None or (not rows and not is_whole):
+        raise SessionDamaged("nothing of the session can be read")
+    new = Path(f"{path}{NEW}")
+    try:
+        unlink(new)
+        build(new, meta, None, rows, lasting=True)
+        _exchange(path, new)
+    finally:
+        unlink(new)
+    if is_whole:
+        return "the session's file was damaged; the log is whole"
+    return f"the session's file was damaged; the log is kept up to entry {len(rows)}, the rest is lost"
+
+
+def _meta(damaged: sqlite3.Connection, session_id: str, is_held: Callable[[object], bool]) -> SessionMeta | None:
+    try:
+        row = damaged.execute("SELECT holder FROM session").fetchone()
+        if row is not None and is_held(row[0]):
+            raise SessionHeld("another process has the session open")
+        return meta_in(damaged, session_id)
+    except SessionDamaged:
+        return None
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return None
+
+
+def _readable(damaged: sqlite3.Connection) -> tuple[list[Row], bool]:
+    """The rows before the damage, and whether those are all."""
+    rows: list[Row] = []
+    try:
+        for row in rows_behind(damaged, 0):
+            rows.append(row)  # noqa: PERF402  # what was read before the damage stays
+    except BadRow:
+        return rows, False
+    except sqlite3.Error as error:
+        if not is_damage(error):
+            raise
+        return rows, False
+    return rows, True
+
+
+def _exchange(path: Path, new: Path) -> None:
+    """The damaged file aside, the new one in its place. At every moment one of them is there."""
+    aside = f"{path}{ASIDE}"
+    unlink(aside)
+    unlink(f"{aside}-wal")
+    try:
+        os.link(path, aside)
+    except OSError:
+        shutil.copyfile(path, aside)  # a file system without links
+        os.chmod(aside, 0o600)
+    # The journal goes before the new file comes: SQLite would write what is in it into whatever it finds.
+    try:
+        os.rename(f"{path}-wal", f"{aside}-wal")
+    except FileNotFoundError:
+        pass
+    unlink(f"{path}-shm")
+    os.replace(new, path)

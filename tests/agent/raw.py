@@ -1,0 +1,136 @@
+"""The far end of a connection as JSON lines, with nothing of ours in it: it reads when it is told to."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+from dragoman.transports.contract import Transport
+
+Message = dict[str, Any]
+PIPE = 64 * 1024
+# Turns of the loop after which something that has not happened will not happen.
+PATIENCE = 20_000
+
+
+class Wire:
+    """One end, in raw JSON. What it says is queued without a bound: the bounds under test are on the other side."""
+
+    def __init__(self, transport: Transport, *, reading: bool = True) -> None:
+        self.heard: list[Message] = []
+        self.received = 0
+        self.lost: list[Exception | None] = []
+        self._read = 0
+        self._part = b""
+        self._unsent = b""
+        self._transport = transport
+        transport.start(self)
+        if not reading:
+            transport.pause_reading()
+
+    def say(self, *messages: Message) -> None:
+        self.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
+
+    def write(self, data: bytes) -> None:
+        self._unsent += data
+        self._flush()
+
+    @property
+    def unsent(self) -> int:
+        """What the other side has not read."""
+        return len(self._unsent)
+
+    async def hear(self) -> Message:
+        """The next message."""
+        await until(lambda: len(self.heard) > self._read)
+        self._read += 1
+        return self.heard[self._read - 1]
+
+    async def answer(self, id: object) -> Message:
+        """The answer to a request, whenever it comes."""
+        return (await self.answers(id))[0]
+
+    async def answers(self, id: object) -> list[Message]:
+        def found() -> list[Message]:
+            return [message for message in self.heard if message.get("id") == id and "method" not in message]
+
+        await until(lambda: bool(found()))
+        return found()
+
+    def pause(self) -> None:
+        self._transport.pause_reading()
+
+    def resume(self) -> None:
+        self._transport.resume_reading()
+
+    def end(self) -> None:
+        """Say that nothing more comes; go on reading."""
+        self._transport.close_writing()
+
+    async def leave(self) -> None:
+        await self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        self.received += len(data)
+        *lines, self._part = (self._part + data).split(b"\n")
+        self.heard += [json.loads(line) for line in lines]
+
+    def writable(self) -> None:
+        self._flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost.append(error)
+
+    def _flush(self) -> None:
+        self._unsent = self._unsent[self._transport.write(self._unsent) :]
+
+
+async def until(happened: Callable[[], bool]) -> None:
+    """Turn the loop until it has happened. Things that take real time let it sleep; nothing else does."""
+    for _ in range(PATIENCE):
+        if happened():
+            return
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        while not happened():
+            await asyncio.sleep(0.005)
+
+
+async def turns(count: int = 200) -> None:
+    """Enough turns of the loop for everything that can happen to happen."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def hello(version: int) -> Message:
+    """`initialize`, as request 0."""
+    info = {"name": "raw", "version": "1"}
+    return {
+        "id": 0,
+        "method": "initialize",
+        "params": {"protocolVersion": version, "clientInfo": info, "info": info},
+    }
+
+
+def greeting(version: int) -> Message:
+    """What an agent answers to it."""
+    if version == 1:
+        return {"protocolVersion": 1}
+    return {"protocolVersion": 2, "info": {"name": "raw", "version": "1"}, "capabilities": {"session": {}}}
+
+
+def prompt(id: int, session_id: str, text: str = "go") -> Message:
+    body = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
+    return {"id": id, "method": "session/prompt", "params": body}
+
+
+def texts(messages: list[Message]) -> list[str]:
+    """What the agent said, piece by piece."""
+    updates = [message["params"]["update"] for message in messages if message.get("method") == "session/update"]
+    return [update["content"]["text"] for update in updates if update["sessionUpdate"] == "agent_message_chunk"]
+
+
+def updates(messages: list[Message]) -> list[str]:
+    """The kinds of updates, in order."""
+    found = [message["params"]["update"] for message in messages if message.get("method") == "session/update"]
+    return [update.get("state", update["sessionUpdate"]) for update in found]

@@ -1,0 +1,57 @@
+"""An agent of ours with a raw client at the other end."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from dragoman.agent.agent import Agent
+from dragoman.transports.memory import memory_pair
+from tests.agent.raw import PIPE, Message, Wire, hello, updates
+
+both_versions = pytest.mark.parametrize("version", [1, 2])
+
+
+@asynccontextmanager
+async def served(agent: Agent, version: int, *, capacity: int = PIPE) -> AsyncIterator[Wire]:
+    """A raw client that has been greeted. At the end it leaves, and the agent must too."""
+    ours, theirs = memory_pair(capacity)
+    serving = asyncio.ensure_future(agent.serve(ours))
+    wire = Wire(theirs)
+    try:
+        wire.say(hello(version))
+        assert "result" in await wire.answer(0)
+        yield wire
+    finally:
+        await wire.leave()
+        async with asyncio.timeout(5):
+            await serving
+
+
+async def opened(wire: Wire, id: int = 1) -> str:
+    """A session, opened by request 1."""
+    wire.say({"id": id, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
+    session_id = (await wire.answer(id))["result"]["sessionId"]
+    assert isinstance(session_id, str)
+    return session_id
+
+
+async def end_of_turn(wire: Wire, id: int, version: int) -> Message:
+    """How the prompt `id` ended: its stop reason, or its error; as both versions tell it."""
+    answer = await wire.answer(id)
+    if version == 1:
+        return answer["result"] if "result" in answer else {"error": answer["error"]}
+    from tests.agent.raw import until
+
+    def ends() -> list[Message]:
+        found = [m["params"]["update"] for m in wire.heard if m.get("method") == "session/update"]
+        return [update for update in found if update.get("state") == "idle" and update.get("stopReason")]
+
+    await until(lambda: bool(ends()))
+    end = ends()[-1]
+    return {"error": end["error"]} if end["stopReason"] == "error" else {"stopReason": end["stopReason"]}
+
+
+__all__ = ["both_versions", "end_of_turn", "opened", "served", "updates"]

@@ -1,0 +1,90 @@
+"""`dragoman demo` at a terminal: what is shown, and Ctrl-C."""
+
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.version import VERSION
+from tests.cli.editor import DRAGOMAN
+
+SHOWN = """\
+── ACP v{protocol}: dragoman {version}
+
+you    Who are you?
+thinks Somebody has started the demonstration. I should say what they are looking at.
+agent  I am an agent in a process of my own. \
+Every piece of this text came as one message, and none of them needed a network.
+       (end_turn; 12 tokens in, 34 out)
+
+you    Count until I stop you.
+agent  tick tick tick tick tick {late}
+       (cancelled)
+
+you    Are you still there?
+notice The model's rate limit is reached; trying again (1 of 3)
+agent  A retry later, here I am again.
+       (end_turn)
+
+"""
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+def test_the_demonstration_shows_a_turn_a_cancel_and_a_retry(protocol: int) -> None:
+    done = subprocess.run([*DRAGOMAN, "demo", f"--protocol={protocol}"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    late = "tick " * (done.stdout.count("tick ") - 5)  # on a slow machine one more may be on its way
+    assert done.stdout == SHOWN.format(protocol=protocol, version=VERSION, late=late)
+
+
+def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([*DRAGOMAN, "demo", "--protocol=1"], env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"?? ACP v1")
+
+
+def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
+    command = f"{sys.executable} -m dragoman.cli.main demo | head -n 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"── ACP v1: dragoman {VERSION}\n", "")
+
+
+def test_ctrl_c_at_a_terminal_ends_it_without_a_traceback_or_an_orphan(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["TMPDIR"] = str(tmp_path)
+        os.execv(DRAGOMAN[0], [*DRAGOMAN, "demo", "--trace", str(trace)])
+    shown = read_until(terminal, b"tick")
+    (agent,) = children(pid)
+    os.write(terminal, b"\x03")
+    shown += read_until(terminal, None)
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    assert os.waitstatus_to_exitcode(status) == 130
+    assert b"Traceback" not in shown
+    assert shown.endswith(b"^C\r\n")
+    assert not Path(f"/proc/{agent}").exists()
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def read_until(terminal: int, words: bytes | None) -> bytes:
+    """What the terminal shows until these words, or until its program is gone."""
+    shown, end = b"", time.monotonic() + 20
+    while time.monotonic() < end and (words is None or words not in shown):
+        ready, _, _ = select.select([terminal], [], [], 0.1)
+        try:
+            shown += os.read(terminal, 65536) if ready else b""
+        except OSError:  # Linux says EIO when nobody has the other end any more
+            break
+    return shown
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,135 @@
+"""How `dragoman acp` ends: when the editor leaves, in whatever way, and when it is told to."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.editor import DRAGOMAN, Editor, turns
+
+WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
+FLOOD = turns([{"say": "x" * 1000, "repeat": 10_000_000}])
+SECONDS = 2.0
+MIB = 1024
+
+
+def memory(editor: Editor, field: str = "VmHWM") -> int:
+    """KiB of the agent: the most it ever had (VmHWM), or what it has (VmRSS)."""
+    status = Path(f"/proc/{editor.process.pid}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, WAIT, version=version) as editor:
+        editor.open().begin()
+        start = time.monotonic()
+        code, _, errors = editor.leave()
+        assert (code, errors, time.monotonic() - start < SECONDS) == (0, b"", True)
+
+
+@pytest.mark.parametrize("stage", ["before initialize", "in the middle of a message"])
+def test_the_end_of_stdin_is_no_error(stage: str, tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        if stage == "in the middle of a message":
+            editor.open()
+            editor.write(b'{"jsonrpc": "2.0", "id": 7, "meth')
+        assert editor.leave() == (0, b"", b"")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_signal_ends_the_turn_then_the_agent(number: signal.Signals, code: int, version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, WAIT, version=version) as editor:
+        editor.open().begin()
+        start = time.monotonic()
+        editor.process.send_signal(number)
+        assert editor.process.wait(SECONDS) == code
+        assert time.monotonic() - start < SECONDS
+        _, out, errors = editor.leave()
+        assert (out.count(b'"cancelled"'), out.count(b"\n"), errors) == (1, 1, b"")
+
+
+def test_an_editor_that_closed_our_stdout_is_gone(tmp_path: Path) -> None:
+    with Editor(tmp_path, turns([{"say": "x", "repeat": 1000, "delay_ms": 10}])) as editor:
+        editor.open().begin()
+        editor.stdout.close()
+        assert editor.process.wait(SECONDS) == 0  # stdin is still open
+        assert editor.leave() == (0, b"", b"")
+
+
+def test_an_editor_that_never_reads_costs_little_and_can_still_leave(tmp_path: Path) -> None:
+    with Editor(tmp_path, FLOOD) as editor:
+        editor.open()
+        before = memory(editor)
+        editor.begin()
+        settled(lambda: memory(editor, "VmRSS"))
+        assert memory(editor) - before < 10 * MIB
+        start = time.monotonic()
+        editor.stdin.close()
+        assert editor.process.wait(5) == 0  # though our stdout is still full
+        assert time.monotonic() - start < SECONDS
+        editor.left = True
+
+
+def test_an_editor_that_does_not_read_can_still_cancel(tmp_path: Path) -> None:
+    with Editor(tmp_path, FLOOD) as editor:
+        editor.open().begin()
+        settled(lambda: memory(editor, "VmRSS"))
+        editor.send({"method": "session/cancel", "params": {"sessionId": editor.session}})
+        while "method" in (message := editor.read()):
+            pass
+        assert message["result"]["stopReason"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "streams", ["</dev/null", "</dev/null >&-", "</dev/null 2>&-", "<&- >&- 2>&-", "</dev/null >/dev/full"]
+)
+def test_odd_streams_give_no_traceback(streams: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"turns": [{"steps": []}]}')
+    command = f'exec "$@" {streams}'
+    given = ["sh", "-c", command, "sh", *DRAGOMAN, "acp", "--model", f"script:{script}"]
+    done = subprocess.run(given, capture_output=True, timeout=10, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text('{"turns": [{"steps": []}]}')
+    given = [sys.executable, *DRAGOMAN[1:], "acp", "--model", f"script:{script}"]
+    hello = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n'
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(given, input=hello, stdout=full, stderr=subprocess.PIPE, timeout=10, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+# -- sizes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
+def test_sixty_mebibytes_are_heard_and_sixty_five_are_refused_without_being_kept(headers: bool, tmp_path: Path) -> None:
+    with Editor(tmp_path, headers=headers) as editor:
+        editor.open().prompt()
+        before = memory(editor)
+        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("x" * (65 << 20))})
+        refused = editor.read()
+        assert refused == {
+            "id": None,
+            "error": {"code": -32600, "message": "Message too large", "data": {"limit": 64 << 20}},
+        }
+        assert memory(editor) - before < (64 + 8) * MIB
+        assert editor.prompt("x" * (60 << 20))[-1] == {"result": {"stopReason": "end_turn"}}
+
+
+def settled(value: Callable[[], int]) -> None:
+    """Wait until a number has not changed for a while: what was to fill is full."""
+    last, same = value(), 0
+    while same < 5:
+        time.sleep(0.02)
+        now = value()
+        last, same = now, same + 1 if now == last else 0

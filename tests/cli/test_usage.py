@@ -1,0 +1,103 @@
+"""The command line itself: help, versions, and what is said about a command that cannot be run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.main import command_line, main
+from dragoman.version import VERSION
+from tests.cli.editor import DRAGOMAN
+
+
+def run(*arguments: str, timeout: float = 20) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [*DRAGOMAN, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["acp", "--version"], ["demo", "--version"]])
+def test_every_command_tells_its_version(arguments: list[str]) -> None:
+    assert run(*arguments) == (0, f"dragoman {VERSION}\n", "")
+
+
+def test_the_installed_program_is_the_same() -> None:
+    program = Path(sys.executable).parent / "dragoman"
+    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"dragoman {VERSION}\n"
+
+
+HELP = {
+    "": [
+        "usage: dragoman [-h] [--version] COMMAND ...",
+        "acp ",
+        "demo ",
+        "`dragoman COMMAND --help` explains a command.",
+    ],
+    "acp": [
+        "usage: dragoman acp [-h] --model MODEL",
+        "script:FILE plays the turns",
+        '{"turns": [',
+        "on every command:",
+    ],
+    "demo": ["usage: dragoman demo [-h]", "a turn, a cancel, a failure", "on every command:"],
+}
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_help_explains_a_command(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as left:
+        main([*command.split(), "--help"])
+    shown = capsys.readouterr().out
+    assert left.value.code == 0
+    assert [line for line in HELP[command] if str(line) not in shown] == []
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_every_command_has_the_common_options() -> None:
+    (commands,) = [action for action in command_line()._actions if action.dest == "command"]
+    assert isinstance(commands.choices, dict)
+    for name, parser in commands.choices.items():
+        options = {option for action in parser._actions for option in action.option_strings}
+        assert {"--help", "--protocol", "--trace", "--version"} <= options, name
+
+
+NO_MODEL = "the following arguments are required: --model"
+NOWHERE = "/nowhere/x: cannot {} the {}: No such file or directory"
+WRONG = {
+    "": "usage: dragoman",
+    "nothing": "invalid choice: 'nothing'",
+    "acp": NO_MODEL,
+    "acp --model": "argument --model: expected one argument",
+    "acp --model gpt": "dragoman: unknown model 'gpt'; this release plays script:FILE",
+    "acp --model script:": "dragoman: which script? --model script:FILE",
+    "acp --model script:/nowhere/x": f"dragoman: {NOWHERE.format('read', 'script')}",
+    "acp --model script:{good} --protocol 3": "argument --protocol: invalid choice: 3 (choose from 1, 2)",
+    "acp --model script:{good} --proto 1": "unrecognized arguments: --proto 1",
+    "acp --model script:{good} --trace /nowhere/x": f"dragoman: {NOWHERE.format('write', 'trace')}",
+    "acp --model script:{good} more": "unrecognized arguments: more",
+    "acp --model script:{torn}": "torn.json: the script is not JSON: Input data was truncated",
+    "acp --model script:{bad}": "bad.json: $.turns[0].steps[1].stop: must be one of end_turn,",
+    "demo --trace /nowhere/x": f"dragoman: {NOWHERE.format('write', 'trace')}",
+}
+SCRIPTS = {
+    "good": '{"turns": [{"steps": []}]}',
+    "torn": '{"turns": [',
+    "bad": '{"turns": [{"steps": [{"say": "x"}, {"stop": "boredom"}]}]}',
+}
+
+
+@pytest.mark.parametrize("arguments", WRONG)
+def test_a_command_that_cannot_be_run_is_exit_2_and_a_sentence(arguments: str, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.json" for name in SCRIPTS}
+    for name, file in files.items():
+        file.write_text(SCRIPTS[name])
+    code, out, error = run(*arguments.format(**files).split())
+    assert (code, out) == (2, "")
+    assert WRONG[arguments] in error
+    assert "Traceback" not in error

@@ -1,0 +1,117 @@
+"""Paths inside the roots (reliability G): what was checked is what is opened."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, write_bytes
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    (folder / "file.txt").write_text("inside")
+    (tmp_path / "secret.txt").write_text("outside")
+    return folder
+
+
+@pytest.mark.parametrize("path", ["file.txt", "./file.txt", "a/../file.txt", "{root}/file.txt"])
+def test_a_path_inside_is_placed_under_its_root(workspace: Path, path: str) -> None:
+    (workspace / "a").mkdir()
+    place = Roots([str(workspace)]).place(path.format(root=workspace))
+    assert place == Place(os.path.realpath(workspace), ("file.txt",))
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../secret.txt", "/etc/passwd", "a/../../secret.txt", "", "nul\0byte", "x" * 5000, "{root}-other/x", "~/../.."],
+)
+def test_a_path_that_leads_outside_is_refused(workspace: Path, path: str) -> None:
+    with pytest.raises(PathRefused):
+        Roots([str(workspace)]).place(path.format(root=workspace))
+
+
+def test_a_link_that_leads_outside_is_refused(workspace: Path) -> None:
+    (workspace / "way-out").symlink_to(workspace.parent / "secret.txt")
+    (workspace / "folder-out").symlink_to(workspace.parent)
+    roots = Roots([str(workspace)])
+    for path in ("way-out", "folder-out/secret.txt"):
+        with pytest.raises(PathRefused):
+            roots.place(path)
+
+
+def test_a_link_that_stays_inside_is_followed(workspace: Path) -> None:
+    (workspace / "link").symlink_to("file.txt")
+    assert read_bytes(Roots([str(workspace)]).place("link"), 100) == (b"inside", False)
+
+
+def test_a_second_root_is_inside_too(workspace: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    more.mkdir()
+    (more / "x").write_text("here")
+    assert read_bytes(Roots([str(workspace), str(more)]).place(str(more / "x")), 100) == (b"here", False)
+
+
+def test_a_link_put_in_the_way_after_the_check_is_not_followed(workspace: Path) -> None:
+    (workspace / "folder").mkdir()
+    (workspace / "folder" / "file").write_text("mine")
+    place = Roots([str(workspace)]).place("folder/file")
+    (workspace / "folder" / "file").unlink()
+    (workspace / "folder").rmdir()
+    (workspace / "folder").symlink_to(workspace.parent)
+    (workspace.parent / "file").write_text("theirs")
+    for attempt in (lambda: read_bytes(place, 10), lambda: write_bytes(place, b"x")):
+        with pytest.raises(PathRefused):
+            attempt()
+    assert (workspace.parent / "file").read_text() == "theirs"
+
+
+def test_a_file_swapped_for_a_link_after_the_check_is_not_followed(workspace: Path) -> None:
+    place = Roots([str(workspace)]).place("file.txt")
+    (workspace / "file.txt").unlink()
+    (workspace / "file.txt").symlink_to(workspace.parent / "secret.txt")
+    for attempt in (lambda: read_bytes(place, 10), lambda: write_bytes(place, b"x")):
+        with pytest.raises(PathRefused):
+            attempt()
+    assert (workspace.parent / "secret.txt").read_text() == "outside"
+
+
+def test_reading_stops_at_the_limit_and_says_so(workspace: Path) -> None:
+    assert read_bytes(Roots([str(workspace)]).place("file.txt"), 3) == (b"ins", True)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "folder"])
+def test_what_is_no_file_is_neither_read_nor_written(workspace: Path, kind: str) -> None:
+    path = workspace / "thing"
+    os.mkfifo(path) if kind == "fifo" else path.mkdir()
+    place = Roots([str(workspace)]).place("thing")
+    with pytest.raises(PathRefused):
+        read_bytes(place, 10)
+    with pytest.raises(PathRefused):
+        write_bytes(place, b"x")
+    assert stat.S_ISFIFO(path.stat().st_mode) if kind == "fifo" else path.is_dir()
+
+
+def test_writing_makes_folders_and_keeps_the_mode_of_what_was_there(workspace: Path) -> None:
+    roots = Roots([str(workspace)])
+    write_bytes(roots.place("new/deep/file"), b"one")
+    script = workspace / "new" / "deep" / "file"
+    script.chmod(0o751)
+    write_bytes(roots.place("new/deep/file"), b"two")
+    assert (script.read_bytes(), stat.S_IMODE(script.stat().st_mode)) == (b"two", 0o751)
+    assert sorted(os.listdir(workspace / "new" / "deep")) == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    place = Roots([str(workspace)]).place("file.txt")
+    monkeypatch.setattr(os, "fsync", broken)
+    with pytest.raises(PathRefused, match="no space left"):
+        write_bytes(place, b"new")
+    assert (workspace / "file.txt").read_text() == "inside"
+    assert sorted(os.listdir(workspace)) == ["file.txt"]

@@ -1,0 +1,22 @@
+"""The engines that every test of the contract runs against."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.store.contract import Store
+from tests.store.scenes import ENGINES, Place
+
+
+@pytest.fixture(params=ENGINES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Somewhere to keep sessions, and a way to open a store there: once, twice, again."""
+    return ENGINES[request.param](tmp_path / "sessions")
+
+
+@pytest.fixture
+async def store(place: Place) -> AsyncIterator[Store]:
+    store = place()
+    yield store
+    await store.close()

@@ -1,0 +1,104 @@
+"""What the tests of the store share: engines, entries, and short ways to write and read a log."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from dragoman.store.contract import Log, Page, Record, SessionMeta, Store, StoreFailed
+from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.events import AnyEvent, Idle
+
+
+
+class Place(Protocol):
+    """Somewhere to keep sessions: each call opens a store there."""
+
+    def __call__(self, *, clock: Callable[[], float] = time.time) -> Store: ...
+
+
+ENGINES: dict[str, Callable[[Path], Place]] = {"sqlite": lambda folder: partial(SqliteStore, folder)}
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+IDLE: AnyEvent = Idle(stop_reason="end_turn")
+
+
+def said(text: str, message: str = "m1") -> Said:
+    return Said("agent_message_chunk", message, text)
+
+
+def note(number: int) -> Noted:
+    return Noted("number", number)
+
+
+def meta(session_id: str, cwd: str = "/work", **more: str) -> SessionMeta:
+    return SessionMeta(session_id, cwd, **more)
+
+
+async def write(log: Log, *entries: Entry) -> None:
+    """Append and wait; a failure is raised."""
+    log.append(entries, lambda error: None)
+    await log.flush()
+
+
+async def tried(log: Log, *entries: Entry) -> StoreFailed | None:
+    """Append and wait for the outcome."""
+    done: asyncio.Future[StoreFailed | None] = asyncio.get_running_loop().create_future()
+    log.append(entries, done.set_result)
+    return await done
+
+
+async def everything(batches: AsyncIterable[Sequence[Record]]) -> list[Record]:
+    return [record async for batch in batches for record in batch]
+
+
+async def entries_of(batches: AsyncIterable[Sequence[Record]]) -> list[Entry]:
+    return [record.entry for record in await everything(batches)]
+
+
+async def numbers_in(batches: AsyncIterable[Sequence[Record]]) -> list[object]:
+    return [entry.value for entry in await entries_of(batches) if isinstance(entry, Noted)]
+
+
+def ids(page: Page | Iterable[SessionMeta]) -> list[str]:
+    return [each.id for each in (page.sessions if isinstance(page, Page) else page)]
+
+
+async def listed(store: Store, **filters: str) -> list[str]:
+    """The ids of all pages."""
+    found: list[str] = []
+    page = await store.list(**filters)  # type: ignore[arg-type]
+    found += ids(page)
+    while page.cursor is not None:
+        page = await store.list(cursor=page.cursor, **filters)  # type: ignore[arg-type]
+        found += ids(page)
+    return found
+
+
+def child(program: str, *arguments: object, **settings: object) -> "subprocess.Popen[str]":
+    """A process that runs an async `main(folder, ...)`; it talks by lines."""
+    source = f"import asyncio, sys\nfrom tests.store.children import {program}\nasyncio.run({program}(*sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-c", source, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
+        **settings,  # type: ignore[call-overload]
+    )
+
+
+def finished(process: "subprocess.Popen[str]") -> list[str]:
+    """The lines a child wrote until it ended."""
+    output, _ = process.communicate(timeout=60)
+    return output.splitlines()
+
+
+EVERY_KIND: list[Entry] = [said("Hello"), Happened(IDLE), note(1)]

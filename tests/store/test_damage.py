@@ -1,0 +1,268 @@
+"""E4: a file that is cut, flipped, or not a file. Its readable beginning is kept; everything else is unharmed."""
+
+import os
+import random
+import shutil
+import stat
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMissing, StoreFailed
+from dragoman.store.entries import Entry, Happened
+from dragoman.store.sqlite import SqliteStore
+from tests.store.scenes import IDLE, entries_of, listed, meta, note, numbers_in, said, tried, write
+
+TRUTH: list[Entry] = [
+    entry for number in range(300) for entry in (note(number), said(f"text {number} " * 9, f"m{number}"), Happened(IDLE))
+]
+PAGE = 4096
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """A long session "a", and "b" beside it."""
+    store = SqliteStore(tmp_path / "sessions")
+    await write(await store.create(meta("a", title="A")), *TRUTH)
+    await write(await store.create(meta("b")), note(1))
+    await store.close()
+    assert (tmp_path / "sessions" / "a.session").stat().st_size >= 20 * PAGE
+    return tmp_path / "sessions"
+
+
+@pytest.fixture
+async def store(folder: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(folder)
+    yield store
+    await store.close()
+
+
+async def check_others(store: SqliteStore) -> None:
+    log = await store.open("b")
+    await write(log, note(2))
+    assert await numbers_in(log.read()) == [1, 2]
+    await log.release()
+
+
+async def opened_or_damaged(store: SqliteStore) -> tuple[list[Entry], str | None] | None:
+    """What is left of "a", and what was reported. None: nothing, and that was told."""
+    try:
+        log = await store.open("a")
+    except SessionDamaged:
+        return None
+    found = await entries_of(log.read())
+    assert found == TRUTH[: len(found)]
+    assert log.meta.id == "a"
+    assert log.meta.cwd == "/work"
+    await write(log, note(1_000))
+    assert await entries_of(log.read()) == [*found, note(1_000)]
+    await log.release()
+    return found, log.salvaged
+
+
+async def test_a_cut_file_keeps_its_beginning(store: SqliteStore, folder: Path) -> None:
+    file = folder / "a.session"
+    size = file.stat().st_size
+    file.write_bytes(file.read_bytes()[: size - 5 * PAGE])
+    outcome = await opened_or_damaged(store)
+    assert outcome is not None
+    found, report = outcome
+    assert 500 < len(found) < 900
+    assert report == f"the session's file was damaged; the log is kept up to entry {len(found)}, the rest is lost"
+    assert (folder / "a.session.damaged").stat().st_size == size - 5 * PAGE
+    assert stat.S_IMODE((folder / "a.session.damaged").stat().st_mode) == 0o600
+    assert (await store.open("a")).salvaged is None
+    await check_others(store)
+    assert await listed(store) == ["b", "a"]
+
+
+async def test_nothing_is_silently_lost_wherever_a_file_is_cut(folder: Path, tmp_path: Path) -> None:
+    whole = (folder / "a.session").read_bytes()
+    for size in [0, 1, 50, 100, 4_000, PAGE, PAGE + 1, 2 * PAGE, 3 * PAGE, 10_000, *range(4 * PAGE, len(whole), 9_999)]:
+        copy = tmp_path / str(size)
+        shutil.copytree(folder, copy)
+        (copy / "a.session").write_bytes(whole[:size])
+        store = SqliteStore(copy)
+        outcome = await opened_or_damaged(store)
+        if outcome is not None:
+            found, report = outcome
+            assert len(found) < len(TRUTH)
+            assert report is not None
+        await check_others(store)
+        await store.close()
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_flipped_bits_invent_nothing(folder: Path, tmp_path: Path, seed: int) -> None:
+    await flip(folder, tmp_path, seed, 12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 140))
+async def test_many_flipped_bits_invent_nothing(folder: Path, tmp_path: Path, seed: int) -> None:
+    await flip(folder, tmp_path, seed, 50)
+
+
+async def flip(folder: Path, tmp_path: Path, seed: int, times: int) -> None:
+    chance = random.Random(seed)
+    whole = (folder / "a.session").read_bytes()
+    for turn in range(times):
+        copy = tmp_path / str(turn)
+        shutil.copytree(folder, copy)
+        flipped = bytearray(whole)
+        for _ in range(chance.choice([1, 1, 1, 50])):
+            # The first pages are read most and are hit least.
+            place = chance.randrange(len(whole) if turn % 3 else 3 * PAGE)
+            flipped[place] ^= 1 << chance.randrange(8)
+        (copy / "a.session").write_bytes(flipped)
+        store = SqliteStore(copy)
+        try:
+            outcome = await opened_or_damaged(store)
+        except StoreFailed as error:
+            assert str(error) == "the session was written by another release"  # the one bit that says so
+        else:
+            assert outcome is None or len(outcome[0]) == len(TRUTH) or outcome[1] is not None
+        await check_others(store)
+        assert "b" in await listed(store)
+        await store.close()
+        shutil.rmtree(copy)
+
+
+async def test_what_a_session_is_can_be_restored_from_the_list(store: SqliteStore, folder: Path) -> None:
+    """The bit is in the cwd, which nothing but a checksum can notice."""
+    file = folder / "a.session"
+    file.write_bytes(file.read_bytes().replace(b"/work", b"/wosk", 1))
+    assert (await store.look("a")).cwd == "/work"
+    outcome = await opened_or_damaged(store)
+    assert outcome == (TRUTH, "the session's file was damaged; the log is whole")
+    assert (await store.look("a"))[:4] == ("a", "/work", (), "A")
+
+
+async def test_a_file_of_another_session_is_not_taken_for_this_one(store: SqliteStore, folder: Path) -> None:
+    shutil.copy(folder / "b.session", folder / "a.session")
+    with pytest.raises(SessionDamaged):
+        await everything_of(store, "z")
+    outcome = await opened_or_damaged(store)
+    assert outcome is None or outcome[0] == []
+
+
+async def everything_of(store: SqliteStore, name: str) -> None:
+    shutil.copy(Path(store._keeper._files.folder) / "b.session", store._keeper._files.folder / f"{name}.session")
+    await store.look(name)
+
+
+async def test_garbage_is_told_and_stays_where_it_is(store: SqliteStore, folder: Path) -> None:
+    garbage = os.urandom(50_000)
+    (folder / "a.session").write_bytes(garbage)
+    for _ in range(2):
+        with pytest.raises(SessionDamaged):
+            await store.open("a")
+    assert (folder / "a.session").read_bytes() == garbage
+    with pytest.raises(SessionDamaged):
+        await entries_of(store.read("a"))
+    with pytest.raises(SessionDamaged):
+        await store.fork("a", meta("c"))
+    with pytest.raises(SessionMissing):
+        await store.look("c")
+    await check_others(store)
+    assert await store.delete("a") is True
+    assert await listed(store) == ["b"]
+
+
+async def test_a_log_is_read_up_to_the_damage_without_holding_it(store: SqliteStore, folder: Path) -> None:
+    file = folder / "a.session"
+    file.write_bytes(file.read_bytes().replace(b"text 200 ", b"tixt 200 ", 1))
+    found = []
+    with pytest.raises(SessionDamaged):
+        async for records in store.read("a"):
+            found += [record.entry for record in records]
+    assert found == TRUTH[: len(found)]
+    assert len(found) > 500
+    with pytest.raises(SessionDamaged):
+        await store.fork("a", meta("c"))
+    assert await listed(store) == ["b", "a"]
+
+
+async def test_a_damaged_session_that_another_holds_is_left_alone(store: SqliteStore, folder: Path) -> None:
+    log = await store.open("a")
+    file = folder / "a.session"
+    with file.open("r+b") as damaged:
+        damaged.seek(10 * PAGE)
+        damaged.write(bytes(PAGE))
+    other = SqliteStore(folder)
+    with pytest.raises(SessionHeld):
+        await other.open("a")
+    await other.close()
+    assert log.salvaged is None
+
+
+async def test_a_file_taken_away_under_us_is_noticed_at_once(store: SqliteStore, folder: Path) -> None:
+    log = await store.open("a")
+    assert await tried(log, note(1)) is None
+    (folder / "a.session").unlink()
+    assert isinstance(await tried(log, note(2)), SessionMissing)
+    shutil.copy(folder / "b.session", folder / "a.session")
+    assert isinstance(await tried(log, note(3)), StoreFailed)
+    await check_others(store)
+
+
+def a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def a_fifo(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    path.symlink_to(path.parent / "b.session")
+
+
+def a_dangling_link(path: Path) -> None:
+    path.symlink_to(path.parent.parent / "nowhere")
+
+
+def a_device(path: Path) -> None:
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-shm"])
+@pytest.mark.parametrize("thing", [a_folder, a_fifo, a_link, a_dangling_link, a_device])
+async def test_what_is_no_file_is_never_followed(
+    store: SqliteStore, folder: Path, thing: Callable[[Path], None], suffix: str
+) -> None:
+    before = (folder / "b.session").read_bytes()
+    path = folder / f"a.session{suffix}"
+    path.unlink(missing_ok=True)
+    thing(path)
+    for work in (store.open("a"), store.change("a", title="x"), store.fork("a", meta("c"))):
+        with pytest.raises(SessionDamaged):
+            await work
+    with pytest.raises(SessionDamaged):
+        await entries_of(store.read("a"))
+    assert (folder / "b.session").read_bytes() == before
+    assert not (folder.parent / "nowhere").exists()
+    with pytest.raises(StoreFailed):
+        await store.create(meta("a"))
+    assert await listed(store) == ["b", "a"]
+    await check_others(store)
+    if thing is a_folder:
+        with pytest.raises(SessionDamaged):
+            await store.delete("a")
+    else:
+        assert await store.delete("a") is True
+        assert await listed(store) == ["b"]
+
+
+async def test_a_killed_repair_can_be_done_again(store: SqliteStore, folder: Path) -> None:
+    """What a repair that was killed may leave: a file half made, a damaged file set aside before."""
+    file = folder / "a.session"
+    file.write_bytes(file.read_bytes()[: 10 * PAGE])
+    (folder / "a.session.new").write_bytes(b"half")
+    (folder / "a.session.damaged").write_bytes(b"old")
+    outcome = await opened_or_damaged(store)
+    assert outcome is not None and outcome[1] is not None
+    assert not (folder / "a.session.new").exists()
+    assert await store.delete("a") is True
+    assert [each.name for each in folder.glob("a.*")] == []
