@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.transports.memory import memory_pair
-from tests.agent.raw import PIPE, Message, Wire, hello, updates
+from tests.agent.raw import PIPE, Message, Wire, hello, until
 
 both_versions = pytest.mark.parametrize("version", [1, 2])
 
@@ -43,15 +43,12 @@ async def end_of_turn(wire: Wire, id: int, version: int) -> Message:
     answer = await wire.answer(id)
     if version == 1:
         return answer["result"] if "result" in answer else {"error": answer["error"]}
-    from tests.agent.raw import until
 
     def ends() -> list[Message]:
-        found = [m["params"]["update"] for m in wire.heard if m.get("method") == "session/update"]
+        after = wire.heard[wire.heard.index(answer) :]
+        found = [m["params"]["update"] for m in after if m.get("method") == "session/update"]
         return [update for update in found if update.get("state") == "idle" and update.get("stopReason")]
 
     await until(lambda: bool(ends()))
-    end = ends()[-1]
+    end = ends()[0]
     return {"error": end["error"]} if end["stopReason"] == "error" else {"stopReason": end["stopReason"]}
-
-
-__all__ = ["both_versions", "end_of_turn", "opened", "served", "updates"]

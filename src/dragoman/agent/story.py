@@ -141,7 +141,7 @@ class Story:
         found = self._told.get(("message", message_id))
         if found is None:
             found = self._told["message", message_id] = _Message(kind)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _take(self, event: events.AnyEvent) -> None:
         match event:
@@ -207,7 +207,7 @@ class Story:
         found = self._told.get(("terminal", terminal_id))
         if found is None:
             found = self._told["terminal", terminal_id] = _Screen(terminal_id)
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 def _patched(before: Any, patch: Any) -> Any:

@@ -117,11 +117,11 @@ class Files:
             check_kind(path)
             if session_id not in self._held and is_at_rest(path):
                 with closing(connect_to_look(path)) as file:
-                    meta = meta_in(file, session_id)
+                    meta = _meta(file, session_id)
                 if is_at_rest(path):
                     return meta
             with self._file(session_id) as file:
-                return meta_in(file, session_id)
+                return _meta(file, session_id)
 
     def hold(self, session_id: str, remembered: SessionMeta | None) -> tuple[SessionMeta, str | None]:
         """Take the lease, if nobody alive has it. A damaged file is mended; then the second result says how."""
@@ -146,7 +146,7 @@ class Files:
     def _take(self, session_id: str) -> SessionMeta:
         """The lease, and the certainty that the whole log can be read."""
         with told_plainly(), self._file(session_id) as file:
-            meta_in(file, session_id)
+            _meta(file, session_id)
             try:
                 for _ in rows_behind(file, 0):
                     pass
@@ -156,7 +156,7 @@ class Files:
                 if self._is_held_elsewhere(file):
                     raise SessionHeld("another process has the session open")
                 file.execute("UPDATE session SET holder = ?", (self._holder.name,))
-                meta = meta_in(file, session_id)
+                meta = _meta(file, session_id)
             self._held.add(session_id)
             return meta
 
@@ -209,7 +209,7 @@ class Files:
                     file.execute("UPDATE session SET title = ?", (title,))
                 if archived is not None:
                     file.execute("UPDATE session SET archived = ?", (archived,))
-            return meta_in(file, session_id)
+            return _meta(file, session_id)
 
     def _is_held_elsewhere(self, file: sqlite3.Connection) -> bool:
         row = file.execute("SELECT holder FROM session").fetchone()
@@ -261,3 +261,10 @@ def make_folder(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if stat.S_IMODE(os.stat(folder).st_mode) & 0o077:
         os.chmod(folder, 0o700)
+
+
+def _meta(file: sqlite3.Connection, session_id: str) -> SessionMeta:
+    meta = meta_in(file)
+    if meta.id != session_id:
+        raise SessionDamaged("the file of another session stands in this one's place")
+    return meta

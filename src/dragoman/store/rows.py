@@ -61,8 +61,8 @@ def build(path: Path, meta: SessionMeta, holder: str | None, rows: Iterable[Row]
             os.fsync(written_file.fileno())
 
 
-def meta_in(file: sqlite3.Connection, session_id: str) -> SessionMeta:
-    """What the file says of its session."""
+def meta_in(file: sqlite3.Connection) -> SessionMeta:
+    """What a file says of its session, whichever that is."""
     row = file.execute(f"SELECT format, checksum, {COLUMNS} FROM session").fetchone()
     if row is None:
         raise SessionDamaged("the session's file is damaged")
@@ -70,7 +70,7 @@ def meta_in(file: sqlite3.Connection, session_id: str) -> SessionMeta:
     if format_ != FORMAT:
         raise StoreFailed("the session was written by another release")
     meta = meta_of(columns)
-    if checksum != _meta_checksum(columns) or meta.id != session_id:
+    if checksum != _meta_checksum(columns):
         raise SessionDamaged("the session's file is damaged")
     return meta
 

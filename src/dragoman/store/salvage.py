@@ -24,8 +24,12 @@ NEW: Final = ".new"
 def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held: Callable[[object], bool]) -> str:
     """Put the readable part of a log in the place of the damaged file. The result says what was lost."""
     with closing(connect(path)) as damaged:
-        meta = _meta(damaged, session_id, is_held) or remembered
+        # Otherwise SQLite reads nothing of a file that is shorter than it should be.
+        damaged.execute("PRAGMA writable_schema = ON")
+        meta = _meta(damaged, is_held) or remembered
         rows, is_whole = _readable(damaged)
+    if meta is not None and meta.id != session_id:
+        raise SessionDamaged("the file of another session stands in this one's place")
     if meta is None or (not rows and not is_whole):
         raise SessionDamaged("nothing of the session can be read")
     new = Path(f"{path}{NEW}")
@@ -40,12 +44,12 @@ def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held
     return f"the session's file was damaged; the log is kept up to entry {len(rows)}, the rest is lost"
 
 
-def _meta(damaged: sqlite3.Connection, session_id: str, is_held: Callable[[object], bool]) -> SessionMeta | None:
+def _meta(damaged: sqlite3.Connection, is_held: Callable[[object], bool]) -> SessionMeta | None:
     try:
         row = damaged.execute("SELECT holder FROM session").fetchone()
         if row is not None and is_held(row[0]):
             raise SessionHeld("another process has the session open")
-        return meta_in(damaged, session_id)
+        return meta_in(damaged)
     except SessionDamaged:
         return None
     except sqlite3.Error as error:

@@ -1,0 +1,147 @@
+"""A log read as a story: compact, complete, and mended where it was cut off."""
+
+import base64
+
+from dragoman.agent.story import Story
+from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import Image, Text
+from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select
+from dragoman.vocabulary.tools import ContentItem, ExitStatus, Location, TerminalOutput
+
+
+def told(*entries: Entry | events.AnyEvent) -> Story:
+    story = Story()
+    story.take(entry if isinstance(entry, tuple) else Happened(entry) for entry in entries)
+    return story
+
+
+def say(text: str, message_id: str = "m") -> Said:
+    return Said("agent_message_chunk", message_id, text)
+
+
+def base64_of(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+USER = events.UserMessage("u", [Text("hello")])
+END = events.Idle(stop_reason="end_turn")
+
+
+def test_pieces_of_a_message_become_the_message() -> None:
+    picture = Image("AAAA", "image/png")
+    story = told(USER, say("a"), say("b"), events.AgentMessageChunk(picture, message_id="m"), say("c"), END)
+    assert list(story.retold()) == [USER, events.AgentMessage("m", [Text("ab"), picture, Text("c")])]
+
+
+def test_messages_keep_their_ids_and_their_order() -> None:
+    thought = Said("agent_thought_chunk", "t", "hm")
+    story = told(USER, thought, say("one", "m1"), say("two", "m2"), say(" more", "m1"), END)
+    assert list(story.retold()) == [
+        USER,
+        events.AgentThought("t", [Text("hm")]),
+        events.AgentMessage("m1", [Text("one more")]),
+        events.AgentMessage("m2", [Text("two")]),
+    ]
+
+
+def test_a_message_that_was_replaced_or_cleared_is_told_as_it_is_now() -> None:
+    story = told(
+        USER, say("draft"), events.AgentMessage("m", [Text("final")]), say("x", "n"), events.AgentMessage("n", None)
+    )
+    assert list(story.retold()) == [USER, events.AgentMessage("m", [Text("final")]), events.AgentMessage("n", [])]
+
+
+def test_a_tool_call_is_told_once_in_its_last_state() -> None:
+    story = told(
+        events.ToolCallUpdate("c", title="Read", kind="read", status="pending", raw_input={"path": "a"}),
+        events.ToolCallContentChunk("c", ContentItem(Text("one"))),
+        events.ToolCallUpdate("c", status="completed", locations=[Location("/a")], raw_output=None),
+        events.ToolCallContentChunk("c", ContentItem(Text("two"))),
+    )
+    assert list(story.retold()) == [
+        events.ToolCallUpdate(
+            "c",
+            title="Read",
+            kind="read",
+            status="completed",
+            content=[ContentItem(Text("one")), ContentItem(Text("two"))],
+            locations=[Location("/a")],
+            raw_input={"path": "a"},
+        )
+    ]
+
+
+def test_meta_of_patches_merges_by_key_and_null_removes_one() -> None:
+    story = told(
+        events.ToolCallUpdate("c", meta={"a": 1, "b": 2}),
+        events.ToolCallUpdate("c", meta={"b": None, "c": 3}),
+    )
+    assert list(story.retold()) == [events.ToolCallUpdate("c", meta={"a": 1, "c": 3})]
+
+
+def test_a_terminal_is_a_snapshot() -> None:
+    snowman = "☃".encode()
+    story = told(
+        events.TerminalUpdate("t", command="make", cwd="/"),
+        events.TerminalOutputChunk("t", base64_of(b"lost")),
+        events.TerminalUpdate("t", output=TerminalOutput(base64_of(b"kept "))),
+        events.TerminalOutputChunk("t", base64_of(snowman[:1])),
+        events.TerminalOutputChunk("t", base64_of(snowman[1:])),
+        events.TerminalUpdate("t", exit_status=ExitStatus(exit_code=0)),
+    )
+    output = TerminalOutput(base64_of(b"kept " + snowman))
+    assert list(story.retold()) == [
+        events.TerminalUpdate("t", command="make", cwd="/", output=output, exit_status=ExitStatus(exit_code=0))
+    ]
+
+
+def test_plans_options_commands_and_title_are_told_as_they_are_now() -> None:
+    first, second = (events.PlanUpdate(PlanItems("main", [PlanEntry(step)])) for step in ("one", "two"))
+    gone = events.PlanUpdate(PlanItems("gone", []))
+    options = events.OptionsChanged([Select("mode", "Mode", "ask", [Choice("ask", "Ask")])])
+    title = events.SessionInfoChanged(title="T")
+    story = told(first, gone, events.CommandsChanged([]), options, second, events.PlanRemoved("gone"), title)
+    assert list(story.retold()) == [second, events.CommandsChanged([]), options, title]
+    assert story.options == options.config_options
+
+
+def test_moments_are_not_part_of_the_story_but_the_unknown_is() -> None:
+    future = events.UnknownEvent("future", {"a": 1})
+    story = told(USER, events.Notice("info", "x"), events.Running(), future, future, Noted("context", {}), END)
+    assert list(story.retold()) == [USER, future, future]
+
+
+def test_a_finished_story_needs_no_repair() -> None:
+    assert told(USER, events.Running(), say("x"), END).repairs() == []
+    assert told().repairs() == []
+    assert told(events.CommandsChanged([]), events.SessionInfoChanged(title="T")).repairs() == []
+
+
+def test_a_turn_that_was_cut_off_ends_as_cancelled_with_its_open_calls_failed() -> None:
+    story = told(
+        USER,
+        events.ToolCallUpdate("done", status="completed"),
+        events.ToolCallUpdate("open", status="in_progress"),
+        events.TerminalUpdate("t", command="make"),
+    )
+    assert story.repairs() == [
+        Happened(events.ToolCallContentChunk("open", ContentItem(Text("interrupted")))),
+        Happened(events.ToolCallUpdate("open", status="failed", capabilities=None)),
+        Happened(events.TerminalUpdate("t", exit_status=ExitStatus(), capabilities=None)),
+        Happened(events.Idle(stop_reason="cancelled")),
+    ]
+
+
+def test_a_repaired_story_needs_no_second_repair() -> None:
+    story = told(USER, events.ToolCallUpdate("open", status="in_progress"), say("half a sen"))
+    story.take(story.repairs())
+    assert story.repairs() == []
+
+
+def test_a_prompt_alone_is_a_turn_that_was_cut_off() -> None:
+    assert told(USER).repairs() == [Happened(events.Idle(stop_reason="cancelled"))]
+
+
+def test_the_first_words_of_the_user_are_known() -> None:
+    assert told(USER, END, events.UserMessage("v", [Text("again")])).first_words == "hello"
