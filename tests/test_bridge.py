@@ -42,6 +42,7 @@ class Peer:
         self.fell = False
         self._transport = transport
         self._part = bytearray()
+        self._all_said = asyncio.Event()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
         transport.start(self)
 
@@ -54,12 +55,20 @@ class Peer:
 
     def writable(self) -> None:
         self.unsent = self.unsent[self._transport.write(self.unsent) :]
+        if not self.unsent:
+            self._all_said.set()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lines.put_nowait(None)
 
     async def leave(self) -> None:
         await self._transport.close()
+
+    async def leave_when_all_is_said(self) -> None:
+        if self.unsent:
+            self._all_said.clear()
+            await self._all_said.wait()
+        await self.leave()
 
     def fall_silent(self) -> None:
         """Say nothing any more, and go on reading."""
@@ -115,12 +124,12 @@ class Peer:
 
 @asynccontextmanager
 async def joined(
-    *, to_front: Faults = NO_FAULTS, to_back: Faults = NO_FAULTS, **settings: Any
+    *, to_editor: Faults = NO_FAULTS, to_front: Faults = NO_FAULTS, to_back: Faults = NO_FAULTS, **settings: Any
 ) -> AsyncIterator[tuple[Peer, Peer]]:
     """An editor and an agent with a bridge between them; it must end with them, and without a mistake of its own."""
     mistakes: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: mistakes.append(context))
-    ours, front = memory_pair(PIPE, to_right=to_front)
+    ours, front = memory_pair(PIPE, to_left=to_editor, to_right=to_front)
     back, theirs = memory_pair(PIPE, to_left=to_back)
     running = asyncio.ensure_future(Bridge(front, back, **settings).run())
     editor, agent = Peer(ours), Peer(theirs)
@@ -134,9 +143,11 @@ async def joined(
 
 
 @asynccontextmanager
-async def in_session(front: int, back: int, **agent_can: Any) -> AsyncIterator[tuple[Peer, Peer]]:
+async def in_session(
+    front: int, back: int, *, to_editor: Faults = NO_FAULTS, **agent_can: Any
+) -> AsyncIterator[tuple[Peer, Peer]]:
     """The same, after the handshake and with session `s` open. The last number used is 2, on both sides."""
-    async with joined() as (editor, agent):
+    async with joined(to_editor=to_editor) as (editor, agent):
         editor.say(request(1, "initialize", **EDITOR[front]))
         await agent.hear()
         agent.say(result(1, **agent_hello(back, **agent_can)))
@@ -855,7 +866,7 @@ async def test_only_an_offered_choice_is_passed_on(front: int, back: int, case: 
         answer, following = await agent.hear_many(2)
     assert (answer["id"], following) == ("p", note("_next"))
     if heard is None:
-        assert answer.keys() == {"id", "error"}
+        assert answer == {"id": "p", "error": answered.get("error", {"code": -32603, "message": UNREADABLE})}
     else:
         assert answer == result("p", outcome=heard)
 
@@ -1135,6 +1146,24 @@ async def test_an_agent_that_leaves_in_a_turn_ends_it_with_an_error_before_the_e
         assert await editor.ended() == [end]
 
 
+async def test_work_that_nobody_asked_for_is_ended_too_when_its_agent_leaves() -> None:
+    async with in_session(2, 2) as (editor, agent):
+        agent.say(state("running"), state("idle"), state("running"))
+        await agent.leave()
+        end = state("idle", stopReason="error", error={"code": -32603, "message": GONE})
+        assert await editor.ended() == [state("running"), state("idle"), state("running"), end]
+
+
+async def test_a_closed_session_has_no_turn_to_end_when_its_agent_leaves() -> None:
+    async with in_session(2, 2) as (editor, agent):
+        editor.say(prompt(3), request(4, "session/close", sessionId="s"))
+        await agent.hear_many(2)
+        agent.say(result(3, messageId="u"), state("running"), result(4), note("_last"))
+        assert (await editor.hear_many(4))[2:] == [result(4), note("_last")]
+        await agent.leave()
+        assert await editor.ended() == []
+
+
 @every_pair
 async def test_an_agent_that_leaves_owes_no_answer_and_ends_no_finished_turn(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
@@ -1167,23 +1196,27 @@ async def test_what_the_editor_said_before_it_left_reaches_the_agent(front: int,
 # -- back-pressure ---------------------------------------------------------------------------------------------------
 
 
-@every_pair
-@pytest.mark.parametrize("loading", [False, True])
+COUNT = 1_200
+MUCH = COUNT * 9_000
+# The outbox, what waits before it, and the pipes.
+HELD = limits.OUTBOX_BYTES + UNSAID_BYTES + limits.MIB
+
+
+@pytest.mark.parametrize(("front", "back", "loading"), [(1, 1, False), (1, 2, True), (2, 1, True), (2, 2, False)])
 async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
     front: int, back: int, loading: bool
 ) -> None:
-    chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * 9_000}")) for n in range(2_000)]
+    chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * 9_000}")) for n in range(COUNT)]
     async with in_session(front, back) as (editor, agent):
         if loading:
             editor.say(LOAD[front])  # while somebody waits for an answer the limit is the same
             await agent.hear()
-        editor.deaf()
-        agent.say(*chunks, note("_end"))
-        assert 2_000 * 9_000 - await stuck(agent) < limits.OUTBOX_BYTES + UNSAID_BYTES + 4 * limits.MIB
-
-        editor.listen()
-        assert await editor.hear_many(2_000) == chunks
-        assert await editor.hear() == note("_end")
+        for _ in range(2):
+            editor.deaf()
+            agent.say(*chunks)
+            assert MUCH - await stuck(agent) < HELD
+            editor.listen()
+            assert await editor.hear_many(COUNT) == chunks
 
 
 async def stuck(peer: Peer) -> int:
@@ -1196,20 +1229,40 @@ async def stuck(peer: Peer) -> int:
     return left
 
 
-@every_pair
+@pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
 async def test_an_agent_that_does_not_read_stops_the_editor_and_loses_nothing(front: int, back: int) -> None:
-    notes = [note("_much", n=n, data="x" * 9_000) for n in range(2_000)]
+    notes = [note("_much", n=n, data="x" * 9_000) for n in range(COUNT)]
+    async with in_session(front, back) as (editor, agent):
+        for _ in range(2):
+            agent.deaf()
+            editor.say(*notes)
+            assert MUCH - await stuck(editor) < HELD
+            agent.listen()
+            assert await agent.hear_many(COUNT) == notes
+
+
+async def test_a_slow_editor_may_read_on_for_as_long_as_it_reads_when_the_agent_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.05)
+    chunks = [update("agent_message_chunk", messageId="a", content=text("x" * 9_000))] * 700
+    async with in_session(2, 2, to_editor=Faults(per_turn=200)) as (editor, agent):
+        agent.say(*chunks)
+        await agent.leave_when_all_is_said()
+        assert await editor.ended() == chunks
+
+
+@every_pair
+async def test_a_request_that_never_reached_the_agent_is_answered(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
         agent.deaf()
-        editor.say(*notes, request(3, "_end"))
-        assert 2_000 * 9_000 - await stuck(editor) < limits.OUTBOX_BYTES + UNSAID_BYTES + 4 * limits.MIB
-
-        agent.listen()
-        assert await agent.hear_many(2_000) == notes
-        assert await agent.hear() == request(3, "_end")
+        editor.say(*[note("_much", data="x" * 9_000)] * 600, request("x", "_late"), request("y", "_later"))
+        await stuck(editor)
+        await agent.leave()
+        assert await editor.ended() == [error("x", -32603, GONE), error("y", -32603, GONE)]
 
 
-@every_pair
+@pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
 async def test_one_message_larger_than_all_limits_but_its_own_passes(front: int, back: int) -> None:
     large = update("agent_message_chunk", messageId="a", content=text("x" * (limits.INBOX_BYTES + limits.MIB)))
     async with in_session(front, back) as (editor, agent):

@@ -29,7 +29,8 @@ ARROWS: dict[str, set[str]] = {
     "outbox": {"transports", "wire"},  # the bounded half of a link that writes
     "link": {"outbox"} | EDGE,
     "bridge": {"link"} | EDGE,
-    "agent": {"bridge", "link"} | EDGE,
+    "agent": {"bridge", "link", "store"}
+    | EDGE,  # store: its contract; an author who passes one gets sessions that survive
     "client": {"bridge", "link", "host"} | EDGE,
     "store": {"vocabulary"},
     "coder": {"agent", "store", "host", "vocabulary"},

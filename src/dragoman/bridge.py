@@ -7,7 +7,8 @@ It knows the vocabulary and two links, and nothing of the versions between them 
 Promises
 - Each way is one file of steps: events, notes, requests and answers leave in the order they were heard.
 - Every request ends exactly once on both sides, and so does every turn, whichever side fails or goes away.
-- A permission never turns into an allow: only an option that was offered and chosen is passed on.
+- A permission never turns into an allow: dialects pass on only an option that was offered and chosen, and whatever
+  goes wrong between them is nobody's choice or an error.
 - A side that does not read is not written for: the other side is no longer read until it has caught up.
 - Ids belong to one hop. A question that names a request is asked under that request's name on the other hop.
 """
@@ -40,7 +41,7 @@ from dragoman.transports.contract import Receiver, Transport
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import CancelTurn, CloseSession, ListSessions, Prompt, PromptAccepted
+from dragoman.vocabulary.requests import CancelTurn, CloseSession, DeleteSession, ListSessions, Prompt, PromptAccepted
 from dragoman.vocabulary.services import (
     Dismissed,
     Elicit,
@@ -48,7 +49,6 @@ from dragoman.vocabulary.services import (
     PermissionAnswer,
     RequestPermission,
     RequestScope,
-    Selected,
     SessionScope,
     UnknownMode,
 )
@@ -97,7 +97,6 @@ class Bridge:
                 if side.lost.done():
                     await side.way.emptied(other.link)
                     await other.answered()
-                    await side.link.ended()
         finally:
             for side in (front, back):
                 await side.link.close()
@@ -159,10 +158,13 @@ class _Way:
             await self._more.wait()
 
     async def emptied(self, reader: Link) -> None:
-        """Wait for the end, for as long as whoever reads makes any progress towards it."""
+        """Wait until all of it has left, for as long as whoever reads makes any progress."""
         before = None
-        while not self._ended.done() and before != (before := (self._taken, reader.outbox.written)):
-            await asyncio.wait([self._ended], timeout=limits.CLOSE_FLUSH_SECONDS)
+        while before != (before := (self._taken, reader.outbox.written)):
+            if self._ended.done():
+                await reader.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
+            else:
+                await asyncio.wait([self._ended], timeout=limits.CLOSE_FLUSH_SECONDS)
 
 
 class _Gate:
@@ -462,8 +464,11 @@ class _Front(_Side):
             self.back.prompts.setdefault(request.session_id, set()).add(crossing)
 
     def on_outcome(self, crossing: _Crossing, outcome: Reply | RequestFailed) -> None:
-        if isinstance(crossing.request, Prompt) and not isinstance(outcome, PromptAccepted):
-            self.back.no_turn(crossing.request.session_id, crossing)
+        request = crossing.request
+        if isinstance(request, Prompt) and not isinstance(outcome, PromptAccepted):
+            self.back.no_turn(request.session_id, crossing)
+        elif isinstance(request, (CloseSession, DeleteSession)) and isinstance(outcome, Reply):
+            self.back.forget(request.session_id)
 
     def on_end(self, crossing: _Crossing) -> None:
         request = crossing.request
@@ -491,6 +496,12 @@ class _Back(_Side):
         """The sessions that owe the editor an end."""
         return self._running | self.prompts.keys()
 
+    def forget(self, session_id: str) -> None:
+        """This session does nothing any more."""
+        self._running.discard(session_id)
+        for prompt in self.prompts.pop(session_id, ()):
+            self.front.asked.pop(prompt.number, None)
+
     def no_turn(self, session_id: str, prompt: _Crossing) -> None:
         """This prompt was answered, and began no turn."""
         accepted = self.prompts.get(session_id, set())
@@ -506,9 +517,7 @@ class _Back(_Side):
                 self._running.add(session_id)
             case Idle():
                 if isinstance(event.stop_reason, str) or session_id in self._running:
-                    for prompt in self.prompts.pop(session_id, ()):
-                        self.front.asked.pop(prompt.number, None)
-                self._running.discard(session_id)
+                    self.forget(session_id)
             case _:
                 pass
         super().on_event(session_id, event)
@@ -527,15 +536,14 @@ class _Back(_Side):
     # -- a crossing calls these --------------------------------------------------------------------------------------
 
     async def carry(self, crossing: _Crossing) -> Reply:
-        """Ask the editor. Only what it chose is chosen."""
+        """Ask the editor; a question about a request of its own, under the name it gave that."""
         request = crossing.request
-        if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
-            scope = self._scope_there(request.scope)
-            if scope is None:
-                return ElicitationAnswer("cancel")
-            return await self.front.link.ask(_rescoped(request, scope), crossing)
-        reply = await super().carry(crossing)
-        return _chosen(request, reply) if isinstance(request, RequestPermission) else reply
+        if not isinstance(request, Elicit) or not isinstance(request.scope, RequestScope):
+            return await super().carry(crossing)
+        scope = self._scope_there(request.scope)
+        if scope is None:
+            return ElicitationAnswer("cancel")
+        return await self.front.link.ask(_rescoped(request, scope), crossing)
 
     def abandoned(self, request: Request) -> Reply | RequestFailed:
         match request:
@@ -555,14 +563,6 @@ class _Back(_Side):
         if isinstance(crossing.request, Prompt) and crossing.is_answered and self.front.link.version != 1:
             return SessionScope(crossing.request.session_id)
         return RequestScope(crossing.id)
-
-
-def _chosen(request: RequestPermission, reply: Reply) -> Reply:
-    """The answer, unless it chooses what was not offered, or what was offered under two meanings."""
-    if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
-        return reply
-    meant = [option for option in request.options if option.option_id == reply.outcome.option_id]
-    return reply if len(meant) == 1 else PermissionAnswer(Dismissed())
 
 
 def _rescoped(question: Elicit, scope: RequestScope | SessionScope) -> Elicit:

@@ -242,6 +242,8 @@ class Link:
             future.add_done_callback(self._release)
         waiter = _Waiter(request, future, watch, on_reply)
         try:
+            if self._ending is not None:
+                raise LinkClosed("the connection has ended")
             call = self.dialect.ask(request)
             _check_size(len(call.params))
             number, payload = self._peer.call(call.method, call.params, waiter)
@@ -251,7 +253,7 @@ class Link:
         if call.early is not None:
             waiter.tell()
         self._hand_up(call.told)
-        turn = self.outbox.enqueue(len(payload), (_one_line(payload),))
+        turn = self.outbox.enqueue(len(payload), _watched(_one_line(payload), number, watch))
         if turn is not None:
             try:
                 await turn
@@ -259,8 +261,6 @@ class Link:
                 if turn.cancelled() or call.early is None:
                     self._give_up(number, waiter, sent=not turn.cancelled() and not turn.exception())
                 raise
-        if watch is not None:
-            watch.sent(number)
         if call.early is not None:
             return call.early
         return await self._answer(number, future)
@@ -375,7 +375,7 @@ class Link:
             self._transport.pause_reading()
 
     def _read_again(self) -> None:
-        if self._reading or self.closed or self._choked():
+        if self._reading or self._ending is not None or self._choked():
             return
         if self._untaken > limits.INBOX_BYTES and not self._awaited:
             return
@@ -719,6 +719,13 @@ def _seen(future: "asyncio.Future[Reply]") -> None:
     """A call nobody waits for any more may still fail."""
     if not future.cancelled():
         future.exception()
+
+
+def _watched(payload: bytes, number: int, watch: Watch | None) -> Iterable[bytes]:
+    """A payload that says when it is put."""
+    if watch is not None:
+        watch.sent(number)
+    yield payload
 
 
 def _check_size(size: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,8 @@ class Wire:
         self.received = 0
         self.lost: list[Exception | None] = []
         self._read = 0
-        self._part = b""
-        self._unsent = b""
+        self._part = bytearray()
+        self._unsent: deque[memoryview] = deque()
         self._transport = transport
         transport.start(self)
         if not reading:
@@ -32,13 +33,14 @@ class Wire:
         self.write(b"".join(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n" for message in messages))
 
     def write(self, data: bytes) -> None:
-        self._unsent += data
-        self._flush()
+        self._unsent.append(memoryview(data))
+        if len(self._unsent) == 1:
+            self._flush()
 
     @property
     def unsent(self) -> int:
         """What the other side has not read."""
-        return len(self._unsent)
+        return sum(map(len, self._unsent))
 
     async def hear(self) -> Message:
         """The next message."""
@@ -72,8 +74,11 @@ class Wire:
 
     def data_received(self, data: bytes) -> None:
         self.received += len(data)
-        *lines, self._part = (self._part + data).split(b"\n")
-        self.heard += [json.loads(line) for line in lines]
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            self.heard.append(json.loads(self._part + line))
+            self._part.clear()
+        self._part += rest
 
     def writable(self) -> None:
         self._flush()
@@ -82,7 +87,13 @@ class Wire:
         self.lost.append(error)
 
     def _flush(self) -> None:
-        self._unsent = self._unsent[self._transport.write(self._unsent) :]
+        while self._unsent:
+            data = self._unsent[0]
+            taken = self._transport.write(data)
+            if taken < len(data):
+                self._unsent[0] = data[taken:]
+                return
+            self._unsent.popleft()
 
 
 async def until(happened: Callable[[], bool]) -> None:
@@ -92,7 +103,7 @@ async def until(happened: Callable[[], bool]) -> None:
             return
         await asyncio.sleep(0)
     async with asyncio.timeout(10):
-        while not happened():
+        while not happened():  # noqa: ASYNC110  # whatever it waits for is not ours to signal
             await asyncio.sleep(0.005)
 
 
@@ -115,7 +126,8 @@ def hello(version: int) -> Message:
 def greeting(version: int) -> Message:
     """What an agent answers to it."""
     if version == 1:
-        return {"protocolVersion": 1}
+        session: Message = {"close": {}, "list": {}, "resume": {}}
+        return {"protocolVersion": 1, "agentCapabilities": {"loadSession": True, "sessionCapabilities": session}}
     return {"protocolVersion": 2, "info": {"name": "raw", "version": "1"}, "capabilities": {"session": {}}}
 
 

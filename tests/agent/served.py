@@ -11,6 +11,18 @@ from dragoman.agent.agent import Agent
 from dragoman.transports.memory import memory_pair
 from tests.agent.raw import PIPE, Message, Wire, hello, until
 
+
+class Reporting(Agent):
+    """An agent that keeps what it would print on stderr."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.bugs: list[Exception] = []
+
+    def report(self, error: Exception) -> None:
+        self.bugs.append(error)
+
+
 both_versions = pytest.mark.parametrize("version", [1, 2])
 
 

@@ -96,13 +96,13 @@ def test_a_terminal_is_a_snapshot() -> None:
     ]
 
 
-def test_plans_options_commands_and_title_are_told_as_they_are_now() -> None:
+def test_plans_options_and_commands_are_told_as_they_are_now_and_the_title_is_left_out() -> None:
     first, second = (events.PlanUpdate(PlanItems("main", [PlanEntry(step)])) for step in ("one", "two"))
     gone = events.PlanUpdate(PlanItems("gone", []))
     options = events.OptionsChanged([Select("mode", "Mode", "ask", [Choice("ask", "Ask")])])
     title = events.SessionInfoChanged(title="T")
     story = told(first, gone, events.CommandsChanged([]), options, second, events.PlanRemoved("gone"), title)
-    assert list(story.retold()) == [second, events.CommandsChanged([]), options, title]
+    assert list(story.retold()) == [second, events.CommandsChanged([]), options]
     assert story.options == options.config_options
 
 

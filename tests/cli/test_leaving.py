@@ -1,5 +1,6 @@
 """How `dragoman acp` ends: when the editor leaves, in whatever way, and when it is told to."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, Editor, turns
+from tests.cli.editor import DRAGOMAN, HELLO, Editor, turns
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
 FLOOD = turns([{"say": "x" * 1000, "repeat": 10_000_000}])
@@ -28,8 +29,9 @@ def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, t
     with Editor(tmp_path, WAIT, version=version) as editor:
         editor.open().begin()
         start = time.monotonic()
-        code, _, errors = editor.leave()
-        assert (code, errors, time.monotonic() - start < SECONDS) == (0, b"", True)
+        code, out, errors = editor.leave()
+        assert time.monotonic() - start < SECONDS
+        assert (code, out.count(b'"cancelled"'), out.count(b"\n"), errors) == (0, 1, 1, b"")
 
 
 @pytest.mark.parametrize("stage", ["before initialize", "in the middle of a message"])
@@ -39,6 +41,14 @@ def test_the_end_of_stdin_is_no_error(stage: str, tmp_path: Path) -> None:
             editor.open()
             editor.write(b'{"jsonrpc": "2.0", "id": 7, "meth')
         assert editor.leave() == (0, b"", b"")
+
+
+def test_what_was_asked_before_the_end_of_stdin_is_answered(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
+        editor.send({"id": 1, "method": "initialize", "params": HELLO[1]})
+        editor.send({"id": 2, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
+        code, out, errors = editor.leave()
+    assert (code, [json.loads(line)["id"] for line in out.splitlines()], errors) == (0, [1, 2], b"")
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])

@@ -15,12 +15,12 @@ atexit.register(print, "printed last")
 def noise():
     while os.fstat(1).st_ino != os.fstat(2).st_ino:
         time.sleep(0.001)
-    for _ in range(1_000_000):
+    while threading.main_thread().is_alive():
         print("printed")
         os.write(1, b"written\\n")
         warnings.warn("warned")
         time.sleep(0.001)
-threading.Thread(target=noise, daemon=True).start()
+threading.Thread(target=noise).start()  # a daemon that prints while Python ends would abort it
 """
 
 

@@ -5,15 +5,14 @@ Everything about JSON here is written apart from the package, so that both canno
 
 import json
 from functools import cache
+from types import NoneType
 from typing import Any
 
 import jsonschema_rs
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.needs import need_typescript_sdk
-from tests.wire.instances import Instances, definitions, schema_folder
+from tests.wire.instances import Instances, definitions
 
 # There are hundreds of these tests; each takes its share of the profile's examples.
 SHARE = settings(
@@ -24,20 +23,15 @@ SHARE = settings(
 )
 
 
-@pytest.fixture
-def schemas() -> None:
-    """The schemas, or a skip that says what is lacking."""
-    if schema_folder() is None:
-        need_typescript_sdk()
-
-
 @cache
 def validator(version: int, name: str) -> Any:
     return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions(f"v{version}")})
 
 
 def assert_valid(version: int, name: str, value: Any) -> None:
-    problems = [f"{list(error.instance_path)}: {error.message}" for error in validator(version, name).iter_errors(value)]
+    problems = [
+        f"{list(error.instance_path)}: {error.message}" for error in validator(version, name).iter_errors(value)
+    ]
     assert problems == [], value
 
 
@@ -54,10 +48,18 @@ def messages(version: int, name: str, *, vendor: bool = True, foreign: bool = Fa
 def updates(version: int, tag: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[dict[str, Any]]:
     """The params of `session/update` with one kind of update."""
     schema = definitions(f"v{version}")["SessionUpdate"]
-    (branch,) = (b for b in schema.get("anyOf") or schema["oneOf"] if b["properties"]["sessionUpdate"].get("const") == tag)
+    (branch,) = (
+        b for b in schema.get("anyOf") or schema["oneOf"] if b["properties"]["sessionUpdate"].get("const") == tag
+    )
     made = instances(version, vendor=vendor, foreign=foreign)
     carrier = definitions(f"v{version}")["SessionNotification" if version == 1 else "UpdateSessionNotification"]
-    around = made.object({**carrier, "properties": {k: v for k, v in carrier["properties"].items() if k != "update"}, "required": ["sessionId"]})
+    around = made.object(
+        {
+            **carrier,
+            "properties": {k: v for k, v in carrier["properties"].items() if k != "update"},
+            "required": ["sessionId"],
+        }
+    )
     return st.tuples(around, made.object(branch)).map(lambda both: grounded({**both[0], "update": both[1]}))
 
 
@@ -68,12 +70,12 @@ def update_tags(version: int) -> list[str]:
 
 
 def grounded(value: Any) -> Any:
-    """The message with every path absolute, as a receiver may insist on."""
+    """The message with every path absolute and every `_meta` an object, as a receiver may insist on."""
     if isinstance(value, list):
         return [grounded(inner) for inner in value]
     if not isinstance(value, dict):
         return value
-    return {key: _path(key, inner) for key, inner in value.items()}
+    return {k: _path(k, inner) for k, inner in value.items() if k != "_meta" or isinstance(inner, dict | NoneType)}
 
 
 def _path(key: str, value: Any) -> Any:

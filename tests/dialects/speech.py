@@ -1,15 +1,14 @@
 """Two dialects joined back to back: what one hears, the other says. This is a bridge without the links."""
 
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
 from dragoman.dialects import dialect_for
-from dragoman.dialects.contract import Answer, AnswerError, Dialect, Notify, Out, Told
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.dialects.contract import Answer, Dialect, Notify, Out, Told
+from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import (
     AgentAuth,
@@ -21,12 +20,21 @@ from dragoman.vocabulary.hello import (
 )
 from tests.dialects.schemas import text
 
-ALL_OF_CLIENT = ClientCapabilities(
-    **{name: True for name in ClientCapabilities.__struct_fields__ if name not in ("meta", "extras")}
-)
-ALL_OF_AGENT = AgentCapabilities(
-    **{name: True for name in AgentCapabilities.__struct_fields__ if name not in ("meta", "extras")}
-)
+T = TypeVar("T", ClientCapabilities, AgentCapabilities)
+
+
+def _all_of(kind: type[T]) -> T:
+    named = [field.name for field in msgspec.structs.fields(kind) if field.name not in ("meta", "extras")]
+    return msgspec.convert(dict.fromkeys(map(_camel, named), True), kind)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(map(str.title, rest))
+
+
+ALL_OF_CLIENT = _all_of(ClientCapabilities)
+ALL_OF_AGENT = _all_of(AgentCapabilities)
 CLIENT = ClientHello(ALL_OF_CLIENT, Implementation("client", "1"))
 AGENT = AgentHello(Implementation("agent", "1"), ALL_OF_AGENT, [AgentAuth("login", "Log in")])
 
@@ -39,11 +47,11 @@ def client_of(version: int, client: ClientHello = CLIENT, agent: AgentHello = AG
     return dialect_for(version, "client", client, agent)
 
 
-def client_with(**capabilities: bool) -> ClientHello:
+def client_with(**capabilities: Any) -> ClientHello:
     return ClientHello(ClientCapabilities(**capabilities))
 
 
-def agent_with(**capabilities: bool) -> AgentHello:
+def agent_with(**capabilities: Any) -> AgentHello:
     return AgentHello(None, AgentCapabilities(**capabilities))
 
 
@@ -79,7 +87,7 @@ def hear(dialect: Dialect, params: Any) -> list[AnyEvent]:
 
 def say(dialect: Dialect, session_id: str, *events: AnyEvent) -> list[Any]:
     """Events as the params of `session/update`."""
-    return [json.loads(out.params) for event in events for out in dialect.tell(session_id, event) if _is_update(out)]
+    return [_params(out) for event in events for out in dialect.tell(session_id, event)]
 
 
 def updates_of(dialect: Dialect, *events: AnyEvent, session_id: str = "s") -> list[Any]:
@@ -93,9 +101,7 @@ def result_of(outs: Any) -> Any:
     return json.loads(out.result)
 
 
-def _is_update(out: Out) -> bool:
+def _params(out: Out) -> Any:
     assert isinstance(out, Notify), out
-    return out.method == "session/update"
-
-
-__all__ = ["Answer", "AnswerError", "Note", "Reply", "msgspec", "replace"]
+    assert out.method == "session/update"
+    return json.loads(out.params)

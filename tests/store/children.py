@@ -2,16 +2,20 @@
 
 import asyncio
 import os
+import resource
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from dragoman.store.contract import SessionHeld, StoreFailed
+from dragoman.store.contract import Log, SessionHeld, StoreFailed
+from dragoman.store.entries import Noted
 from dragoman.store.sqlite import SqliteStore
-from tests.store.scenes import meta, note, said, tried, write
+from tests.store.scenes import listed, meta, note, numbers_in, said, tried, write
 
 
 async def create(folder: str, *names: str) -> None:
@@ -173,3 +177,99 @@ async def end_without_closing(folder: str) -> None:
     for number in range(5_000):
         log.append((note(number),), lambda error: None)
     print("appended", flush=True)
+
+
+# -- limits and rights -----------------------------------------------------------------------------------------------
+
+
+async def be_limited(folder: str, what: str) -> None:
+    """Files may not grow, or no more of them be opened; then they may."""
+    store = SqliteStore(folder)
+    log = await store.create(meta("a"))
+    await write(log, note(1))
+    await (await store.create(meta("b"))).release()
+    limit = getattr(resource, f"RLIMIT_{what}")
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (5 if what == "NOFILE" else 40_000, hard))
+    failure = await tried(log, Noted("large", "x" * 100_000)) if what == "FSIZE" else await refusal(store.open("b"))
+    print("failed" if failure is not None else "went through", flush=True)
+    resource.setrlimit(limit, (soft, hard))
+    assert await tried(log, note(2)) is None
+    assert await numbers_in(log.read()) == [1, 2]
+    await store.open("b")
+    print("worked again", flush=True)
+    await store.close()
+
+
+async def refusal(work: Awaitable[object]) -> StoreFailed | None:
+    try:
+        await work
+    except StoreFailed as error:
+        return error
+    return None
+
+
+async def be_refused(folder: str) -> None:
+    """Modes that forbid, seen by somebody whom they stop."""
+    if os.getuid() == 0:
+        # First once with everything, so that nothing has to be imported as somebody who may not read it.
+        with tempfile.TemporaryDirectory() as trial:
+            await create(trial)
+            await (store := SqliteStore(trial)).create(meta("a"))
+            await store.close()
+        os.setgid(65534)
+        os.setuid(65534)
+    place = Path(folder)
+    store = SqliteStore(place)
+    for name in ("a", "b"):
+        log = await store.create(meta(name))
+        await write(log, note(1))
+        await log.release()
+    other = await store.open("b")
+    place.chmod(0o500)
+    await tell("folder: create", store.create(meta("c")))
+    await tell("folder: open", store.open("a"))
+    await unharmed("folder", other)
+    place.chmod(0o700)
+    (place / "a.session").chmod(0o400)
+    await tell("file: open", store.open("a"))
+    await tell("file: change", store.change("a", title="x"))
+    await unharmed("file", other)
+    (place / "a.session").chmod(0)
+    await tell("unreadable: look", store.look("a"))
+    await unharmed("unreadable", other)
+    (place / "a.session").chmod(0o600)
+    await write(await store.open("a"), note(2))
+    await store.create(meta("c"))
+    assert await listed(store) == ["c", "b", "a"]
+    print("worked again", flush=True)
+    await store.close()
+
+
+async def tell(what: str, work: Awaitable[object]) -> None:
+    failure = await refusal(work)
+    assert failure is None or "/" not in str(failure)
+    print(what, "went through" if failure is None else "StoreFailed", flush=True)
+
+
+async def unharmed(when: str, log: Log) -> None:
+    assert await tried(log, note(1)) is None
+    print(f"{when}: others unharmed", flush=True)
+
+
+async def live_and_tell(folder: str) -> None:
+    store = SqliteStore(folder)
+    log = None
+    for name in ("a", "b"):
+        try:
+            log = await store.create(meta(name))
+            print("created", name, flush=True)
+        except StoreFailed:
+            print("failed", flush=True)
+    if log is not None and log.meta.id == "b":
+        for number in range(6):
+            print("kept" if await tried(log, note(number)) is None else "failed", number, flush=True)
+    await refusal(store.list())
+    await refusal(store.change("a", title="x"))
+    await store.close()
+    print("end", flush=True)

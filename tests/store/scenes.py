@@ -16,7 +16,6 @@ from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AnyEvent, Idle
 
 
-
 class Place(Protocol):
     """Somewhere to keep sessions: each call opens a store there."""
 
@@ -37,8 +36,8 @@ def note(number: int) -> Noted:
     return Noted("number", number)
 
 
-def meta(session_id: str, cwd: str = "/work", **more: str) -> SessionMeta:
-    return SessionMeta(session_id, cwd, **more)
+def meta(session_id: str, cwd: str = "/work", title: str = "") -> SessionMeta:
+    return SessionMeta(session_id, cwd, title=title)
 
 
 async def write(log: Log, *entries: Entry) -> None:
@@ -63,7 +62,7 @@ async def entries_of(batches: AsyncIterable[Sequence[Record]]) -> list[Entry]:
 
 
 async def numbers_in(batches: AsyncIterable[Sequence[Record]]) -> list[object]:
-    return [entry.value for entry in await entries_of(batches) if isinstance(entry, Noted)]
+    return [each.value for each in await entries_of(batches) if isinstance(each, Noted) and each.kind == "number"]
 
 
 def ids(page: Page | Iterable[SessionMeta]) -> list[str]:
@@ -81,7 +80,7 @@ async def listed(store: Store, **filters: str) -> list[str]:
     return found
 
 
-def child(program: str, *arguments: object, **settings: object) -> "subprocess.Popen[str]":
+def child(program: str, *arguments: object) -> "subprocess.Popen[str]":
     """A process that runs an async `main(folder, ...)`; it talks by lines."""
     source = f"import asyncio, sys\nfrom tests.store.children import {program}\nasyncio.run({program}(*sys.argv[1:]))"
     return subprocess.Popen(
@@ -91,7 +90,6 @@ def child(program: str, *arguments: object, **settings: object) -> "subprocess.P
         text=True,
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"},
-        **settings,  # type: ignore[call-overload]
     )
 
 
@@ -102,3 +100,14 @@ def finished(process: "subprocess.Popen[str]") -> list[str]:
 
 
 EVERY_KIND: list[Entry] = [said("Hello"), Happened(IDLE), note(1)]
+
+
+def run(command: Sequence[str]) -> list[str]:
+    """The lines of a program that finds our packages."""
+    environment = {"PYTHONPATH": f"{ROOT / 'src'}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"}
+    return finished(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment))
+
+
+def died(process: "subprocess.Popen[str]") -> None:
+    """Wait until a process has ended, and leave it as the zombie it is."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)

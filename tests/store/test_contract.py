@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from functools import partial
 
 import pytest
 
@@ -62,9 +63,13 @@ async def test_a_log_is_read_without_holding_it(store: Store, place: Place) -> N
 async def test_committed_is_called_once_for_each_append_in_order(store: Store) -> None:
     log = await store.create(meta("a"))
     called: list[tuple[int, StoreFailed | None]] = []
+
+    def told(number: int, error: StoreFailed | None) -> None:
+        called.append((number, error))
+
     for number in range(500):
-        log.append((note(number),), lambda error, number=number: called.append((number, error)))
-    log.append((), lambda error: called.append((500, error)))
+        log.append((note(number),), partial(told, number))
+    log.append((), partial(told, 500))
     await log.flush()
     assert called == [(number, None) for number in range(501)]
 
@@ -101,7 +106,12 @@ async def test_pieces_of_one_message_are_read_as_one_entry(store: Store) -> None
     for piece in ["one ", "two ", "three"]:
         await write(log, said(piece))
     await write(log, said("next", "m2"), Happened(IDLE), said("again", "m2"))
-    assert await entries_of(log.read()) == [said("one two three"), said("next", "m2"), Happened(IDLE), said("again", "m2")]
+    assert await entries_of(log.read()) == [
+        said("one two three"),
+        said("next", "m2"),
+        Happened(IDLE),
+        said("again", "m2"),
+    ]
 
 
 async def test_a_reader_that_saw_a_part_of_a_message_gets_the_rest_once(store: Store) -> None:
@@ -197,20 +207,20 @@ async def test_a_tail_gives_what_is_there_and_what_comes(store: Store) -> None:
 
 async def test_an_idle_tail_sleeps(store: Store) -> None:
     log = await store.create(meta("a"))
-    reads = 0
+    reads: list[int] = []
+    first = asyncio.Event()
 
     async def follow() -> None:
-        nonlocal reads
-        async for _ in log.tail():
-            reads += 1
+        async for records in log.tail():
+            reads.append(len(records))
+            first.set()
 
     task = asyncio.create_task(follow())
     await write(log, note(1))
-    while not reads:
-        await asyncio.sleep(0)
+    await first.wait()
     for _ in range(10):
         await log.flush()
-    assert reads == 1
+    assert reads == [1]
     await log.release()
     await task
 

@@ -15,7 +15,9 @@ from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import IDLE, entries_of, listed, meta, note, numbers_in, said, tried, write
 
 TRUTH: list[Entry] = [
-    entry for number in range(300) for entry in (note(number), said(f"text {number} " * 9, f"m{number}"), Happened(IDLE))
+    entry
+    for number in range(300)
+    for entry in (note(number), said(f"text {number} " * 9, f"m{number}"), Happened(IDLE))
 ]
 PAGE = 4096
 
@@ -51,6 +53,10 @@ async def opened_or_damaged(store: SqliteStore) -> tuple[list[Entry], str | None
         log = await store.open("a")
     except SessionDamaged:
         return None
+    except StoreFailed as error:
+        if str(error) == "the session was written by another release":
+            return None  # one of the bits says so
+        raise
     found = await entries_of(log.read())
     assert found == TRUTH[: len(found)]
     assert log.meta.id == "a"
@@ -117,12 +123,8 @@ async def flip(folder: Path, tmp_path: Path, seed: int, times: int) -> None:
             flipped[place] ^= 1 << chance.randrange(8)
         (copy / "a.session").write_bytes(flipped)
         store = SqliteStore(copy)
-        try:
-            outcome = await opened_or_damaged(store)
-        except StoreFailed as error:
-            assert str(error) == "the session was written by another release"  # the one bit that says so
-        else:
-            assert outcome is None or len(outcome[0]) == len(TRUTH) or outcome[1] is not None
+        outcome = await opened_or_damaged(store)
+        assert outcome is None or len(outcome[0]) == len(TRUTH) or outcome[1] is not None
         await check_others(store)
         assert "b" in await listed(store)
         await store.close()
@@ -141,15 +143,12 @@ async def test_what_a_session_is_can_be_restored_from_the_list(store: SqliteStor
 
 async def test_a_file_of_another_session_is_not_taken_for_this_one(store: SqliteStore, folder: Path) -> None:
     shutil.copy(folder / "b.session", folder / "a.session")
+    shutil.copy(folder / "b.session", folder / "z.session")
     with pytest.raises(SessionDamaged):
-        await everything_of(store, "z")
-    outcome = await opened_or_damaged(store)
-    assert outcome is None or outcome[0] == []
-
-
-async def everything_of(store: SqliteStore, name: str) -> None:
-    shutil.copy(Path(store._keeper._files.folder) / "b.session", store._keeper._files.folder / f"{name}.session")
-    await store.look(name)
+        await store.look("z")
+    for name in ("a", "z"):
+        with pytest.raises(SessionDamaged):
+            await store.open(name)
 
 
 async def test_garbage_is_told_and_stays_where_it_is(store: SqliteStore, folder: Path) -> None:
@@ -173,10 +172,14 @@ async def test_garbage_is_told_and_stays_where_it_is(store: SqliteStore, folder:
 async def test_a_log_is_read_up_to_the_damage_without_holding_it(store: SqliteStore, folder: Path) -> None:
     file = folder / "a.session"
     file.write_bytes(file.read_bytes().replace(b"text 200 ", b"tixt 200 ", 1))
-    found = []
-    with pytest.raises(SessionDamaged):
+    found: list[Entry] = []
+
+    async def read() -> None:
         async for records in store.read("a"):
-            found += [record.entry for record in records]
+            found.extend(record.entry for record in records)
+
+    with pytest.raises(SessionDamaged):
+        await read()
     assert found == TRUTH[: len(found)]
     assert len(found) > 500
     with pytest.raises(SessionDamaged):
@@ -202,6 +205,7 @@ async def test_a_file_taken_away_under_us_is_noticed_at_once(store: SqliteStore,
     assert await tried(log, note(1)) is None
     (folder / "a.session").unlink()
     assert isinstance(await tried(log, note(2)), SessionMissing)
+    (folder / "a.session-wal").unlink()
     shutil.copy(folder / "b.session", folder / "a.session")
     assert isinstance(await tried(log, note(3)), StoreFailed)
     await check_others(store)

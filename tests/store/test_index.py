@@ -14,7 +14,7 @@ from dragoman.store.contract import BadCursor, StoreFailed
 from dragoman.store.index import CHANGES, Index
 from dragoman.store.locks import Holder
 from dragoman.store.sqlite import SqliteStore
-from tests.store.scenes import child, finished, ids, listed, meta, note, tried, write
+from tests.store.scenes import child, finished, ids, listed, meta, note, tried
 
 NAMES = ["c", "b", "a"]
 

@@ -12,7 +12,7 @@ import pytest
 from dragoman.store.contract import SessionHeld
 from dragoman.store.locks import Holder
 from dragoman.store.sqlite import SqliteStore
-from tests.store.scenes import child, finished, meta, note, numbers_in, tried, write
+from tests.store.scenes import child, died, finished, meta, note, numbers_in, tried, write
 
 
 @pytest.fixture
@@ -47,15 +47,14 @@ async def test_what_we_hold_another_process_is_refused(store: SqliteStore, tmp_p
     await write(log, note(1))
 
 
-@pytest.mark.parametrize("wait", [True, False])
-async def test_a_killed_holder_holds_nothing(store: SqliteStore, tmp_path: Path, wait: bool) -> None:
+@pytest.mark.parametrize("reaped", [True, False])
+async def test_a_killed_holder_holds_nothing(store: SqliteStore, tmp_path: Path, reaped: bool) -> None:
     """Not even as a zombie that nobody has waited for."""
     process = holding(tmp_path, "a")
     process.send_signal(signal.SIGKILL)
-    if wait:
-        process.wait(30)
-    else:
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    died(process)
+    if reaped:
+        process.communicate(timeout=30)
     await store.open("a")
     process.communicate(timeout=30)
 

@@ -15,6 +15,8 @@ from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import ids, listed, meta, note, write
 
+# Each example is a life of two stores on disk; the profile says how hard to try.
+EXAMPLES = settings().max_examples // 3
 FOLDERS = ["/one", "/two"]
 ACTIONS = st.one_of(
     st.tuples(st.just("create"), st.sampled_from(FOLDERS), st.booleans()),
@@ -33,7 +35,7 @@ class World:
         self.count = 0
 
     async def act(self, action: tuple[Any, Any, Any]) -> None:
-        what, which, more = action
+        what, which, _ = action
         store = self.stores[self.count % 2]
         self.count += 1
         if what == "create":
@@ -67,7 +69,7 @@ class World:
             await store.close()
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     before=st.lists(ACTIONS, min_size=3, max_size=25),
     between=st.lists(st.lists(ACTIONS, max_size=5), min_size=1, max_size=8),
@@ -128,4 +130,24 @@ async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeyp
     await store.change("b", archived=True)
     with pytest.raises(BadCursor):
         await store.list(cursor=cursor)
+    await store.close()
+
+
+@pytest.mark.parametrize("archived", ["include", "exclude"])
+async def test_a_session_that_moves_to_and_fro_is_listed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter
+) -> None:
+    monkeypatch.setattr(index, "PAGE_SIZE", 2)
+    store = SqliteStore(tmp_path)
+    for name in "abcdef":
+        await (await store.create(meta(name))).release()
+    page = await store.list(archived=archived)
+    found = ids(page)
+    for name in "afc":
+        for state in (True, False, True, False):
+            await store.change(name, archived=state)
+    while page.cursor is not None:
+        page = await store.list(archived=archived, cursor=page.cursor)
+        found += ids(page)
+    assert found == ["f", "e", "d", "c", "b", "a"]
     await store.close()

@@ -25,6 +25,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.agent.turn import Work
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.link import Trace
+from dragoman.store.contract import Store
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
@@ -53,8 +54,10 @@ class Agent:
         options: Iterable[Option] = (),
         capabilities: AgentCapabilities | None = None,
         auth_methods: Iterable[AuthMethod] = (),
+        store: Store | None = None,
         protocol: int | None = None,
     ) -> None:
+        self.store: Final = store
         self.info: Final = Implementation(name, version, UNSET if title is None else title)
         self.options: Final = list(options)
         self.spoken: Final = _spoken(protocol)
@@ -62,7 +65,9 @@ class Agent:
         self.option_handlers: Final[list[OptionHandler]] = []
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
-        self._capabilities = capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
+        self._capabilities = _kept(
+            store, capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
+        )
         self._auth_methods = list(auth_methods)
         self._prompt: PromptHandler | None = None
         self._commands: dict[str, tuple[Command, PromptHandler]] = {}
@@ -206,6 +211,14 @@ class Agent:
     def _check(self) -> None:
         if self._prompt is None:
             raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
+
+
+def _kept(store: Store | None, can: AgentCapabilities) -> AgentCapabilities:
+    """What a store adds: with one, sessions can be found again, and nobody has to say so."""
+    if store is None:
+        return can
+    names = ("load", "resume", "list", "close", "delete", "fork", "archive", "status", "title")
+    return replace(can, additional_directories=True, **dict.fromkeys(names, True))
 
 
 def _spoken(protocol: int | None) -> tuple[int, ...]:

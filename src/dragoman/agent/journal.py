@@ -10,6 +10,7 @@ from collections import deque
 from typing import Final
 
 from dragoman.agent.speech import Speech, TextStream
+from dragoman.agent.story import Story
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import Log, StoreFailed
 from dragoman.store.entries import Entry, Happened, Noted, Said
@@ -63,6 +64,15 @@ class Journal:
         self.put(Noted(kind, value))
         await self.room()
 
+    async def recall(self, kind: str) -> list[object]:
+        """What the brain has kept under this name, in order."""
+        found: list[object] = []
+        async for records in self.log.read():
+            for record in records:
+                if isinstance(record.entry, Noted) and record.entry.kind == kind:
+                    found.append(record.entry.value)
+        return found
+
     def put(self, entry: Entry) -> bool:
         """Append an entry; it is said when it is on disk. True: much is waiting."""
         if self._failed is not None:
@@ -85,12 +95,21 @@ class Journal:
         if self._failed is not None:
             raise self._failed
 
-    async def say_unkept(self, session_id: str, event: AnyEvent) -> None:
+    async def say_unkept(self, event: AnyEvent) -> None:
         """The last word when nothing can be kept any more: that it could not be kept."""
-        await self._speech.tell(session_id, event)
+        while self._speaking is not None:
+            await self._wait()
+        await self._speech.tell(self.log.meta.id, event)
 
-    def forgive(self) -> None:
-        """The cause of a failure may be gone: try again."""
+    async def mend(self) -> None:
+        """After a failure: end in the log what was cut off, before anything new is kept. Raises while it lasts."""
+        if self._failed is None:
+            return
+        story = Story()
+        async for records in self.log.read():
+            story.take(record.entry for record in records)
+        self.log.append(story.repairs(), lambda error: None)
+        await self.log.flush()
         self._failed = None
 
     def _on_committed(self, error: StoreFailed | None) -> None:

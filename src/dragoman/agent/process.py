@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -27,19 +28,23 @@ class Serving(Protocol):
 
 
 def serve_process(serving: Callable[[Transport], Serving]) -> int:
-    """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code."""
+    """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code.
+
+    Does not come back if a handler has left a thread behind that does not end: Python would wait for it for ever.
+    """
     from dragoman.transports.stdio import StdioTransport
 
     # Before the loop, which would take the number 0 for itself if we were started without a stdin.
     transport = StdioTransport.of_this_process()
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(_serve(serving, transport))
+        code = loop.run_until_complete(_serve(serving, transport))
     finally:
         # asyncio.run would wait for every task without a bound: a handler that ignores its end must not keep us.
         loop.run_until_complete(_sweep())
         loop.close()
-        _leave_threads_behind()
+    _leave_threads_behind(code)
+    return code
 
 
 async def _serve(serving: Callable[[Transport], Serving], transport: Transport) -> int:
@@ -75,14 +80,13 @@ async def _within(seconds: float, work: Awaitable[None]) -> None:
         await asyncio.wait_for(work, seconds)
 
 
-def _leave_threads_behind() -> None:
-    """A handler's thread that never returns would keep the process after its last line: it gets a moment, no more."""
-    others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
-    if others and threading.current_thread() is threading.main_thread():
-        threading.Thread(target=_exit_after_main, name="dragoman-exit", daemon=True).start()
-
-
-def _exit_after_main() -> None:
-    threading.main_thread().join()
-    time.sleep(_SWEEP_SECONDS)
-    os._exit(0)
+def _leave_threads_behind(code: int) -> None:
+    """The threads of `asyncio.to_thread` get a moment to end; the process ends with or without them."""
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    for thread in threading.enumerate():
+        if thread.name.startswith("asyncio_"):
+            thread.join(max(deadline - time.monotonic(), 0))
+            if thread.is_alive():
+                with suppress(OSError, ValueError, AttributeError):
+                    sys.stderr.flush()
+                os._exit(code)

@@ -1,33 +1,31 @@
 """One client being served: requests come in as vocabulary, sessions answer in events."""
 
 import asyncio
-import os
 import sys
 from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Final
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent.announced import Announced
-from dragoman.agent.identity import new_id, new_session_id
+from dragoman.agent.identity import new_id
 from dragoman.agent.session import Prompt, Session
+from dragoman.agent.sessions import Sessions, keep_option
 from dragoman.agent.turn import Turn
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    NOT_FOUND,
     LinkClosed,
     RequestFailed,
 )
 from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent, Idle, Running
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.options import Option, Select, Toggle
 
@@ -48,7 +46,6 @@ class Connection:
 
     def __init__(self, agent: "Agent", transport: Transport, *, trace: Trace | None = None) -> None:
         self.hello = ClientHello()
-        self.sessions: Final[dict[str, Session]] = {}
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
@@ -59,6 +56,7 @@ class Connection:
         self.ask: Final = self._speech.ask
         self.note: Final = self._speech.note
         self.text_stream: Final = self._speech.text_stream
+        self.sessions: Final = Sessions(agent, self, self._speech)
 
     async def run(self) -> None:
         """Serve until the client is gone; then stop what it started."""
@@ -71,6 +69,7 @@ class Connection:
                 task.cancel()
             if self._tasks:
                 await asyncio.wait(list(self._tasks), timeout=_LEAVE_SECONDS)
+            await self.sessions.leave()
 
     async def stop(self) -> None:
         """Cancel the turns, answer what was asked, close. Bounded and idempotent."""
@@ -92,15 +91,25 @@ class Connection:
             case ask.Prompt():
                 return self._prompt(request)
             case ask.NewSession():
-                return self._new_session(request)
+                return self.sessions.new(request)
             case ask.SetOption():
                 return self._set_option(request)
             case ask.CloseSession():
-                return self._close_session(request)
+                return self.sessions.close(request.session_id)
             case ask.ResumeSession():
-                return self._resume(request)
+                return self.sessions.resume(request)
+            case ask.ForkSession():
+                return self.sessions.fork(request)
             case ask.ListSessions():
-                return self._list()
+                return self.sessions.list(request)
+            case ask.DeleteSession():
+                return self.sessions.delete(request.session_id)
+            case ask.GetSessionStatus():
+                return self.sessions.status(request.session_id)
+            case ask.SetTitle():
+                return self.sessions.set_title(request.session_id, request.title)
+            case ask.ArchiveSession() | ask.UnarchiveSession():
+                return self.sessions.archive(request.session_id, isinstance(request, ask.ArchiveSession))
             case ask.Login():
                 return self._agent.login(request)
             case ask.Logout():
@@ -113,7 +122,7 @@ class Connection:
     def on_note(self, note: Note) -> None:
         match note:
             case ask.CancelTurn():
-                session = self.sessions.get(note.session_id)
+                session = self.sessions.open.get(note.session_id)
                 if session is not None and session.turn is not None:
                     session.turn.cancel()
             case ExtensionNote():
@@ -148,33 +157,10 @@ class Connection:
         # A future, not a coroutine: where nobody reads any more the link does not wait for it.
         return asyncio.gather(*(turn.over for turn in turns)) if turns else None
 
-    # -- sessions ----------------------------------------------------------------------------------------------------
-
-    async def _new_session(self, request: ask.NewSession) -> Reply:
-        _check_folders(request)
-        session = Session(new_session_id(), request, self, self._agent.options)
-        session.commands = self._agent.command_list()
-        try:
-            for handler in self._agent.session_handlers:
-                await handler(session)
-        except BaseException:
-            self._speech.forget(session.id)
-            raise
-        self.sessions[session.id] = session
-        self._speech.announce_next(session.id)
-        return self._opened(session)
-
-    def _opened(self, session: Session) -> Reply:
-        return ask.SessionOpened(session.id, session.options or UNSET, session.commands or UNSET)
-
-    def _session(self, session_id: str) -> Session:
-        session = self.sessions.get(session_id)
-        if session is None:
-            raise RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
-        return session
+    # -- turns and options -------------------------------------------------------------------------------------------
 
     def _prompt(self, request: ask.Prompt) -> Reply:
-        session = self._session(request.session_id)
+        session = self.sessions.find(request.session_id)
         if not request.prompt:
             raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
         if session.turn is not None:
@@ -187,31 +173,12 @@ class Connection:
         self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
         return ask.PromptAccepted(prompt.message_id)
 
-    async def _close_session(self, request: ask.CloseSession) -> Reply:
-        session = self._session(request.session_id)
-        del self.sessions[session.id]  # nothing new begins in it
-        await session.finish()
-        self._speech.forget(session.id)
-        return Done()
-
-    async def _resume(self, request: ask.ResumeSession) -> Reply:
-        session = self._session(request.session_id)
-        if session.cwd != request.cwd:
-            raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
-        if request.replay_from:
-            raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
-        await self.tell(session.id, Idle() if session.turn is None else Running())
-        return self._opened(session)
-
-    async def _list(self) -> Reply:
-        return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.sessions.values()])
-
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
-        session = self._session(request.session_id)
+        session = self.sessions.find(request.session_id)
         if not any(_named(option, request.config_id) for option in session.options):
             raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
         before, session.options = session.options, [_changed(option, request) for option in session.options]
-        if self._agent.option_handlers:
+        if self._agent.option_handlers or session.journal is not None:
             return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)
 
@@ -220,6 +187,7 @@ class Connection:
         try:
             for handler in self._agent.option_handlers:
                 await handler(session, request.config_id, request.value)
+            await keep_option(session, request.config_id, request.value)
         except BaseException:
             if session.options is after:
                 session.options = before  # the client is told that it failed, so it did
@@ -252,13 +220,6 @@ def complain(text: str) -> None:
         sys.stderr.write(text)
     except (OSError, ValueError, AttributeError):
         pass
-
-
-def _check_folders(request: ask.NewSession) -> None:
-    more = request.additional_directories
-    for path in [request.cwd, *([] if more is UNSET else more)]:
-        if not os.path.isdir(path):
-            raise RequestFailed(INVALID_PARAMS, "Not a folder on the agent's machine", {"path": path})
 
 
 def _named(option: Option, config_id: str) -> bool:

@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent.handlers import extension_name
@@ -61,17 +62,26 @@ from dragoman.vocabulary.tools import Location, ToolContent
 from dragoman.vocabulary.word import Word
 
 if TYPE_CHECKING:
+    from dragoman.agent.journal import Journal
     from dragoman.agent.turn import Turn
 
 # The turn that the running code belongs to; tasks it starts inherit this.
 CURRENT_TURN: ContextVar["Turn | None"] = ContextVar("dragoman_turn", default=None)
 
+# What a list can show of a first prompt.
+TITLE_CHARACTERS: Final = 80
 YES_OR_NO: Final = (
     PermissionOption("allow_once", "Allow once", "allow_once"),
     PermissionOption("allow_always", "Always allow", "allow_always"),
     PermissionOption("reject_once", "Reject", "reject_once"),
     PermissionOption("reject_always", "Always reject", "reject_always"),
 )
+
+
+def title_from(prompt: str) -> str:
+    """A title: the first line of the first prompt, short."""
+    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
 class Prompt:
@@ -108,7 +118,9 @@ class Session:
     def __init__(self, id: str, opening: NewSession, speech: Speech, options: Iterable[Option] = ()) -> None:
         self.id: Final = id
         self.cwd: Final = opening.cwd
-        self.opening: Final = opening
+        self.opening = opening
+        # Where it is kept; without a store nothing is.
+        self.journal: Journal | None = None
         self.options: list[Option] = list(options)
         self.commands: list[AnyCommand] = []
         self.title = ""
@@ -131,6 +143,10 @@ class Session:
     def client(self) -> ClientCapabilities:
         """What the client can do for us."""
         return self._speech.client
+
+    def reroot(self, more: list[str] | UnsetType) -> None:
+        """The client names the further folders anew: the old ones are not kept silently."""
+        self.opening = replace(self.opening, additional_directories=more)
 
     async def finish(self) -> None:
         """Cancel the running turn, if there is one, and wait for its end."""
@@ -233,6 +249,13 @@ class Session:
         """Name the session."""
         self.title = title
         await self.emit(SessionInfoChanged(title=title))
+
+    async def name_after(self, prompt: str) -> None:
+        """A session that has no title yet is named after its first prompt, where names are kept."""
+        if self.journal is not None and not self.title:
+            self.title = title_from(prompt)
+            await self.journal.log.change(title=self.title)
+            await self.record(SessionInfoChanged(title=self.title))
 
     async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
         """Announce the slash commands, all of them."""
@@ -345,6 +368,15 @@ class Session:
         reply = await self._ask(request)
         assert isinstance(reply, TerminalCreated)
         return ClientTerminal(self._speech, self.id, reply.terminal_id)
+
+    async def remember(self, kind: str, value: object) -> None:
+        """Keep something of your own in the session's log, in its place among the events; without a store, nowhere."""
+        if self.journal is not None:
+            await self.journal.remember(kind, value)
+
+    async def recall(self, kind: str) -> list[object]:
+        """What was remembered under this name, in order, also before a restart."""
+        return [] if self.journal is None else await self.journal.recall(kind)
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call an extension method (`_name`) of the client."""

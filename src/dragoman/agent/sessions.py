@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from dragoman.agent.announced import Announced
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.journal import Journal
 from dragoman.agent.session import Session
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
 
 T = TypeVar("T")
-# What a list can show of a first prompt.
-TITLE_CHARACTERS: Final = 80
 _OPTIONS: Final = "options"
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
@@ -55,10 +54,11 @@ _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "o
 class Sessions:
     """Every session of one client."""
 
-    def __init__(self, agent: "Agent", speech: Speech) -> None:
+    def __init__(self, agent: "Agent", speech: Speech, announced: Announced) -> None:
         self.open: Final[dict[str, Session]] = {}
         self._agent = agent
         self._speech = speech
+        self._announced = announced
         self._store: Store | None = agent.store
 
     # -- opening -----------------------------------------------------------------------------------------------------
@@ -71,14 +71,16 @@ class Sessions:
         if self._store is not None:
             with_roots = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
             log = await told(session_id, self._store.create(with_roots))
-        return await self._opened(session_id, request, log)
+        session = await self._opened(session_id, request, log)
+        self._announced.announce_next(session_id)
+        return _answer(session)
 
     async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
         """Open a stored session, or one that is open here; tell its story first where that is asked for."""
         if request.replay_from and not isinstance(request.replay_from, ask.ReplayFromStart):
             raise RequestFailed(INVALID_PARAMS, "There is no such place to replay from")
         session = self.open.get(request.session_id)
-        if session is not None and session.turn is not None:
+        if session is not None and session.turn is not None and request.replay_from:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
         if session is None:
             session = await self._reopen(request)
@@ -87,6 +89,8 @@ class Sessions:
         else:
             check_folders(request.cwd, request.additional_directories)
             session.reroot(request.additional_directories)
+        # The client has named it, so it may be spoken of before the answer.
+        self._announced.announce(session.id)
         await self._retell(session, everything=bool(request.replay_from))
         return _answer(session)
 
@@ -102,7 +106,9 @@ class Sessions:
         copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
         log = await told(request.session_id, store.fork(request.session_id, copy))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        return _answer(await self._from_log(session_id, opening, log))
+        session = await self._from_log(session_id, opening, log)
+        self._announced.announce_next(session_id)
+        return _answer(session)
 
     async def _reopen(self, request: ask.ResumeSession) -> Session:
         store = self._stored(request.session_id)
@@ -112,11 +118,7 @@ class Sessions:
         check_folders(request.cwd, request.additional_directories)
         log = await told(request.session_id, store.open(request.session_id))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        try:
-            return await self._from_log(request.session_id, opening, log)
-        except BaseException:
-            await log.release()
-            raise
+        return await self._from_log(request.session_id, opening, log)
 
     async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> Session:
         """A session as its log tells it, mended."""
@@ -125,21 +127,26 @@ class Sessions:
         if mended:
             log.append(mended, lambda error: None)
             await told(session_id, log.flush())
-        await self._opened(session_id, opening, log)
-        session = self.open[session_id]
+        session = await self._opened(session_id, opening, log)
         session.title = log.meta.title
         session.options = [_restored(option, notes) for option in session.options]
         return session
 
-    async def _opened(self, session_id: str, request: ask.NewSession, log: Log | None) -> ask.SessionOpened:
+    async def _opened(self, session_id: str, request: ask.NewSession, log: Log | None) -> Session:
         journal = None if log is None else Journal(log, self._speech)
         session = Session(session_id, request, journal or self._speech, self._agent.options)
         session.journal = journal
         session.commands = self._agent.command_list()
-        for handler in self._agent.session_handlers:
-            await handler(session)
+        try:
+            for handler in self._agent.session_handlers:
+                await handler(session)
+        except BaseException:
+            self._announced.forget(session_id)
+            if log is not None:
+                await log.release()
+            raise
         self.open[session_id] = session
-        return _answer(session)
+        return session
 
     async def _retell(self, session: Session, *, everything: bool) -> None:
         """The story, where it is wanted, and then how things stand. To the client only: the log has it."""
@@ -151,16 +158,16 @@ class Sessions:
                 await self._speech.tell(session.id, event)
             if session.title:
                 await self._speech.tell(session.id, SessionInfoChanged(title=session.title))
-        await self._speech.tell(session.id, Idle())
+        await self._speech.tell(session.id, Idle() if session.turn is None else Running())
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
     async def close(self, session_id: str) -> Done:
         """End a session's work and free it. One that is not open is closed already."""
-        session = self.open.get(session_id)
+        session = self.open.pop(session_id, None)  # nothing new begins in it
         if session is not None:
             await session.finish()
-            self.open.pop(session_id, None)
+            self._announced.forget(session_id)
             if session.journal is not None:
                 await told(session_id, session.journal.log.release())
         return Done()
@@ -170,6 +177,7 @@ class Sessions:
         session = self.open.pop(session_id, None)
         if session is not None:
             await session.finish()
+            self._announced.forget(session_id)
         await told(session_id, self._stored().delete(session_id))
         return Done()
 
@@ -257,16 +265,10 @@ async def told(session_id: str, work: Awaitable[T]) -> T:
         raise RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"}) from error
 
 
-async def keep_option(session: Session, config_id: str, value: str | bool) -> None:
+async def keep_option(session: Session, config_id: str, value: object) -> None:
     """Remember an option over restarts."""
     if session.journal is not None:
         await session.journal.remember(_OPTIONS, {config_id: value})
-
-
-def title_from(prompt: str) -> str:
-    """A title: the first line of the first prompt, short."""
-    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
-    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
 
 
 def info_of(meta: SessionMeta) -> ask.SessionInfo:
@@ -325,5 +327,3 @@ def _restored(option: Option, notes: dict[str, object]) -> Option:
 
 def _missing(session_id: str) -> RequestFailed:
     return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
-
-

@@ -113,8 +113,10 @@ class Story:
                 self._take(entry.event)
 
     def retold(self) -> Iterable[events.AnyEvent]:
-        """The story, told again."""
-        for (_, name), thing in self._told.items():
+        """The story, told again. Its title is not in it: that may have changed while nobody wrote."""
+        for (kind, name), thing in self._told.items():
+            if kind == "info":
+                continue
             if isinstance(thing, _Message):
                 yield thing.whole(name)
             elif isinstance(thing, _Screen):

@@ -10,7 +10,8 @@ from msgspec import UNSET
 
 from dragoman import limits
 from dragoman.agent.session import CURRENT_TURN, Prompt, Session
-from dragoman.errors import LinkClosed, RequestFailed, UsageError, wire_error
+from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
+from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, Event, Failure, Idle, Running, Usage, UserMessage
 
@@ -37,10 +38,10 @@ class Turn:
         self._work: asyncio.Task[str | None] | None = None
         self._cancelled: asyncio.Future[float] = loop.create_future()
 
-    def cancel(self, grace: float = limits.CANCEL_GRACE_SECONDS) -> None:
+    def cancel(self, grace: float | None = None) -> None:
         """Stop the handler at its next await. The turn ends as cancelled, after so many seconds without it."""
         if not self._cancelled.done():
-            self._cancelled.set_result(grace)
+            self._cancelled.set_result(limits.CANCEL_GRACE_SECONDS if grace is None else grace)
             if self._work is not None:
                 # Not before the task has begun: a coroutine that never ran complains about it.
                 asyncio.get_running_loop().call_soon(self._work.cancel)
@@ -50,13 +51,20 @@ class Turn:
         session = self._session
         session.usage = None  # that was the turn before
         try:
+            if session.journal is not None:
+                await session.journal.mend()
             await session.record(UserMessage(self.prompt.message_id, self.prompt.content))
+            await session.name_after(self.prompt.text)
             await session.record(Running())
             end = _sayable(await self._end(handle, on_bug), on_bug)
             self.ended = True
+            if session.journal is not None:
+                await session.journal.log.touch()  # the list shows it as it will be found
             await session.record(end)
         except LinkClosed:
             pass  # nobody is left to tell
+        except StoreFailed as error:
+            await self._unkept(error)
         finally:
             self.ended = True
             # In the same step in which the end has found its place in the outbox: a client that has read it may prompt.
@@ -65,11 +73,25 @@ class Turn:
                 self.over.set_result(None)
             self._let_go()
 
+    async def _unkept(self, error: StoreFailed) -> None:
+        """Nothing more can be kept, so nothing more is said but that. The log is mended when it can be written."""
+        self.ended = True
+        if self._work is not None:
+            self._work.cancel()
+        failure = Failure(INTERNAL_ERROR, f"The session cannot be saved: {error}", {"reason": "store"})
+        try:
+            assert self._session.journal is not None
+            await self._session.journal.say_unkept(Idle(stop_reason="error", error=failure))
+        except LinkClosed:
+            pass  # nobody is left to tell
+
     async def _end(self, handle: Callable[[], Work], on_bug: OnBug) -> Idle:
         try:
             reason = await self._result(handle)
         except asyncio.CancelledError:
             reason = "cancelled"
+        except StoreFailed:
+            raise
         except Exception as error:
             if not self._cancelled.done():
                 return self._failed(error, on_bug)

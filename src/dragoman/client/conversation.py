@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.client.turn import Answer, Run, Turn
 from dragoman.errors import UsageError
@@ -169,7 +169,8 @@ class Conversation:
 def _blocks(content: "str | Content | Sequence[Content]") -> list[Content]:
     if isinstance(content, str):
         return [Text(content)]
-    blocks = [content] if isinstance(content, Word) else list(content)
-    if not blocks or not all(isinstance(block, Word) for block in blocks):
+    given: Sequence[object] = content if isinstance(content, (list, tuple)) else [content]
+    blocks = [cast(Content, block) for block in given if isinstance(block, Word)]
+    if not blocks or len(blocks) < len(given):
         raise UsageError("a prompt is text, a content block, or several: session.prompt('...')")
     return blocks

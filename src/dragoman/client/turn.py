@@ -40,6 +40,7 @@ class Run:
         self.error: Exception | None = None
         self.cancelled = False
         self.before = before  # cancelled, and not over yet: it goes first
+        self.begun = False
         self.left = False  # the prompt is on its way: only the agent can end the turn now
         self.weight = 0  # bytes of the long events in the queue, beside a kibibyte for each
         self.wake: asyncio.Future[None] | None = None
@@ -58,10 +59,13 @@ class Run:
         self.task = self.loop.create_task(self._send(prompt))
 
     async def _send(self, prompt: Prompt) -> None:
+        self.begun = True
         try:
             if self.before is not None:
                 await asyncio.wait([self.before.over])
                 self.before = None
+            if self.cancelled:
+                raise asyncio.CancelledError
             self.conversation.listener = self
             await self.conversation.client.link.ask(prompt, self)
         except (asyncio.CancelledError, RequestCancelled):
@@ -103,9 +107,8 @@ class Run:
         if self.over.done() or self.cancelled:
             return False
         self.cancelled = True
-        if not self.left and self.task is not None:
-            # Not before the task has begun: what never ran cannot say that it was cancelled.
-            self.loop.call_soon(self.task.cancel)
+        if self.begun and not self.left and self.task is not None:
+            self.task.cancel()
         return self.left
 
     def abandon(self) -> None:

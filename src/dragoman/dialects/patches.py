@@ -38,8 +38,10 @@ def git_patch(change: FileChange) -> str | None:
 
 def added_text(patch: str) -> str | None:
     """The text of a file that a patch of one new file adds; None for any other patch."""
-    if patch.count("\ndiff --git ") or not patch.startswith("diff --git ") or "\n--- /dev/null\n" not in patch:
+    if not patch.startswith("diff --git ") or "\nnew file mode " not in patch or "\ndiff --git " in patch:
         return None
+    if "\n--- " not in patch:
+        return ""  # an empty file has no lines to show
     start = _ADDED.search(patch)
     if start is None:
         return None

@@ -3,7 +3,7 @@
 The two differ in what a form may hold; `Form mending` below makes a form valid where that changes nothing a user sees.
 """
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -16,14 +16,20 @@ from dragoman.vocabulary.word import Extras
 from dragoman.wire import types as wire
 
 JsonObject = dict[str, Any]
+FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
 
 class Elicitation:
-    """How one version asks the user. `formats` are the string formats it knows; None: every string is one."""
+    """How one version asks the user.
 
-    def __init__(self, w: Any, formats: frozenset[str] | None = None) -> None:
+    `closed`: it knows four formats of text, and answers are text, numbers, switches and lists of text. `null_ids`: a
+    request may have the id null.
+    """
+
+    def __init__(self, w: Any, *, closed: bool, null_ids: bool) -> None:
         self._w = w
-        self._formats = formats
+        self._closed = closed
+        self._null_ids = null_ids
 
     def hear(self, value: Any) -> services.Elicit:
         """The question."""
@@ -43,11 +49,13 @@ class Elicitation:
         mode = question.mode
         if isinstance(mode, services.UnknownMode):
             return wire.Unknown(mode.kind, Raw(msgspec.json.encode(mode.fields)))
+        if question.scope == services.RequestScope(None) and not self._null_ids:
+            raise PeerMistake(INVALID_PARAMS, "There is no request with the id null")
         kind = self._w.CreateElicitationRequestUrl
         said: JsonObject = {"message": question.message, "meta": question.meta, **_said_scope(question.scope)}
         if isinstance(mode, services.Form):
             kind = self._w.CreateElicitationRequestForm
-            form = msgspec.json.encode(mended_form(mode.requested_schema, self._formats))
+            form = msgspec.json.encode(mended_form(mode.requested_schema, FORMATS if self._closed else None))
             said["requested_schema"] = wire.decode(form, self._w.ElicitationSchema)
         else:
             said |= {"elicitation_id": mode.elicitation_id, "url": mode.url}
@@ -78,17 +86,23 @@ class Elicitation:
             body = answer.extras.fields if isinstance(answer.extras, Extras) else {}
             meta = {} if answer.meta is UNSET else {"_meta": answer.meta}
             return wire.Unknown(answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action})))
-        content = {"content": answer.content} if answer.action == "accept" else {}
+        content = {"content": self._values(answer.content)} if answer.action == "accept" else {}
         return kind(**content, meta=answer.meta, extras=say_extras(answer, kind))
 
+    def _values(self, content: Any) -> Any:
+        if not self._closed or not isinstance(content, dict):
+            return content
+        return {name: value for name, value in content.items() if _is_plain(value)}
 
-def check_mode(question: services.Elicit, offered: ClientCapabilities) -> None:
-    """A client is asked only in the ways it has offered; `{}` offers none."""
-    if not offered.elicitation_form and not offered.elicitation_url:
-        raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+
+def unoffered(question: services.Elicit, offered: object) -> tuple[int, str] | None:
+    """Why a client cannot be asked this: it is asked only in the ways it has offered; `{}` offers none."""
+    if not isinstance(offered, ClientCapabilities) or not (offered.elicitation_form or offered.elicitation_url):
+        return METHOD_NOT_FOUND, "Method not found"
     form, url = isinstance(question.mode, services.Form), isinstance(question.mode, services.Url)
     if (form and not offered.elicitation_form) or (url and not offered.elicitation_url):
-        raise PeerMistake(INVALID_PARAMS, "The client cannot ask the user in this way")
+        return INVALID_PARAMS, "The client cannot ask the user in this way"
+    return None
 
 
 def _scope(value: Any) -> services.SessionScope | services.RequestScope:
@@ -107,6 +121,11 @@ def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonObj
     if isinstance(scope, services.RequestScope):
         return {"request_id": scope.request_id}
     return {"session_id": scope.session_id, "tool_call_id": scope.tool_call_id}
+
+
+def _is_plain(value: object) -> bool:
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return texts or isinstance(value, (str, int, float))
 
 
 # -- Form mending ----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw
 from dragoman import limits
 from dragoman.dialects.contract import Answer, AnswerError, Call, Heard, Id, Notify, Out, Replied, Told
 from dragoman.dialects.permissions import only_offered, refuse_duplicates
-from dragoman.dialects.questions import check_mode
+from dragoman.dialects.questions import unoffered
 from dragoman.dialects.tolerance import ALIASES, mended
 from dragoman.dialects.transcribe import Renames, Transcriber, plain
 from dragoman.errors import (
@@ -118,8 +118,8 @@ class Speaker:
             route.hear_params(value) if route.hear_params else self.words.hear_as(value, route.request, route.renames)
         )
         check_paths(request)
-        if isinstance(request, Elicit) and isinstance(self._offered, ClientCapabilities):
-            check_mode(request, self._offered)
+        if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
+            raise PeerMistake(*problem)
         return request
 
     def read_params(self, route: Route, params: Raw) -> Any:
@@ -208,6 +208,8 @@ class Speaker:
         route = self._said.get(type(request))
         if route is None or (route.needs and not getattr(self._granted, route.needs)):
             raise not_offered()
+        if isinstance(request, Elicit) and (problem := unoffered(request, self._granted)):
+            raise RequestFailed(*problem)
         return route
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:

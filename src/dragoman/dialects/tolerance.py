@@ -43,7 +43,8 @@ def _change(method: str, body: dict[str, Any]) -> dict[str, Any]:
     update = body.get("update")
     if method == "session/update" and isinstance(update, dict) and update.get("sessionUpdate") == "current_mode_update":
         # The documentation of version 1 once called the field so.
-        return {"update": {**update, "currentModeId": update["modeId"]}} if "modeId" in update else {}
+        rest = {name: value for name, value in update.items() if name != "modeId"}
+        return {"update": {**rest, "currentModeId": update["modeId"]}} if "modeId" in update else {}
     return {}
 
 

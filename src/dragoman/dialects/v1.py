@@ -1,4 +1,4 @@
-"""Version 1: the tables, and the words that are more than names in both roles."""
+"""Version 1: its words, and what is more than names in both roles. Its requests are in `v1_routes.py`."""
 
 from typing import Any
 
@@ -7,10 +7,9 @@ from msgspec import UNSET, Raw
 
 from dragoman.dialects.patches import added_text
 from dragoman.dialects.questions import Elicitation
-from dragoman.dialects.speaker import NoteRoute, Route
 from dragoman.dialects.tolerance import with_raw_fields
 from dragoman.dialects.transcribe import hear_extras, plain, say_extras, say_unknown
-from dragoman.dialects.words import hear_unknown_value, say_unknown_value, transcriber
+from dragoman.dialects.words import transcriber
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.wire import types as wire
@@ -126,14 +125,10 @@ def say_status(status: str) -> Any:
 
 
 def _say_exit(status: tools.ExitStatus) -> Any:
-    return WORDS.say_as(_sane_exit(status), w.TerminalExitStatus)
+    return WORDS.say_as(sane_exit(status), w.TerminalExitStatus)
 
 
-def _say_exited(reply: Any) -> Any:
-    return WORDS.say_as(_sane_exit(reply), w.WaitForTerminalExitResponse)
-
-
-def _sane_exit(status: Any) -> Any:
+def sane_exit(status: Any) -> Any:
     """Exit codes are never negative here; whoever has one of those has a signal to tell instead."""
     if isinstance(status.exit_code, int) and not 0 <= status.exit_code <= _LARGEST_EXIT_CODE:
         return msgspec.structs.replace(status, exit_code=None)
@@ -285,39 +280,10 @@ WORDS = transcriber(
         requests.McpSse: _say_sse,
     },
 )
-ELICITATION = Elicitation(w, frozenset({"email", "uri", "date", "date-time"}))
+ELICITATION = Elicitation(w, closed=True, null_ids=True)
 
 
-# -- requests --------------------------------------------------------------------------------------------------------
-
-
-def _say_new(kind: Any) -> Any:
-    def say(request: Any) -> Any:
-        servers = {"mcp_servers": ()} if request.mcp_servers is UNSET else {}
-        return WORDS.say_as(request, kind, **servers)
-
-    return say
-
-
-def _hear_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
-    heard = WORDS.hear_as(value, requests.ResumeSession)
-    return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
-
-
-def _hear_set_option(value: Any) -> requests.SetOption:
-    if isinstance(value, wire.Unknown):
-        return hear_unknown_value(value)
-    return requests.SetOption(
-        value.session_id, value.config_id, value.value, meta=value.meta, extras=hear_extras(value)
-    )
-
-
-def _say_set_option(request: requests.SetOption) -> Any:
-    if isinstance(request.value, requests.UnknownValue):
-        return say_unknown_value(request)
-    if isinstance(request.value, bool):
-        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return WORDS.say_as(request, w.SetSessionConfigOptionRequestValueId)
+# -- answers and updates ---------------------------------------------------------------------------------------------
 
 
 def say_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -> Any:
@@ -374,155 +340,3 @@ def say_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
 
 def _body(raw: Raw) -> dict[str, object]:
     return {name: value for name, value in plain(raw).items() if name != "sessionUpdate"}
-
-
-# What a client asks of an agent. Loading and setting a mode have their own routes in the dialects.
-CLIENT_ASKS = [
-    Route("authenticate", requests.Login, w.AuthenticateRequest, w.AuthenticateResponse),
-    Route("logout", requests.Logout, w.LogoutRequest, w.LogoutResponse, needs="logout"),
-    Route(
-        "auth/status",
-        requests.GetAuthStatus,
-        w.AuthStatusRequest,
-        w.AuthStatusResponse,
-        requests.AuthStatus,
-        needs="auth_status",
-    ),
-    Route(
-        "session/new",
-        requests.NewSession,
-        w.NewSessionRequest,
-        w.NewSessionResponse,
-        requests.SessionOpened,
-        say_params=_say_new(w.NewSessionRequest),
-    ),
-    Route(
-        "session/fork",
-        requests.ForkSession,
-        w.ForkSessionRequest,
-        w.ForkSessionResponse,
-        requests.SessionOpened,
-        needs="fork",
-    ),
-    Route(
-        "session/list",
-        requests.ListSessions,
-        w.ListSessionsRequest,
-        w.ListSessionsResponse,
-        requests.SessionList,
-        needs="list",
-    ),
-    Route("session/close", requests.CloseSession, w.CloseSessionRequest, w.CloseSessionResponse, needs="close"),
-    Route("session/delete", requests.DeleteSession, w.DeleteSessionRequest, w.DeleteSessionResponse, needs="delete"),
-    Route(
-        "session/archive", requests.ArchiveSession, w.ArchiveSessionRequest, w.ArchiveSessionResponse, needs="archive"
-    ),
-    Route(
-        "session/unarchive",
-        requests.UnarchiveSession,
-        w.UnarchiveSessionRequest,
-        w.UnarchiveSessionResponse,
-        needs="archive",
-    ),
-    Route(
-        "session/status",
-        requests.GetSessionStatus,
-        w.SessionStatusRequest,
-        w.SessionStatusResponse,
-        requests.SessionStatus,
-        needs="status",
-    ),
-    Route(
-        "session/set_title",
-        requests.SetTitle,
-        w.SetSessionTitleRequest,
-        w.SetSessionTitleResponse,
-        requests.TitleSet,
-        needs="title",
-    ),
-    Route(
-        "session/set_config_option",
-        requests.SetOption,
-        w.SetSessionConfigOptionRequest,
-        w.SetSessionConfigOptionResponse,
-        requests.OptionsSet,
-        hear_params=_hear_set_option,
-        say_params=_say_set_option,
-    ),
-    Route("session/prompt", requests.Prompt, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
-]
-RESUME = Route(
-    "session/resume",
-    requests.ResumeSession,
-    w.ResumeSessionRequest,
-    w.ResumeSessionResponse,
-    requests.SessionOpened,
-    needs="resume",
-)
-LOAD = Route(
-    "session/load",
-    requests.ResumeSession,
-    w.LoadSessionRequest,
-    w.LoadSessionResponse,
-    requests.SessionOpened,
-    needs="load",
-    hear_params=_hear_load,
-    say_params=_say_new(w.LoadSessionRequest),
-)
-SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
-CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
-
-
-def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = None) -> Route:
-    route = Route(f"terminal/{method}", request, params, result, needs="terminal")
-    return route if reply is None else route._replace(reply=reply)
-
-
-# What an agent asks of a client; permission is asked for in `v1_permissions.py`.
-AGENT_ASKS = [
-    Route(
-        "fs/read_text_file",
-        services.ReadTextFile,
-        w.ReadTextFileRequest,
-        w.ReadTextFileResponse,
-        services.FileText,
-        needs="read_text_file",
-    ),
-    Route(
-        "fs/write_text_file",
-        services.WriteTextFile,
-        w.WriteTextFileRequest,
-        w.WriteTextFileResponse,
-        needs="write_text_file",
-    ),
-    _terminal(
-        "create", services.CreateTerminal, w.CreateTerminalRequest, w.CreateTerminalResponse, services.TerminalCreated
-    ),
-    _terminal(
-        "output", services.GetTerminalOutput, w.TerminalOutputRequest, w.TerminalOutputResponse, services.TerminalText
-    ),
-    _terminal(
-        "wait_for_exit",
-        services.WaitForTerminalExit,
-        w.WaitForTerminalExitRequest,
-        w.WaitForTerminalExitResponse,
-        services.TerminalExited,
-    )._replace(say_result=_say_exited),
-    _terminal("kill", services.KillTerminal, w.KillTerminalRequest, w.KillTerminalResponse),
-    _terminal("release", services.ReleaseTerminal, w.ReleaseTerminalRequest, w.ReleaseTerminalResponse),
-    Route(
-        "elicitation/create",
-        services.Elicit,
-        w.CreateElicitationRequest,
-        w.CreateElicitationResponse,
-        services.ElicitationAnswer,
-        hear_params=ELICITATION.hear,
-        say_params=ELICITATION.say,
-        hear_result=ELICITATION.hear_answer,
-        say_result=ELICITATION.say_answer,
-    ),
-]
-AGENT_NOTES = [
-    NoteRoute("elicitation/complete", services.ElicitationComplete, w.CompleteElicitationNotification),
-    NoteRoute("auth/status_update", services.AuthStatusChanged, w.AuthStatusUpdateNotification),
-]

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1, v1_permissions
+from dragoman.dialects import v1, v1_permissions, v1_routes
 from dragoman.dialects.contract import Answer, AnswerError, Call, Id, Notify, Out
 from dragoman.dialects.screens import without_screens
 from dragoman.dialects.speaker import Speaker, busy, refuse_empty, with_login
@@ -39,10 +39,10 @@ class AgentV1(Speaker):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,
-            hears=[*with_login(v1.CLIENT_ASKS, agent, requests.Login), v1.LOAD, v1.RESUME],
-            says=[v1_permissions.PERMISSION, *v1.AGENT_ASKS],
-            hears_notes=v1.CLIENT_NOTES,
-            says_notes=v1.AGENT_NOTES,
+            hears=[*with_login(v1_routes.CLIENT_ASKS, agent, requests.Login), v1_routes.LOAD, v1_routes.RESUME],
+            says=[v1_permissions.PERMISSION, *v1_routes.AGENT_ASKS],
+            hears_notes=v1_routes.CLIENT_NOTES,
+            says_notes=v1_routes.AGENT_NOTES,
             offered=agent.capabilities,
             granted=client.capabilities,
         )
@@ -79,7 +79,7 @@ class AgentV1(Speaker):
         return None
 
     def _hear_set_mode(self, id: Id, params: Raw) -> Request:
-        asked: w.SetSessionModeRequest = self.read_params(v1.SET_MODE, params)
+        asked: w.SetSessionModeRequest = self.read_params(v1_routes.SET_MODE, params)
         session = self._sessions.get(asked.session_id)
         config_id = session.mode[0] if session is not None else "mode"
         self._mode_requests.add(id)

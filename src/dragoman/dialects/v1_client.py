@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1, v1_permissions
+from dragoman.dialects import v1, v1_permissions, v1_routes
 from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Call, Heard, Replied, Told
 from dragoman.dialects.speaker import Speaker, busy, not_offered, or_nothing, with_login
@@ -56,10 +56,10 @@ class ClientV1(Speaker):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,
-            hears=[v1_permissions.PERMISSION, *v1.AGENT_ASKS],
-            says=with_login(v1.CLIENT_ASKS, agent, requests.Login),
-            hears_notes=v1.AGENT_NOTES,
-            says_notes=v1.CLIENT_NOTES,
+            hears=[v1_permissions.PERMISSION, *v1_routes.AGENT_ASKS],
+            says=with_login(v1_routes.CLIENT_ASKS, agent, requests.Login),
+            hears_notes=v1_routes.AGENT_NOTES,
+            says_notes=v1_routes.CLIENT_NOTES,
             offered=client.capabilities,
             granted=agent.capabilities,
         )
@@ -78,7 +78,7 @@ class ClientV1(Speaker):
                 return self._resume(request)
             case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
                 asked = v1.WORDS.say_as(request, w.SetSessionModeRequest, mode_id=mode_id)
-                return Call(v1.SET_MODE.method, wire.encode(asked))
+                return Call(v1_routes.SET_MODE.method, wire.encode(asked))
             case _:
                 return super().ask(request)
 
@@ -101,12 +101,12 @@ class ClientV1(Speaker):
         """A replay is `session/load`; without one it is `session/resume`, or a load whose story nobody hears."""
         if isinstance(request.replay_from, requests.UnknownReplay):
             raise PeerMistake(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
-        route = v1.RESUME if self._agent.resume and not request.replay_from else v1.LOAD
-        if route is v1.LOAD and not self._agent.load:
+        route = v1_routes.RESUME if self._agent.resume and not request.replay_from else v1_routes.LOAD
+        if route is v1_routes.LOAD and not self._agent.load:
             raise not_offered()
         session = self._session(request.session_id)
         session.ours = True
-        session.muted = route is v1.LOAD and not request.replay_from
+        session.muted = route is v1_routes.LOAD and not request.replay_from
         say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
         return Call(route.method, wire.encode(say(request)))
 

@@ -8,7 +8,8 @@ import msgspec
 from dragoman.dialects.contract import Id, Notify, Out
 from dragoman.dialects.speaker import Speaker, refuse_empty, with_login
 from dragoman.dialects.transcribe import say_outer
-from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS, WORDS, say_event
+from dragoman.dialects.v2 import WORDS, say_event
+from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello

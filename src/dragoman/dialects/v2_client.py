@@ -8,7 +8,8 @@ from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Heard, Replied, Told
 from dragoman.dialects.speaker import Speaker, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_outer, plain
-from dragoman.dialects.v2 import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS, WORDS, hear_event
+from dragoman.dialects.v2 import WORDS, hear_event
+from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello

@@ -1,5 +1,6 @@
-"""Opening SQLite files that are ours, and making new ones. SQLite itself never makes a file, nor follows a link here."""
+"""Opening SQLite files that are ours, and making new ones. SQLite itself makes no file here and follows no link."""
 
+import errno
 import os
 import sqlite3
 import stat
@@ -16,12 +17,20 @@ JOURNALS: Final = ("-wal", "-shm")
 
 def connect(path: Path) -> sqlite3.Connection:
     """A file that exists. Transactions are ours to begin; a commit outlives the process, not a power cut."""
+    # SQLite would open it for reading, and leave journals behind that nobody can write to.
+    if not os.access(path, os.R_OK | os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return _connect(path, "mode=rw", ("PRAGMA synchronous = NORMAL", f"PRAGMA cache_size = -{_CACHE_KIB}"))
 
 
 def connect_to_look(path: Path) -> sqlite3.Connection:
     """For one look at a file that nobody writes to, without the journal files that SQLite makes otherwise."""
     return _connect(path, "mode=ro&immutable=1", ())
+
+
+def connect_to_salvage(path: Path) -> sqlite3.Connection:
+    """A damaged file. Without the setting SQLite reads nothing of one that is shorter than it should be."""
+    return _connect(path, "mode=rw", ("PRAGMA writable_schema = ON",))
 
 
 def connect_to_build(path: Path) -> sqlite3.Connection:

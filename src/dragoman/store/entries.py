@@ -141,6 +141,8 @@ def _say_extras(value: object) -> object:
 def _hear_extras(kind: type, value: object) -> object:
     if kind is Extras and isinstance(value, dict):
         return Extras(value)
+    if kind is object:
+        return value  # plain JSON, as the field allows
     raise ValueError(f"{kind.__name__} has no place in a log")
 
 

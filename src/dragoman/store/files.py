@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dragoman.limits import MIB
-from dragoman.store.connections import JOURNALS, check_kind, close, connect, connect_to_look, is_at_rest, put_in_place, unlink
+from dragoman.store.connections import (
+    JOURNALS,
+    check_kind,
+    close,
+    connect,
+    connect_to_look,
+    is_at_rest,
+    put_in_place,
+    unlink,
+)
 from dragoman.store.contract import Record, SessionDamaged, SessionHeld, SessionMeta, SessionMissing
 from dragoman.store.entries import Entry, joined
 from dragoman.store.failures import told_plainly

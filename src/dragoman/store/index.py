@@ -393,6 +393,6 @@ def _is_folder(path: Path) -> bool:
 def _boot() -> str:
     """This start of the machine; constant where we cannot know."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""

@@ -7,7 +7,7 @@ then can the caller know, and only what it appends knowing it is tried again.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, UnwritableEntry
@@ -35,22 +35,21 @@ class SqliteLog:
 
     def __init__(self, keeper: Keeper, meta: SessionMeta, salvaged: str | None) -> None:
         self.meta = meta
-        self.salvaged: Final = salvaged
+        self.salvaged = salvaged
         self._keeper = keeper
         self._loop = asyncio.get_running_loop()
         # Filled in the loop, emptied in the writer thread; a deque is safe to use from both.
         self._waiting: deque[_Batch] = deque()
         self._scheduled = False
         self._failing = False
-        # Whether the list knows of everything in the log; the writer thread's alone.
+        # The writer thread's alone: whether the list knows of everything in the log, and whether it still is ours.
         self._settled = True
+        self._is_over = False
+        # The loop's own view: nothing is read or released twice.
         self._ended = False
         self._grown: asyncio.Future[None] | None = None
 
     def append(self, entries: Sequence[Entry], committed: Committed) -> None:
-        if self._ended:
-            self._loop.call_soon(committed, StoreFailed("the session is not open here any more"))
-            return
         self._waiting.append((entries, committed))
         if not self._scheduled:
             self._scheduled = True
@@ -104,15 +103,13 @@ class SqliteLog:
                 await self._keeper.run(self._release)
 
     async def finish(self) -> None:
-        """The same, when the holder itself ends: its leases end with it."""
-        try:
-            await self.flush()
-        finally:
-            self.end()
-            await self._keeper.run(self._try_settle)
+        """The same, when the holder itself ends: its leases end with it. Also from another loop than ours."""
+        self.end()
+        # Every commit that was put before this is done before it, and told.
+        await self._keeper.run(self._finish)
 
     def end(self) -> None:
-        """Nothing can be appended any more."""
+        """Nothing is to come any more. What is appended all the same fails, after what was appended before."""
         self._ended = True
         self._keeper.let_go(self)
         self._wake()
@@ -134,6 +131,8 @@ class SqliteLog:
             in_loop(self._loop, self._committed, waiting, error, bool(entries))
 
     def _append(self, entries: Sequence[Entry]) -> StoreFailed | None:
+        if self._is_over:
+            return StoreFailed("the session is not open here any more")
         try:
             self._keeper.append(self.meta.id, entries, first=self._settled)
             self._settled = False
@@ -150,7 +149,8 @@ class SqliteLog:
         self._settled = True
         return meta
 
-    def _try_settle(self) -> None:
+    def _finish(self) -> None:
+        self._is_over = True
         try:
             if not self._settled:
                 self._settle()
@@ -158,7 +158,7 @@ class SqliteLog:
             pass  # the session stays marked, and is looked at for the next page
 
     def _release(self) -> None:
-        self._try_settle()
+        self._finish()
         self._keeper.release(self.meta.id)
 
     # -- in the loop -------------------------------------------------------------------------------------------------

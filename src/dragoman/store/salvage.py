@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from dragoman.store.connections import connect, unlink
+from dragoman.store.connections import connect_to_salvage, unlink
 from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta
 from dragoman.store.failures import is_damage
 from dragoman.store.rows import BadRow, Row, build, meta_in, rows_behind
@@ -23,9 +23,7 @@ NEW: Final = ".new"
 
 def salvage(path: Path, session_id: str, remembered: SessionMeta | None, is_held: Callable[[object], bool]) -> str:
     """Put the readable part of a log in the place of the damaged file. The result says what was lost."""
-    with closing(connect(path)) as damaged:
-        # Otherwise SQLite reads nothing of a file that is shorter than it should be.
-        damaged.execute("PRAGMA writable_schema = ON")
+    with closing(connect_to_salvage(path)) as damaged:
         meta = _meta(damaged, is_held) or remembered
         rows, is_whole = _readable(damaged)
     if meta is not None and meta.id != session_id:

@@ -1,0 +1,143 @@
+"""An agent as a process: EOF and signals end it in two seconds, whatever its handlers do. Rows A14 to A16."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.agent.raw import Message, hello, prompt
+
+HANDLERS = {
+    "sleeps": """
+        await session.say("begun")
+        await asyncio.sleep(60)
+        """,
+    "ignores": """
+        await session.say("begun")
+        while True:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+        """,
+    "blocks a thread": """
+        await session.say("begun")
+        await asyncio.to_thread(time.sleep, 60)
+        """,
+    "prints": """
+        print("not protocol")
+        os.system("echo nor this")
+        sys.stdout.write("nor that\\n")
+        await session.say("a\\nb\\r\\nc")
+        """,
+}
+
+
+@contextmanager
+def agent_process(handler: str) -> Iterator["subprocess.Popen[bytes]"]:
+    body = textwrap.indent(textwrap.dedent(HANDLERS[handler]), "    ")
+    source = (
+        "import asyncio, os, sys, time\nfrom dragoman import Agent\nagent = Agent('x')\n"
+        f"@agent.prompt\nasync def work(session, prompt):\n{body}\nagent.run()\nprint('after', file=sys.stderr)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def say(process: "subprocess.Popen[bytes]", *messages: Message) -> None:
+    assert process.stdin is not None
+    process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **m}).encode() + b"\n" for m in messages))
+    process.stdin.flush()
+
+
+def hear_until(process: "subprocess.Popen[bytes]", found: Any) -> Message:
+    assert process.stdout is not None
+    for line in process.stdout:
+        message: Message = json.loads(line)
+        if found(message):
+            return message
+    raise AssertionError("the agent went away")
+
+
+def begin(process: "subprocess.Popen[bytes]", version: int) -> None:
+    """Open a session, prompt, and wait until the handler runs."""
+    new = {"id": 1, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}}
+    say(process, hello(version), new)
+    session_id = hear_until(process, lambda m: m.get("id") == 1)["result"]["sessionId"]
+    say(process, prompt(2, session_id))
+
+
+def is_cancelled(message: Message) -> bool:
+    return "cancelled" in str(message.get("result", message.get("params")))
+
+
+@pytest.mark.parametrize("how", ["EOF", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(("handler", "version"), [("sleeps", 1), ("sleeps", 2), ("ignores", 1), ("blocks a thread", 1)])
+def test_a_process_ends_within_two_seconds_and_its_turn_as_cancelled(version: int, handler: str, how: str) -> None:
+    with agent_process(handler) as process:
+        begin(process, version)
+        hear_until(process, lambda m: "begun" in str(m))
+        began = time.monotonic()
+        if how == "EOF":
+            assert process.stdin is not None
+            process.stdin.close()
+        else:
+            process.send_signal(signal.Signals[how])
+        hear_until(process, is_cancelled)
+        assert process.wait(timeout=10) == {"EOF": 0, "SIGTERM": 143, "SIGINT": 130}[how]
+        assert time.monotonic() - began < 2.5  # the promise, and half a second for a busy machine
+        assert process.stderr is not None
+        errors = process.stderr.read().decode()
+        assert "Traceback" not in errors and ("after" in errors) == (how == "EOF" and "thread" not in handler)
+
+
+def test_a14_a16_stdout_carries_protocol_lines_and_nothing_else() -> None:
+    with agent_process("prints") as process:
+        begin(process, 1)
+        assert process.stdin is not None
+        said = hear_until(process, lambda m: "agent_message_chunk" in str(m))
+        assert said["params"]["update"]["content"]["text"] == "a\nb\r\nc"
+        hear_until(process, lambda m: m.get("id") == 2)
+        process.stdin.close()
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout.read() == b""
+        errors = process.stderr.read().decode()
+        assert "not protocol" in errors and "nor this" in errors and "nor that" in errors
+        assert process.wait(timeout=10) == 0
+
+
+def test_a15_input_that_ends_in_mid_message_is_not_dispatched_and_ends_the_process_cleanly() -> None:
+    with agent_process("sleeps") as process:
+        say(process, hello(1))
+        hear_until(process, lambda m: m.get("id") == 0)
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"session/new","par')
+        process.stdin.close()
+        assert (process.stdout.read(), process.wait(timeout=10)) == (b"", 0)
+
+
+def test_a_second_signal_ends_a_process_at_once() -> None:
+    with agent_process("ignores") as process:
+        begin(process, 1)
+        hear_until(process, lambda m: "begun" in str(m))
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.05)  # two signals in one instant are one signal
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=1) == -signal.SIGTERM

@@ -1,0 +1,131 @@
+"""L6: the short way of a text chunk is the long way, only shorter."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from dragoman.dialects.chunks import text_chunk
+from dragoman.dialects.contract import Dialect, Told
+from dragoman.errors import PeerMistake
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.requests import NewSession, Prompt
+from dragoman.wire.jsonrpc import Notification, Peer
+from tests.dialects.speech import client_of
+
+KINDS = ["agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "session_info_update", "_chunk", "x_chunk"]
+ODD: Any = st.sampled_from([None, 1, "", "m1", [], {}, {"a": 1}, True])
+texts = st.text(max_size=6) | st.sampled_from(["\ud800", "\x00", '"', "\\", "é", "_chunk"])
+contents = (
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["text", "text", "text", "image", "Text"]), "text": texts},
+        optional={"annotations": ODD, "_meta": ODD, "extras": ODD, "x": ODD, "meta": ODD},
+    )
+    | ODD
+)
+bodies = st.fixed_dictionaries(
+    {"sessionUpdate": st.sampled_from(KINDS), "content": contents},
+    optional={"messageId": st.text(max_size=3) | ODD, "_meta": ODD, "extras": ODD, "outer": ODD, "x": ODD, "meta": ODD},
+)
+params = st.fixed_dictionaries(
+    {"sessionId": st.sampled_from(["s", "t"]), "update": bodies}, optional={"_meta": ODD, "x": ODD, "session_id": ODD}
+)
+envelopes = st.fixed_dictionaries(
+    {
+        "jsonrpc": st.just("2.0"),
+        "method": st.sampled_from(["session/update", "session/update", "_x"]),
+        "params": params,
+    },
+    optional={"id": st.sampled_from([1, None, "a"]), "x": ODD, "method2": ODD},
+)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    """Frames near the ones that take the short way: right, nearly right, and spoiled."""
+    separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]))
+    ascii_only = draw(st.booleans())
+    text = json.dumps(draw(envelopes), separators=separators, ensure_ascii=ascii_only)
+    frame = text.encode("utf-8", "surrogatepass")
+    spoil = draw(st.integers(0, 9))
+    at = draw(st.integers(0, len(frame)))
+    if spoil == 1:
+        return frame[:at]
+    if spoil == 2:
+        return frame[:at] + draw(st.sampled_from([b"}", b"{", b",", b'"', b" ", b"\xff", b'"a":1,'])) + frame[at:]
+    if spoil == 3:
+        return frame[:-1] + draw(st.sampled_from([b',"id":1}', b',"params":{}}', b" }", b"}}", b',"method":"_x"}']))
+    return frame
+
+
+def the_long_way(dialect: Dialect, frame: bytes) -> list[Told] | None:
+    """As a link does it; None: no event, whatever else it is."""
+    match Peer[None](answers_noise=False).receive(frame):
+        case Notification(method, found) if method == "session/update":
+            try:
+                return [told for told in dialect.hear_note(method, found) if isinstance(told, Told)]
+            except PeerMistake:
+                return None
+        case _:
+            return None
+
+
+def ready(version: int) -> Dialect:
+    """A client in the middle of a conversation."""
+    client = client_of(version)
+    client.hear_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
+    client.ask(Prompt("s", [Text("hi")]))
+    client.hear_note(
+        "session/update",
+        Raw(
+            b'{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"a"}}}'
+        ),
+    )
+    return client
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@given(story=st.lists(frames(), min_size=1, max_size=4))
+def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(version: int, story: list[bytes]) -> None:
+    short, long = ready(version), ready(version)
+    for frame in story:
+        told = short.hear_update(frame)
+        expected = the_long_way(long, frame)
+        if told is not None:
+            assert expected == [Told(*told)]
+        else:
+            # Refused, it takes the long way, and nothing was changed by having tried.
+            assert the_long_way(short, frame) == expected
+
+
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_common_frame_takes_the_short_way(version: int, separators: tuple[str, str]) -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
+    envelope = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
+    frame = json.dumps(envelope, separators=separators).encode()
+    assert ready(version).hear_update(frame) == ("s", events.AgentMessageChunk(Text("a"), "m"))
+
+
+@pytest.mark.parametrize("name", ["extras", "outer", "meta"])
+def test_a_peer_cannot_fill_a_field_by_naming_one_after_it(name: str) -> None:
+    frame = (
+        b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":'
+        b'"agent_message_chunk","messageId":"m","content":{"type":"text","text":"a"},"%b":{"fields":{}}}}}'
+        % name.encode()
+    )
+    assert text_chunk(frame) is None
+
+
+def test_a_long_chunk_takes_the_long_way() -> None:
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a" * 9000}}
+    frame = json.dumps(
+        {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}},
+        separators=(",", ":"),
+    ).encode()
+    assert text_chunk(frame) is None
+    assert the_long_way(ready(2), frame) == [Told("s", events.AgentMessageChunk(Text("a" * 9000), "m"))]

@@ -1,0 +1,579 @@
+"""The loss table is true: every row happens as it says, and `test_round_trips.py` finds nothing beside them."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.dialects.contract import Answer, AnswerError, Dialect
+from dragoman.dialects.handshake import hear_agent, hear_client, say_agent, say_client
+from dragoman.dialects.losses import LOSSES
+from dragoman.errors import PeerMistake, RequestFailed, WireError
+from dragoman.vocabulary.requests import Prompt, PromptAccepted
+from tests.dialects.expected import APPLIED
+from tests.dialects.schemas import text
+from tests.dialects.speech import CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
+
+SHOWN: set[str] = set()
+HI = {"type": "text", "text": "hi"}
+PROMPT = {"sessionId": "s", "prompt": [HI]}
+YES = {"optionId": "y", "name": "Yes", "kind": "allow_once"}
+MODES = {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}]}
+MODE_OPTION = {
+    "type": "select",
+    "id": "mode",
+    "name": "Mode",
+    "category": "mode",
+    "currentValue": "a",
+    "options": [{"value": "a", "name": "A"}],
+}
+INFO = {"name": "n", "version": "1"}
+
+
+def shows(*ids: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    SHOWN.update(ids)
+    return lambda test: test
+
+
+def test_every_row_is_shown_and_every_change_is_a_row() -> None:
+    ids = [loss.id for loss in LOSSES]
+    assert sorted(SHOWN) == sorted(ids)
+    assert set(ids) >= APPLIED
+    assert len(set(ids)) == len(ids)
+
+
+def test_every_row_says_what_and_what_instead() -> None:
+    assert all(loss.what and loss.instead and loss.direction in ("same", "v1→v2", "v2→v1") for loss in LOSSES)
+
+
+class Bridge:
+    """An agent that speaks one version, a client that speaks another."""
+
+    def __init__(self, agent: int, client: int, hello: Any = CLIENT) -> None:
+        self.agents_side: Dialect = client_of(agent, hello)
+        self.clients_side: Dialect = agent_of(client, hello)
+
+    def update(self, **update: Any) -> list[Any]:
+        """What an update of the agent comes to at the client."""
+        events = hear(self.agents_side, {"sessionId": "s", "update": update})
+        return [params["update"] for params in say(self.clients_side, "s", *events)]
+
+    def ask_agent(self, method: str, **params: Any) -> Any:
+        asked = ask(self.clients_side, self.agents_side, method, params)
+        return asked.method, asked.params
+
+    def ask_client(self, method: str, **params: Any) -> Any:
+        asked = ask(self.agents_side, self.clients_side, method, params)
+        return asked.method, asked.params
+
+    def answer_to_client(self, method: str, params: Any, result: Any) -> Any:
+        asked = ask(self.clients_side, self.agents_side, method, params)
+        return answer(self.agents_side, self.clients_side, asked.request, result)
+
+    def answer_to_agent(self, method: str, params: Any, result: Any) -> Any:
+        asked = ask(self.agents_side, self.clients_side, method, params)
+        return answer(self.clients_side, self.agents_side, asked.request, result)
+
+
+def refused(call: Callable[[], object]) -> int:
+    try:
+        call()
+    except (PeerMistake, RequestFailed) as error:
+        return error.code
+    return 0
+
+
+# -- within version 1 ------------------------------------------------------------------------------------------------
+
+
+@shows("message-without-id")
+def test_message_without_id() -> None:
+    bridge = Bridge(1, 1)
+    said = [bridge.update(sessionUpdate="agent_message_chunk", content=HI) for _ in range(2)]
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "dragoman-1"}
+    assert said == [[chunk], [chunk]]
+
+
+@shows("prompt-echo")
+def test_prompt_echo() -> None:
+    bridge = Bridge(1, 1)
+    bridge.ask_agent("session/prompt", **PROMPT)
+    assert bridge.update(sessionUpdate="user_message_chunk", content=HI) == []
+
+
+@shows("null-in-tool-call")
+def test_null_in_tool_call() -> None:
+    for version in (1, 2):
+        said = Bridge(1, version).update(sessionUpdate="tool_call", toolCallId="c", title="t", name=None)
+        assert [update.get("name", "absent") for update in said] == ["absent"]
+
+
+@shows("call-never-announced")
+def test_call_never_announced() -> None:
+    bridge = Bridge(1, 1)
+    assert bridge.update(sessionUpdate="tool_call_update", toolCallId="c", status="failed") == [
+        {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "c", "status": "failed"}
+    ]
+    assert bridge.update(sessionUpdate="tool_call", toolCallId="c", title="t") == [
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "t"}
+    ]
+
+
+@shows("diff-without-old-text")
+def test_diff_without_old_text() -> None:
+    diff = {"type": "diff", "path": "/x", "newText": "n"}
+    (said,) = Bridge(1, 1).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[diff])
+    assert said["content"] == [{**diff, "oldText": None}]
+
+
+@shows("plan-for-a-client-with-plans")
+def test_plan_for_a_client_with_plans() -> None:
+    assert Bridge(1, 1).update(sessionUpdate="plan", entries=[]) == [
+        {"sessionUpdate": "plan_update", "plan": {"type": "items", "planId": "main", "entries": []}}
+    ]
+    assert Bridge(1, 1, client_with()).update(sessionUpdate="plan", entries=[]) == [
+        {"sessionUpdate": "plan", "entries": []}
+    ]
+
+
+@shows("modes-and-options")
+def test_modes_and_options() -> None:
+    new = ("session/new", {"cwd": "/", "mcpServers": []})
+    both = {"sessionId": "s", "modes": MODES, "configOptions": [MODE_OPTION]}
+    assert Bridge(1, 1).answer_to_client(*new, {"sessionId": "s", "modes": MODES}) == both
+    other = {"currentModeId": "z", "availableModes": []}
+    assert Bridge(1, 1).answer_to_client(*new, {**both, "modes": other}) == both
+
+
+@shows("mode-changed")
+def test_mode_changed() -> None:
+    bridge = Bridge(1, 1)
+    bridge.answer_to_client("session/new", {"cwd": "/", "mcpServers": []}, {"sessionId": "s", "modes": MODES})
+    options = {"sessionUpdate": "config_option_update", "configOptions": [{**MODE_OPTION, "currentValue": "b"}]}
+    mode = {"sessionUpdate": "current_mode_update", "currentModeId": "b"}
+    assert bridge.update(**mode) == [options, mode]
+    assert bridge.update(**mode) == [options]
+
+
+@shows("mode-set")
+def test_mode_set() -> None:
+    bridge = Bridge(1, 1)
+    result = {"sessionId": "s", "configOptions": [{**MODE_OPTION, "id": "m"}]}
+    bridge.answer_to_client("session/new", {"cwd": "/", "mcpServers": []}, result)
+    assert bridge.ask_agent("session/set_mode", sessionId="s", modeId="a") == (
+        "session/set_config_option",
+        {"sessionId": "s", "configId": "m", "value": "a"},
+    )
+
+
+@shows("type-of-a-config-value")
+def test_type_of_a_config_value() -> None:
+    params = {"sessionId": "s", "configId": "c", "value": "v"}
+    assert Bridge(1, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == params
+    assert Bridge(2, 1).ask_agent("session/set_config_option", **params, type="_odd")[1] == {**params, "type": "id"}
+
+
+@shows("type-of-a-stdio-server")
+def test_type_of_a_stdio_server() -> None:
+    server = {"name": "n", "command": "/c", "args": [], "env": []}
+    _, params = Bridge(1, 1).ask_agent("session/new", cwd="/", mcpServers=[{**server, "type": "stdio"}])
+    assert params["mcpServers"] == [server]
+
+
+@shows("form-that-lacks-parts")
+def test_form_that_lacks_parts() -> None:
+    properties = {
+        "a": {"type": "string", "enum": [], "oneOf": []},
+        "b": {"type": "array", "items": {"type": "string", "enum": []}},
+    }
+    for form, whole in [
+        ({}, {"type": "object", "properties": {}}),
+        (
+            {"properties": properties, "required": ["a", "b"]},
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+        ),
+    ]:
+        question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
+        _, params = Bridge(1, 2).ask_client("elicitation/create", **question)
+        assert params == {**question, "requestedSchema": whole}
+
+
+@shows("question-with-two-scopes")
+def test_question_with_two_scopes() -> None:
+    question = {"sessionId": "s", "message": "?", "mode": "url", "elicitationId": "e", "url": "u"}
+    assert Bridge(1, 2).ask_client("elicitation/create", **question, requestId=1)[1] == question
+
+
+@shows("outcome-without-a-word")
+def test_outcome_without_a_word() -> None:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [YES]}
+    for outcome in ({"outcome": "_odd"}, {"outcome": "selected", "optionId": "z"}):
+        found = Bridge(1, 1).answer_to_agent("session/request_permission", params, {"outcome": outcome})
+        assert found == {"outcome": {"outcome": "cancelled"}}
+
+
+@shows("stop-reason-without-a-word")
+def test_stop_reason_without_a_word() -> None:
+    bridge = Bridge(1, 1)
+    request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
+    bridge.clients_side.reply(1, request, PromptAccepted("u"))
+    (told,) = bridge.agents_side.hear_reply(request, Raw(b'{"stopReason":"_odd"}')).told
+    found = result_of(bridge.clients_side.tell("s", told.event))
+    assert found == {"stopReason": "end_turn", "_meta": {"stopReason": "_odd"}}
+
+
+@shows("null-in-initialize", "inside-a-capability")
+def test_null_and_nested_fields_in_initialize() -> None:
+    capabilities = {"fs": {"x": 1, "_meta": {}}, "elicitation": None, "plan": {"x": 1}, "y": 2, "_meta": {"k": 1}}
+    heard = hear_client(Raw(text({"protocolVersion": 1, "clientInfo": None, "clientCapabilities": capabilities})))
+    said = json.loads(say_client(heard.hello, (1,)))["clientCapabilities"]
+    assert said == {
+        "fs": {"readTextFile": False, "writeTextFile": False},
+        "terminal": False,
+        "auth": {"terminal": False},
+        "plan": {},
+        "y": 2,
+        "_meta": {"k": 1},
+    }
+
+
+# -- to version 2 ----------------------------------------------------------------------------------------------------
+
+
+@shows("other-meaning")
+def test_other_meaning() -> None:
+    link = {"type": "resource_link", "name": "n", "uri": "u"}
+    (said,) = Bridge(1, 2).update(
+        sessionUpdate="agent_message_chunk", messageId="m", content={**link, "icons": 5, "x": 1}
+    )
+    assert said["content"] == {**link, "x": 1}
+    assert Bridge(1, 2).update(sessionUpdate="terminal_update", terminalId=5) == []
+    assert Bridge(2, 1).update(sessionUpdate="tool_call", toolCallId=5) == []
+
+
+@shows("prompt-accepted")
+def test_prompt_accepted() -> None:
+    bridge = Bridge(1, 2)
+    call = bridge.agents_side.ask(Prompt("s", []))
+    assert call.early == PromptAccepted("dragoman-1")
+    replied = bridge.agents_side.hear_failure(Prompt("s", []), WireError(-32603, "no"))
+    assert replied is not None
+    (told,) = replied.told
+    assert say(bridge.clients_side, "s", told.event)[0]["update"] == {
+        "sessionUpdate": "state_update",
+        "state": "idle",
+        "stopReason": "error",
+        "error": {"code": -32603, "message": "no"},
+    }
+
+
+@shows("files-and-terminals")
+def test_files_and_terminals() -> None:
+    assert refused(lambda: Bridge(1, 2).ask_client("fs/read_text_file", sessionId="s", path="/x")) == -32601
+    assert refused(lambda: Bridge(1, 2).ask_client("terminal/create", sessionId="s", command="ls")) == -32601
+    capabilities = json.loads(say_client(CLIENT, (2,)))["capabilities"]
+    assert capabilities == {"auth": {"terminal": {}}, "elicitation": {"form": {}, "url": {}}}
+
+
+@shows("terminal-of-the-client")
+def test_terminal_of_the_client() -> None:
+    content = [{"type": "terminal", "terminalId": "t"}]
+    (said,) = Bridge(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=content)
+    assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "[terminal t]"}}]
+
+
+@shows("texts-of-a-diff", "changes-without-texts")
+def test_texts_of_a_diff() -> None:
+    new = {"type": "diff", "path": "/x", "oldText": None, "newText": "a\n"}
+    changed = {"type": "diff", "path": "/y", "oldText": "a\n", "newText": "b\n"}
+    (there,) = Bridge(1, 2).update(sessionUpdate="tool_call", toolCallId="c", title="t", content=[new, changed])
+    patches = [item["patch"]["text"] for item in there["content"]]
+    assert [item["changes"] for item in there["content"]] == [
+        [{"operation": "add", "path": "/x"}],
+        [{"operation": "modify", "path": "/y"}],
+    ]
+    (back,) = Bridge(2, 1).update(**there)
+    assert back["content"] == [new, {"type": "content", "content": {"type": "text", "text": patches[1]}}]
+    moved = {"type": "diff", "changes": [{"operation": "move", "oldPath": "/a", "path": "/b"}]}
+    (said,) = Bridge(2, 1).update(sessionUpdate="tool_call_update", toolCallId="d", content=[moved])
+    assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "move: /a -> /b"}}]
+
+
+@shows("numbers-out-of-range")
+def test_numbers_out_of_range() -> None:
+    link = {"type": "resource_link", "name": "n", "uri": "u"}
+    odd = {**link, "size": -1, "annotations": {"priority": 7}}
+    (said,) = Bridge(1, 2).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
+    assert said["content"] == {**link, "annotations": {}}
+    place = [{"path": "/x", "line": 0}]
+    (said,) = Bridge(1, 2).update(sessionUpdate="tool_call_update", toolCallId="c", locations=place)
+    assert said["locations"] == [{"path": "/x"}]
+
+
+@shows("nothing-to-choose")
+def test_nothing_to_choose() -> None:
+    empty = {**MODE_OPTION, "options": [{"group": "g", "name": "G", "options": []}]}
+    (said,) = Bridge(1, 2).update(sessionUpdate="config_option_update", configOptions=[empty])
+    assert said["configOptions"][0]["options"] == [{"value": "a", "name": "a"}]
+
+
+@shows("permission-without-options")
+def test_permission_without_options() -> None:
+    params: Any = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": []}
+    assert refused(lambda: Bridge(1, 2).ask_client("session/request_permission", **params)) == -32602
+
+
+@shows("null-options")
+def test_null_options() -> None:
+    result = {"sessionId": "s", "modes": None, "configOptions": None}
+    assert Bridge(1, 2).answer_to_client("session/new", {"cwd": "/"}, result) == {"sessionId": "s"}
+
+
+@shows("question-about-request-null")
+def test_question_about_request_null() -> None:
+    question = {"requestId": None, "message": "?", "mode": "url", "elicitationId": "e", "url": "u"}
+    assert Bridge(1, 1).ask_client("elicitation/create", **question)[1] == question
+    assert refused(lambda: Bridge(1, 2).ask_client("elicitation/create", **question)) == -32602
+
+
+@shows("sse-capability")
+def test_sse_capability() -> None:
+    answer_ = {"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": {"sse": True}}}
+    heard = hear_agent(Raw(text(answer_))).hello
+    assert json.loads(say_agent(2, heard, CLIENT))["capabilities"]["session"]["mcp"] == {"stdio": {}}
+    server = {"type": "sse", "name": "n", "url": "u", "headers": []}
+    assert Bridge(2, 1).ask_agent("session/new", cwd="/", mcpServers=[server])[1]["mcpServers"] == [server]
+
+
+# -- to version 1 ----------------------------------------------------------------------------------------------------
+
+
+@shows("states")
+def test_states() -> None:
+    states: list[Any] = [{"state": "running"}, {"state": "requires_action"}, {"state": "_odd"}, {"state": "idle"}]
+    assert [Bridge(2, 1).update(sessionUpdate="state_update", **state) for state in states] == [[], [], [], []]
+
+
+@shows("beside-the-end")
+def test_beside_the_end() -> None:
+    bridge = Bridge(2, 1)
+    ends: list[Any] = []
+    usage = {"totalTokens": 0, "inputTokens": 0, "outputTokens": 0}
+    for extra in (
+        {"stopReason": "end_turn", "background": []},
+        {"stopReason": "error", "error": {"code": 1, "message": "m"}, "usage": usage, "_meta": {"k": 1}},
+    ):
+        request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
+        accepted = bridge.agents_side.hear_reply(request, Raw(b'{"messageId":"u","_meta":{"k":1}}')).reply
+        assert accepted is not None
+        bridge.clients_side.reply(1, request, accepted)
+        update = {"sessionUpdate": "state_update", "state": "idle", **extra}
+        for event in hear(bridge.agents_side, {"sessionId": "s", "update": update}):
+            ends += bridge.clients_side.tell("s", event)
+    assert ends == [Answer(1, b'{"stopReason":"end_turn"}'), AnswerError(1, WireError(1, "m"))]
+
+
+@shows("whole-messages")
+def test_whole_messages() -> None:
+    bridge = Bridge(2, 1)
+    whole = {"sessionUpdate": "agent_message", "messageId": "m"}
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": HI}
+    contents: list[Any] = [{"content": [HI, HI]}, {"content": [HI]}, {"content": None}, {"content": []}, {}]
+    assert [bridge.update(**whole, **content) for content in contents] == [[chunk, chunk], [], [], [], []]
+
+
+@shows("appended-content")
+def test_appended_content() -> None:
+    bridge = Bridge(2, 1)
+    item = {"type": "content", "content": HI}
+    chunk = {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": item}
+    assert [bridge.update(**chunk)[0]["content"] for _ in range(2)] == [[item], [item, item]]
+
+
+@shows("display-terminals")
+def test_display_terminals() -> None:
+    bridge = Bridge(2, 1)
+    data = base64.b64encode(b"\x1b[31mok\x1b[0m").decode()
+    assert bridge.update(sessionUpdate="terminal_update", terminalId="t", command="ls", output={"data": data}) == []
+    content = [{"type": "terminal", "terminalId": "t"}]
+    (said,) = bridge.update(sessionUpdate="tool_call_update", toolCallId="c", content=content)
+    assert said["content"] == [{"type": "content", "content": {"type": "text", "text": "$ ls\nok"}}]
+
+
+@shows("cleared-fields")
+def test_cleared_fields() -> None:
+    bridge = Bridge(2, 1)
+    bridge.update(sessionUpdate="tool_call_update", toolCallId="c", title="t")
+    cleared = dict.fromkeys(("title", "kind", "status", "content", "locations", "rawInput"))
+    assert bridge.update(sessionUpdate="tool_call_update", toolCallId="c", **cleared) == [
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": [], "locations": []}
+    ]
+
+
+@shows("open-words")
+def test_open_words() -> None:
+    bridge = Bridge(2, 1)
+    call = {"sessionUpdate": "tool_call_update", "toolCallId": "c"}
+    said = [bridge.update(**call, kind="_k", status=status)[0] for status in ("_s", "paused", "cancelled")]
+    assert [(update["kind"], update["status"]) for update in said] == [
+        ("other", "in_progress"),
+        ("other", "in_progress"),
+        ("other", "failed"),
+    ]
+    entries = [{"content": "a", "priority": "_p", "status": status} for status in ("_s", "cancelled")]
+    plan = {"type": "items", "planId": "p", "entries": entries}
+    (said_plan,) = bridge.update(sessionUpdate="plan_update", plan=plan)
+    assert [(e["priority"], e["status"]) for e in said_plan["plan"]["entries"]] == [
+        ("medium", "pending"),
+        ("medium", "completed"),
+    ]
+    odd = {**HI, "annotations": {"audience": ["user", "_dog"]}}
+    (chunk,) = bridge.update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
+    assert chunk["content"] == {**HI, "annotations": {"audience": ["user"]}}
+
+
+@shows("cancelling-one-thing")
+def test_cancelling_one_thing() -> None:
+    call = {"toolCallId": "c", "title": "t"}
+    said = Bridge(2, 1).update(sessionUpdate="tool_call_update", **call, capabilities={"cancel": {}})
+    assert said == [{"sessionUpdate": "tool_call", **call}]
+    for method, params in (("tool_call/cancel", {"toolCallId": "c"}), ("terminal/cancel", {"terminalId": "t"})):
+        assert refused(lambda m=method, p=params: Bridge(1, 2).ask_agent(m, sessionId="s", **p)) == -32601  # type: ignore[misc]
+
+
+@shows("fields-of-version-2")
+def test_fields_of_version_2() -> None:
+    link = {"type": "resource_link", "name": "n", "uri": "u"}
+    odd = {**link, "icons": [{"src": "u"}], "size": 2**63}
+    (said,) = Bridge(2, 1).update(sessionUpdate="agent_message_chunk", messageId="m", content=odd)
+    assert said["content"] == link
+    status = {"status": "open", "state": {"state": "running"}}
+    assert Bridge(2, 1).answer_to_client("session/status", {"sessionId": "s"}, status) == {"status": "open"}
+    replay = {"type": "start", "_meta": {"k": 1}}
+    method, params = Bridge(1, 2).ask_agent("session/resume", sessionId="s", cwd="/", replayFrom=replay)
+    assert (method, params) == ("session/load", {"sessionId": "s", "cwd": "/", "mcpServers": []})
+
+
+@shows("lists-that-must-be-there")
+def test_lists_that_must_be_there() -> None:
+    assert Bridge(1, 2).ask_agent("session/new", cwd="/")[1] == {"cwd": "/", "mcpServers": []}
+    servers = [{"type": "stdio", "name": "n", "command": "/c"}, {"type": "http", "name": "n", "url": "u"}]
+    assert Bridge(1, 2).ask_agent("session/new", cwd="/", mcpServers=servers)[1]["mcpServers"] == [
+        {"name": "n", "command": "/c", "args": [], "env": []},
+        {"type": "http", "name": "n", "url": "u", "headers": []},
+    ]
+
+
+@shows("replay-cursors")
+def test_replay_cursors() -> None:
+    asked = {"sessionId": "s", "cwd": "/"}
+    assert Bridge(1, 2).ask_agent("session/resume", **asked, replayFrom=None) == ("session/resume", asked)
+    assert refused(lambda: Bridge(1, 2).ask_agent("session/resume", **asked, replayFrom={"type": "_odd"})) == -32602
+
+
+@shows("open-commands")
+def test_open_commands() -> None:
+    known = {"type": "command", "name": "n", "description": "d"}
+    commands = [known, {**known, "type": "_odd"}, {**known, "input": {"type": "_odd", "hint": "h"}}]
+    (said,) = Bridge(2, 1).update(sessionUpdate="available_commands_update", availableCommands=commands)
+    plain = {"name": "n", "description": "d"}
+    assert said["availableCommands"] == [plain, plain]
+
+
+@shows("commands-of-an-answer")
+def test_commands_of_an_answer() -> None:
+    bridge = Bridge(2, 1)
+    asked = ask(bridge.clients_side, bridge.agents_side, "session/new", {"cwd": "/", "mcpServers": []})
+    commands = [{"type": "command", "name": "n", "description": "d"}]
+    result = {"sessionId": "s", "availableCommands": commands}
+    reply = bridge.agents_side.hear_reply(asked.request, Raw(text(result))).reply
+    assert reply is not None
+    first, second = bridge.clients_side.reply(1, asked.request, reply)
+    assert first == Answer(1, b'{"sessionId":"s"}')
+    plain = [{"name": "n", "description": "d"}]
+    assert json.loads(second.params)["update"] == {  # type: ignore[union-attr]
+        "sessionUpdate": "available_commands_update",
+        "availableCommands": plain,
+    }
+
+
+@shows("switches")
+def test_switches() -> None:
+    bridge = Bridge(2, 1, client_with())
+    switch = {"type": "boolean", "configId": "c", "name": "n", "currentValue": True}
+    assert bridge.update(sessionUpdate="config_option_update", configOptions=[switch]) == [
+        {"sessionUpdate": "config_option_update", "configOptions": []}
+    ]
+    assert bridge.update(sessionUpdate="notice", severity="info", title="t") == []
+    assert bridge.update(sessionUpdate="compaction_update", compactionId="c", status="completed") == []
+    assert bridge.update(sessionUpdate="subagent_update", sessionId="child") == []
+
+
+@shows("several-plans")
+def test_several_plans() -> None:
+    bridge = Bridge(2, 1, client_with())
+    plan = {"type": "items", "planId": "p", "entries": []}
+    assert bridge.update(sessionUpdate="plan_update", plan=plan) == [{"sessionUpdate": "plan", "entries": []}]
+    markdown = {"type": "markdown", "planId": "q", "content": "#"}
+    assert bridge.update(sessionUpdate="plan_update", plan=markdown) == []
+
+
+@shows("question-of-a-permission", "options-of-unknown-kind")
+def test_question_of_a_permission() -> None:
+    odd = {"optionId": "z", "name": "Z", "kind": "_allow"}
+    subject = {"type": "command", "command": "ls", "cwd": "/", "_meta": {"k": 1}}
+    params = {"sessionId": "s", "title": "Run?", "description": "why", "subject": subject, "options": [YES, odd]}
+    notes = [{"type": "content", "content": {"type": "text", "text": words}} for words in ("why", "ls\n(in /)")]
+    call = {"toolCallId": "permission: Run?", "title": "Run?", "kind": "execute"}
+    assert Bridge(2, 1).ask_client("session/request_permission", **params)[1] == {
+        "sessionId": "s",
+        "toolCall": {**call, "rawInput": {"command": "ls", "cwd": "/"}, "content": notes},
+        "options": [YES],
+    }
+    chosen = {"outcome": {"outcome": "selected", "optionId": "z"}}
+    found = Bridge(2, 1).answer_to_agent("session/request_permission", params, chosen)
+    assert found == {"outcome": {"outcome": "cancelled"}}
+
+
+@shows("string-formats")
+def test_string_formats() -> None:
+    form = {"type": "object", "properties": {"a": {"type": "string", "format": "_iban"}}}
+    question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
+    _, params = Bridge(2, 1).ask_client("elicitation/create", **question)
+    assert params["requestedSchema"]["properties"] == {"a": {"type": "string"}}
+
+
+@shows("answers-without-a-word")
+def test_answers_without_a_word() -> None:
+    form = {"type": "object", "properties": {}}
+    question = {"sessionId": "s", "message": "?", "mode": "form", "requestedSchema": form}
+    filled = {"a": "t", "b": 1.5, "c": True, "d": ["t"], "e": None, "f": {"x": 1}, "g": [1]}
+    found = Bridge(1, 2).answer_to_agent("elicitation/create", question, {"action": "accept", "content": filled})
+    assert found == {"action": "accept", "content": {"a": "t", "b": 1.5, "c": True, "d": ["t"]}}
+
+
+@shows("logins-of-unknown-type", "no-stdio")
+def test_logins_of_unknown_type_and_no_stdio() -> None:
+    method = {"type": "_odd", "methodId": "m", "name": "M"}
+    result = {"protocolVersion": 2, "info": INFO, "authMethods": [method], "capabilities": {"session": {}}}
+    heard = hear_agent(Raw(text(result))).hello
+    said = json.loads(say_agent(1, heard, CLIENT))
+    assert said["authMethods"] == []
+    assert said["agentCapabilities"]["mcpCapabilities"] == {"http": False, "sse": False}
+    assert heard.capabilities.mcp_stdio is False
+
+
+# -- what is no loss -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("agent", "client"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_a_variant_that_nobody_knows_is_said_as_it_came(agent: int, client: int) -> None:
+    odd = {"type": "_hologram", "data": [1], "_meta": {"k": 1}}
+    bridge = Bridge(agent, client)
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": odd}
+    update = {"sessionUpdate": "_vendor/thing", "a": {"b": 1}}
+    assert (bridge.update(**chunk), bridge.update(**update)) == ([chunk], [update])
+    assert bridge.ask_agent("session/prompt", sessionId="s", prompt=[odd])[1]["prompt"] == [odd]
