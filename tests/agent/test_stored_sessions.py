@@ -1,0 +1,307 @@
+"""An agent with a store: what was told is found again, by the same process or the next, in either version."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import Agent
+from dragoman.agent.session import Prompt, Session
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation
+from dragoman.client.turn import Turn
+from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, RequestFailed
+from dragoman.store.contract import StoreFailed
+from dragoman.store.sqlite import SqliteStore
+from dragoman.testing import pair
+from dragoman.vocabulary import requests
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import (
+    AgentMessage,
+    AgentThought,
+    AnyEvent,
+    Chunk,
+    Idle,
+    PlanUpdate,
+    ToolCallUpdate,
+    UserMessage,
+)
+from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select
+from dragoman.vocabulary.tools import ContentItem
+
+MODES = Select("mode", "Mode", "ask", [Choice("ask", "Ask"), Choice("full", "Full")], category="mode")
+both = pytest.mark.parametrize("protocol", [1, 2])
+
+
+class House:
+    """A folder with sessions, and agents that come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.heard: list[AnyEvent] = []
+        self.gate = asyncio.Event()
+        self.store: SqliteStore | None = None
+
+    @asynccontextmanager
+    async def agent(self, protocol: int) -> AsyncIterator[Client]:
+        """A process that serves one client: a store, an agent, a connection."""
+        store = self.store = SqliteStore(self.folder)
+        agent = Agent("kept", store=store, options=[MODES])
+        agent.prompt(self._answer)
+        self.heard = []
+        try:
+            async with pair(agent, protocol=protocol, on_event=self._hear) as client:
+                yield client
+        finally:
+            await store.close()
+
+    async def _answer(self, session: Session, prompt: Prompt) -> None:
+        await session.think("hm")
+        await session.say("one ")
+        await session.say("two")
+        async with session.tool("Look", kind="read", id="call") as call:
+            await call.add("seen")
+            if prompt.text == "wait":
+                await self.gate.wait()
+        await session.plan(["step"])
+        await session.remember("mine", prompt.text)
+
+    def _hear(self, conversation: Conversation, event: AnyEvent) -> None:
+        self.heard.append(event)
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    return House(tmp_path / "sessions")
+
+
+async def read_into(said: list[AnyEvent], turn: Turn) -> None:
+    async for event in turn:
+        said.append(event)
+
+
+async def refused(work: Any) -> tuple[int, object]:
+    with pytest.raises(RequestFailed) as caught:
+        await work
+    return caught.value.code, caught.value.data
+
+
+@pytest.mark.parametrize("lived", [1, 2])
+@pytest.mark.parametrize("loaded", [1, 2])
+async def test_a_session_lived_in_one_version_is_told_again_in_the_other(house: House, lived: int, loaded: int) -> None:
+    async with house.agent(lived) as client:
+        session = await client.new_session("/")
+        await session.ask("hello there")
+    async with house.agent(loaded) as client:
+        again = await client.load_session(session.id, "/")
+        told = [event for event in house.heard if isinstance(event, (Chunk, UserMessage, AgentMessage, AgentThought))]
+        texts = [event.text if isinstance(event, Chunk) else text_in(event) for event in told]
+        assert texts == ["hello there", "hm", "one two"]
+        (call,) = [event for event in house.heard if isinstance(event, ToolCallUpdate)]
+        assert (call.title, call.status, call.content) == ("Look", "completed", [ContentItem(Text("seen"))])
+        (plan,) = [event for event in house.heard if isinstance(event, PlanUpdate)]
+        assert plan.plan == PlanItems("main", [PlanEntry("step")])
+        assert again.title == "hello there"
+        assert (await again.ask("and on")).text == "one two"
+
+
+def text_in(event: UserMessage | AgentMessage | AgentThought) -> str:
+    assert isinstance(event.content, list)
+    return "".join(block.text for block in event.content if isinstance(block, Text))
+
+
+@both
+async def test_resuming_tells_nothing_again_but_how_things_stand(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.ask("hello")
+    async with house.agent(protocol) as client:
+        again = await client.resume_session(session.id, "/")
+        assert house.heard == ([] if protocol == 1 else [Idle()])
+        assert (await again.ask("and on")).stop_reason == "end_turn"
+
+
+@both
+async def test_a_session_is_stored_before_its_first_prompt(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+    async with house.agent(protocol) as client:
+        assert [found.session_id for found in await client.list_sessions()] == [session.id]
+        assert (await (await client.resume_session(session.id, "/")).ask("hi")).text == "one two"
+
+
+@both
+async def test_options_outlive_the_process(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.set_mode("full")
+    async with house.agent(protocol) as client:
+        (mode,) = (await client.resume_session(session.id, "/")).options
+        assert isinstance(mode, Select)
+        assert mode.current_value == "full"
+
+
+@both
+async def test_sessions_are_listed_newest_first_and_by_folder(house: House, protocol: int, tmp_path: Path) -> None:
+    async with house.agent(protocol) as client:
+        first, second = await client.new_session("/"), await client.new_session(str(tmp_path))
+        await first.ask("later")
+        found = await client.list_sessions()
+        assert [(one.session_id, one.title or "") for one in found] == [(first.id, "later"), (second.id, "")]
+        assert [one.session_id for one in await client.list_sessions(str(tmp_path))] == [second.id]
+        assert await refused(client.ask(requests.ListSessions(cursor="garbage"))) == (INVALID_PARAMS, None)
+
+
+@both
+async def test_a_fork_goes_its_own_way(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.ask("before")
+        fork = await session.fork()
+        await fork.ask("only here")
+        await session.close()
+        house.heard.clear()
+        await client.load_session(session.id, "/")
+        users = [e for e in house.heard if type(e).__name__.startswith("UserMessage")]
+        assert len(users) == 1
+
+
+@both
+async def test_close_keeps_and_delete_forgets_and_neither_minds_the_unknown(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.close()
+        await client.ask(requests.CloseSession(session.id))
+        assert len(await client.list_sessions()) == 1
+        await client.ask(requests.DeleteSession(session.id))
+        await client.ask(requests.DeleteSession(session.id))
+        assert await client.list_sessions() == []
+        missing = (NOT_FOUND, {"sessionId": session.id})
+        assert await refused(client.load_session(session.id, "/")) == missing
+        assert await refused(client.ask(requests.ForkSession(session.id, "/"))) == missing
+        assert await refused(client.ask(requests.SetTitle(session.id, "x"))) == missing
+
+
+@both
+async def test_title_archive_and_status(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        assert await client.ask(requests.SetTitle(session.id, "Mine")) == requests.TitleSet("Mine")
+        status = await client.ask(requests.GetSessionStatus(session.id))
+        assert isinstance(status, requests.SessionStatus)
+        assert status.status == "open"
+        await session.close()
+        await client.ask(requests.ArchiveSession(session.id))
+        assert await client.list_sessions() == []
+        only = await client.ask(requests.ListSessions(archived="only"))
+        assert isinstance(only, requests.SessionList)
+        assert [(one.title, one.archived) for one in only.sessions] == [("Mine", True)]
+        await client.ask(requests.UnarchiveSession(session.id))
+        assert len(await client.list_sessions()) == 1
+        status = await client.ask(requests.GetSessionStatus(session.id))
+        assert isinstance(status, requests.SessionStatus)
+        assert status.status == "saved"
+
+
+@both
+async def test_a_session_that_runs_is_not_told_again(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        turn = session.prompt("wait")
+        async for event in turn:
+            if isinstance(event, ToolCallUpdate):
+                break
+        request = requests.ResumeSession(session.id, "/", replay_from=requests.ReplayFromStart())
+        assert await refused(client.ask(request)) == (INVALID_REQUEST, {"reason": "busy"})
+        house.gate.set()
+        assert (await turn.read()).stop_reason == "end_turn"
+
+
+@both
+async def test_another_folder_or_another_holder_is_refused(house: House, protocol: int, tmp_path: Path) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        other = House(house.folder)
+        async with other.agent(protocol) as second:
+            assert await refused(second.load_session(session.id, "/")) == (INVALID_REQUEST, {"reason": "held"})
+            assert (await refused(second.load_session(session.id, str(tmp_path))))[0] == INVALID_PARAMS
+    async with house.agent(protocol) as client:
+        await client.load_session(session.id, "/")
+
+
+@both
+async def test_what_the_brain_remembers_is_recalled_after_a_restart(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.ask("first")
+        await session.ask("second")
+    store = SqliteStore(house.folder)
+    log = await store.open(session.id)
+    notes = [record.entry async for records in log.read() for record in records if record.entry[0] == "mine"]
+    assert [note[1] for note in notes] == ["first", "second"]
+    await store.close()
+
+
+@both
+async def test_a_turn_that_was_cut_off_is_mended_and_the_session_goes_on(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        turn = session.prompt("wait")
+        async for event in turn:
+            if isinstance(event, ToolCallUpdate):
+                break
+        # As a kill would leave it: the log ends in the middle, and nobody holds it.
+        copy = house.folder.parent / "copy"
+        shutil.copytree(house.folder, copy, ignore=shutil.ignore_patterns("holders"))
+        house.gate.set()
+        await turn.read()
+    killed = House(copy)
+    async with killed.agent(protocol) as client:
+        again = await client.load_session(session.id, "/")
+        (call,) = [event for event in killed.heard if isinstance(event, ToolCallUpdate)]
+        assert (call.status, call.content) == ("failed", [ContentItem(Text("seen")), ContentItem(Text("interrupted"))])
+        assert (await again.ask("and on")).stop_reason == "end_turn"
+
+
+@both
+async def test_what_cannot_be_kept_is_not_said_and_the_turn_fails(
+    house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        assert house.store is not None
+        keeper = house.store._keeper
+        append = keeper.append
+
+        def full(*arguments: Any, **named: Any) -> Any:
+            raise StoreFailed("the disk is full")
+
+        monkeypatch.setattr(keeper, "append", full)
+        turn = session.prompt("hello")
+        said: list[AnyEvent] = []
+        assert await refused(read_into(said, turn)) == (INTERNAL_ERROR, {"reason": "store"})
+        assert [event for event in said if isinstance(event, Chunk)] == []
+        monkeypatch.setattr(keeper, "append", append)
+        assert (await session.ask("now")).text == "one two"
+        house.heard.clear()
+        await session.close()
+        await client.load_session(session.id, "/")
+        assert len([e for e in house.heard if type(e).__name__.startswith("UserMessage")]) == 1
+
+
+@both
+async def test_without_a_store_nothing_of_this_is_offered(protocol: int) -> None:
+    agent = Agent("forgetful")
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        await session.say("hi")
+
+    async with pair(agent, protocol=protocol) as client:
+        session = await client.new_session("/")
+        for request in (requests.DeleteSession(session.id), requests.ForkSession(session.id, "/")):
+            assert (await refused(client.ask(request)))[0] == METHOD_NOT_FOUND
