@@ -172,7 +172,7 @@ class Names:
 
     def look(self, session_id: str) -> SessionMeta:
         number = int(session_id[1:])
-        return SessionMeta(session_id, f"/work/{number % 500}", (), f"Session {number}", number + 1, number + 1)
+        return SessionMeta(session_id, f"/project/{number % 500}", (), f"Session {number}", number + 1, number + 1)
 
     def exists(self, session_id: str) -> bool:
         return True
@@ -188,7 +188,7 @@ def listing(folder: Path, count: int) -> Iterator[Line]:
         cold.append(asyncio.run(pages(folder, 1)))
     yield Line(f"first page of {count:,} sessions, in a fresh store", median(cold), "ms", PAGE_MILLISECONDS)
     yield Line(f"a page of {count:,} sessions", asyncio.run(pages(folder, PAGES)), "ms", PAGE_MILLISECONDS)
-    folder_pages = asyncio.run(pages(folder, PAGES // 4, "/work/7"))
+    folder_pages = asyncio.run(pages(folder, PAGES // 4, "/project/7"))
     yield Line(f"a page of one cwd of {count:,} sessions", folder_pages, "ms", PAGE_MILLISECONDS)
 
 

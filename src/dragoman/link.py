@@ -234,36 +234,47 @@ class Link:
 
         `on_reply` is called with the answer at its place among the events: before anything the peer said after it.
         """
-        future: asyncio.Future[Reply] = self._loop.create_future()
-        if isinstance(request, _PASSING):
-            future.add_done_callback(_seen)
-        else:
+        counted = not isinstance(request, _PASSING)
+        if counted:
             await self._slots.acquire()
-            future.add_done_callback(self._release)
-        waiter = _Waiter(request, future, watch, on_reply)
+        future: asyncio.Future[Reply] = self._loop.create_future()
         try:
             if self._ending is not None:
                 raise LinkClosed("the connection has ended")
             call = self.dialect.ask(request)
             _check_size(len(call.params))
+            waiter = _Waiter(request, future, watch, on_reply)
             number, payload = self._peer.call(call.method, call.params, waiter)
+            if call.early is not None:
+                # Whoever asked goes on; the request counts until the peer has answered it.
+                future.add_done_callback(self._release if counted else _seen)
+                counted = False
+                waiter.tell()
+            self._hand_up(call.told)
+            await self._send(
+                number, _watched(payload, number, watch), len(payload), waiter, early=call.early is not None
+            )
+            return call.early if call.early is not None else await self._answer(number, future)
+        finally:
+            if counted:
+                self._slots.release()
+            if future.done():
+                _seen(future)
+
+    async def _send(self, number: int, frame: Iterable[bytes], size: int, waiter: _Waiter, *, early: bool) -> None:
+        """Put a request into the outbox. A lone one leaves at once; several are gathered, as everything else is."""
+        held = not self._awaited and self.outbox.hold()
+        turn = self.outbox.enqueue(size, frame)
+        if held:
+            self.outbox.release()
+        if turn is None:
+            return
+        try:
+            await turn
         except BaseException:
-            future.cancel()
+            if turn.cancelled() or not early:
+                self._give_up(number, waiter, sent=not turn.cancelled() and not turn.exception())
             raise
-        if call.early is not None:
-            waiter.tell()
-        self._hand_up(call.told)
-        turn = self.outbox.enqueue(len(payload), _watched(_one_line(payload), number, watch))
-        if turn is not None:
-            try:
-                await turn
-            except BaseException:
-                if turn.cancelled() or call.early is None:
-                    self._give_up(number, waiter, sent=not turn.cancelled() and not turn.exception())
-                raise
-        if call.early is not None:
-            return call.early
-        return await self._answer(number, future)
 
     async def tell(self, session_id: str, event: AnyEvent) -> None:
         """Say an event; waits while the peer does not read."""
@@ -310,15 +321,21 @@ class Link:
             for one in frames:
                 if isinstance(one, bytes):
                     self._trace("in", one)
-        if self.role == "client":
-            self._hear(frames)
-            self._untaken += len(data)
-            if self._untaken > limits.INBOX_BYTES:
-                self._hold_back()
-        else:
-            if self._framer.style is not None:
-                self.outbox.style = self._framer.style  # answered in kind
-            self._hear(frames)
+        # What is answered on the spot leaves in one write when all of this is heard, not a turn of the loop later.
+        held = self.outbox.hold()
+        try:
+            if self.role == "client":
+                self._hear(frames)
+                self._untaken += len(data)
+                if self._untaken > limits.INBOX_BYTES:
+                    self._hold_back()
+            else:
+                if self._framer.style is not None:
+                    self.outbox.style = self._framer.style  # answered in kind
+                self._hear(frames)
+        finally:
+            if held:
+                self.outbox.release()
 
     def writable(self) -> None:
         """The transport has room again."""
@@ -725,7 +742,7 @@ def _watched(payload: bytes, number: int, watch: Watch | None) -> Iterable[bytes
     """A payload that says when it is put."""
     if watch is not None:
         watch.sent(number)
-    yield payload
+    yield _one_line(payload)
 
 
 def _check_size(size: int) -> None:

@@ -75,6 +75,17 @@ class Outbox:
             self._scheduled = True
             self._loop.call_soon(self._flush_scheduled)
 
+    def hold(self) -> bool:
+        """Write nothing by itself until `release`: whoever holds knows better when. False: it is planned already."""
+        if self._scheduled:
+            return False
+        self._scheduled = True
+        return True
+
+    def release(self) -> None:
+        """Write what was put meanwhile, now and together."""
+        self._flush_scheduled()
+
     def enqueue(self, cost: int, payloads: Iterable[bytes]) -> "asyncio.Future[None] | None":
         """Queue payloads of about this many bytes when there is room, together, behind everybody in line.
 

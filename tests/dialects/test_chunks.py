@@ -17,49 +17,47 @@ from dragoman.vocabulary.requests import NewSession, Prompt
 from dragoman.wire.jsonrpc import Notification, Peer
 from tests.dialects.speech import client_of
 
-KINDS = ["agent_message_chunk", "agent_thought_chunk", "user_message_chunk", "session_info_update", "_chunk", "x_chunk"]
-ODD: Any = st.sampled_from([None, 1, "", "m1", [], {}, {"a": 1}, True])
-texts = st.text(max_size=6) | st.sampled_from(["\ud800", "\x00", '"', "\\", "é", "_chunk"])
-contents = (
-    st.fixed_dictionaries(
-        {"type": st.sampled_from(["text", "text", "text", "image", "Text"]), "text": texts},
-        optional={"annotations": ODD, "_meta": ODD, "extras": ODD, "x": ODD, "meta": ODD},
-    )
-    | ODD
-)
-bodies = st.fixed_dictionaries(
-    {"sessionUpdate": st.sampled_from(KINDS), "content": contents},
-    optional={"messageId": st.text(max_size=3) | ODD, "_meta": ODD, "extras": ODD, "outer": ODD, "x": ODD, "meta": ODD},
-)
-params = st.fixed_dictionaries(
-    {"sessionId": st.sampled_from(["s", "t"]), "update": bodies}, optional={"_meta": ODD, "x": ODD, "session_id": ODD}
-)
-envelopes = st.fixed_dictionaries(
-    {
-        "jsonrpc": st.just("2.0"),
-        "method": st.sampled_from(["session/update", "session/update", "_x"]),
-        "params": params,
-    },
-    optional={"id": st.sampled_from([1, None, "a"]), "x": ODD, "method2": ODD},
-)
+KINDS = ["agent_thought_chunk", "user_message_chunk", "session_info_update", "_chunk", "x_chunk", "state_update"]
+TEXTS = st.text(max_size=6) | st.sampled_from(["\ud800", "\x00", '"', "\\", "é", "_chunk"])
+ODD: Any = st.sampled_from([None, 1, "", "m1", [], {}, {"a": 1}, {"fields": {}}, True])
+# One thing that is not as in the common frame: where, under which name, and what.
+ELSEWHERE: list[tuple[list[str], list[str], Any]] = [
+    ([], ["x", "id", "method2"], ODD),
+    (["params"], ["x", "_meta", "session_id", "extras"], ODD),
+    (["params"], ["sessionId"], st.sampled_from(["s", "t", "", 1, None])),
+    (["params", "update"], ["x", "_meta", "extras", "outer", "meta", "messageId", "message_id"], ODD),
+    (["params", "update"], ["sessionUpdate"], st.sampled_from(KINDS)),
+    (["params", "update"], ["content"], ODD),
+    (["params", "update", "content"], ["x", "_meta", "extras", "annotations", "meta"], ODD),
+    (["params", "update", "content"], ["type"], st.sampled_from(["image", "Text", "", None])),
+    (["params", "update", "content"], ["text"], TEXTS),
+]
+SPOILS = [b"}", b"{", b",", b'"', b" ", b"\xff", b'"a":1,', b"]"]
+ENDS = [b',"id":1}', b',"params":{}}', b" }", b"}}", b',"method":"_x"}', b"]", b" ", b"", b"x"]
 
 
 @st.composite
 def frames(draw: st.DrawFn) -> bytes:
-    """Frames near the ones that take the short way: right, nearly right, and spoiled."""
+    """The common frame, and frames that differ from it in one thing or two."""
+    update: dict[str, Any] = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": draw(TEXTS)}}
+    if draw(st.booleans()):
+        update["messageId"] = draw(st.sampled_from(["m", "m2", ""]))
+    frame: Any = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
+    for where, names, values in draw(st.lists(st.sampled_from(ELSEWHERE), max_size=2)):
+        place = frame
+        for step in where:
+            place = place[step] if isinstance(place, dict) and isinstance(place.get(step), dict) else {}
+        place[draw(st.sampled_from(names))] = draw(values)
     separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]))
-    ascii_only = draw(st.booleans())
-    text = json.dumps(draw(envelopes), separators=separators, ensure_ascii=ascii_only)
-    frame = text.encode("utf-8", "surrogatepass")
-    spoil = draw(st.integers(0, 9))
-    at = draw(st.integers(0, len(frame)))
-    if spoil == 1:
-        return frame[:at]
-    if spoil == 2:
-        return frame[:at] + draw(st.sampled_from([b"}", b"{", b",", b'"', b" ", b"\xff", b'"a":1,'])) + frame[at:]
-    if spoil == 3:
-        return frame[:-1] + draw(st.sampled_from([b',"id":1}', b',"params":{}}', b" }", b"}}", b',"method":"_x"}']))
-    return frame
+    text = json.dumps(frame, separators=separators, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+    match draw(st.integers(0, 7)):
+        case 1:
+            at = draw(st.integers(0, len(text)))
+            return text[:at] + draw(st.sampled_from(SPOILS)) + text[at:]
+        case 2:
+            return text[:-1] + draw(st.sampled_from(ENDS))
+        case _:
+            return text
 
 
 def the_long_way(dialect: Dialect, frame: bytes) -> list[Told] | None:

@@ -197,6 +197,14 @@ def test_an_unknown_field_never_becomes_a_capability_of_the_other_version() -> N
     assert (said["terminal"], said["fs"], said["x"]) == (False, {"readTextFile": False, "writeTextFile": False}, 1)
 
 
+def test_what_a_version_has_a_meaning_for_is_never_said_as_unknown() -> None:
+    names = ("plan", "session", "auth", "elicitation", "subagents", "x")
+    forged = Extras({name: {"terminal": True} for name in names})
+    said = json.loads(say_client(ClientHello(ClientCapabilities(extras=forged))))
+    assert said["clientCapabilities"].keys() == {"fs", "terminal", "auth", "x"}
+    assert said["capabilities"].keys() == {"plan", "session", "subagents", "x"}
+
+
 def test_an_unknown_field_never_becomes_a_capability_of_an_agent() -> None:
     heard = agent(protocolVersion=1, agentCapabilities={"session": {"delete": {}}, "x": 1})
     said = json.loads(say_agent(2, heard.hello, CLIENT))["capabilities"]

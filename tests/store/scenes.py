@@ -95,7 +95,11 @@ def child(program: str, *arguments: object) -> "subprocess.Popen[str]":
 
 def finished(process: "subprocess.Popen[str]") -> list[str]:
     """The lines a child wrote until it ended."""
-    output, _ = process.communicate(timeout=60)
+    with process:
+        try:
+            output, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
     return output.splitlines()
 
 

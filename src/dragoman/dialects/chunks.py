@@ -30,6 +30,7 @@ _DECODE: Final = msgspec.json.Decoder(_Params, dec_hook=_refuse).decode
 _COMPACT, _SPACED = UPDATE_HEADS
 _COMPACT_LENGTH: Final = len(_COMPACT)
 _SPACED_LENGTH: Final = len(_SPACED)
+_BRACE: Final = ord("}")
 
 
 def text_chunk(frame: bytes) -> _Params | None:
@@ -40,10 +41,10 @@ def text_chunk(frame: bytes) -> _Params | None:
         start = _SPACED_LENGTH
     else:
         return None
-    if len(frame) > _SHORT or b'_chunk"' not in frame:
+    # The last byte closes the envelope: what stands before it is one object, so nothing can follow `params`.
+    if len(frame) > _SHORT or frame[-1] != _BRACE:
         return None
     try:
-        # One object up to the closing brace: nothing can follow `params` in the envelope.
         params = _DECODE(frame[start:-1])
     except (ValueError, RecursionError):
         return None
@@ -51,6 +52,6 @@ def text_chunk(frame: bytes) -> _Params | None:
     content = chunk.content
     if type(content) is not Text or content.annotations is not UNSET:
         return None
-    if chunk.meta is not UNSET or content.meta is not UNSET or not frame.endswith(b"}"):
+    if chunk.meta is not UNSET or content.meta is not UNSET:
         return None
     return params

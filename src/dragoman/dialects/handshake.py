@@ -4,13 +4,28 @@ It is written by hand and loads no generated types, so that an agent answers its
 imported the tables of the version it is going to speak.
 """
 
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 
+from dragoman.dialects.logins import hear_method_1, hear_method_2, say_method_1, say_method_2
+from dragoman.dialects.loose import (
+    Json,
+    as_object,
+    extras_of,
+    given,
+    has_texts,
+    items,
+    loosely,
+    marked,
+    meta_of,
+    part,
+    present,
+    whole,
+    words,
+)
 from dragoman.errors import INVALID_PARAMS, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
-    AgentAuth,
     AgentCapabilities,
     AgentHello,
     AuthMethod,
@@ -20,12 +35,9 @@ from dragoman.vocabulary.hello import (
     TerminalAuth,
     UnknownAuth,
 )
-from dragoman.vocabulary.word import Extras, Word
 
 SPOKEN: Final = (1, 2)
 LARGEST_VERSION: Final = 65535
-
-Json = dict[str, object]
 
 
 class HeardClient(NamedTuple):
@@ -47,7 +59,7 @@ class HeardAgent(NamedTuple):
 
 def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardClient:
     """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
-    body = _object(_decode(params))
+    body = as_object(loosely(params))
     requested = body.get("protocolVersion")
     if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
@@ -71,51 +83,51 @@ def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """The result of `initialize`. A terminal login is offered only to a client that can run one."""
     methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
-    return msgspec.json.encode(_whole(body, hello))
+    return msgspec.json.encode(whole(body, hello))
 
 
 def _client_hello_1(body: Json) -> ClientHello:
-    known = _part(body, "clientCapabilities")
-    fs, auth, session, elicitation = (_part(known, key) for key in ("fs", "auth", "session", "elicitation"))
+    known = part(body, "clientCapabilities")
+    fs, auth, session, elicitation = (part(known, key) for key in ("fs", "auth", "session", "elicitation"))
     capabilities = ClientCapabilities(
         read_text_file=fs.get("readTextFile") is True,
         write_text_file=fs.get("writeTextFile") is True,
         terminal=known.get("terminal") is True,
         auth_terminal=auth.get("terminal") is True,
-        elicitation_form=_marked(elicitation, "form"),
-        elicitation_url=_marked(elicitation, "url"),
-        boolean_options=_marked(_part(session, "configOptions"), "boolean"),
-        compaction=_marked(session, "compaction"),
-        notices=_marked(session, "notices"),
-        plans=_marked(known, "plan"),
-        subagents=_marked(known, "subagents"),
-        meta=_meta(known),
-        extras=_extras(known, _CLIENT_1),
+        elicitation_form=marked(elicitation, "form"),
+        elicitation_url=marked(elicitation, "url"),
+        boolean_options=marked(part(session, "configOptions"), "boolean"),
+        compaction=marked(session, "compaction"),
+        notices=marked(session, "notices"),
+        plans=marked(known, "plan"),
+        subagents=marked(known, "subagents"),
+        meta=meta_of(known),
+        extras=extras_of(known, _CLIENT_1),
     )
     info = _implementation(body.get("clientInfo"))
-    return ClientHello(capabilities, info, meta=_meta(body), extras=_extras(body, _HELLO))
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
 def _client_hello_2(body: Json) -> ClientHello:
     info = _implementation(body.get("info"))
     if info is None and body.get("protocolVersion") == 2:
         raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
-    known = _part(body, "capabilities")
-    auth, elicitation = _part(known, "auth"), _part(known, "elicitation")
+    known = part(body, "capabilities")
+    auth, elicitation = part(known, "auth"), part(known, "elicitation")
     capabilities = ClientCapabilities(
-        auth_terminal=_marked(auth, "terminal"),
-        elicitation_form=_marked(elicitation, "form"),
-        elicitation_url=_marked(elicitation, "url"),
+        auth_terminal=marked(auth, "terminal"),
+        elicitation_form=marked(elicitation, "form"),
+        elicitation_url=marked(elicitation, "url"),
         # Version 2 has no switches for these: every client takes them.
         boolean_options=True,
         compaction=True,
         notices=True,
         plans=True,
         subagents=True,
-        meta=_meta(known),
-        extras=_extras(known, _CLIENT_2),
+        meta=meta_of(known),
+        extras=extras_of(known, _CLIENT_2),
     )
-    return ClientHello(capabilities, info, meta=_meta(body), extras=_extras(body, _HELLO))
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
 def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
@@ -133,8 +145,8 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         known["providers"] = {}
     body: Json = {
         "protocolVersion": 1,
-        "agentCapabilities": _whole(known, can, _AGENT_1),
-        "authMethods": [_say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
+        "agentCapabilities": whole(known, can, _AGENT_1),
+        "authMethods": [say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
     }
     if hello.info is not None:
         body["agentInfo"] = _say_implementation(hello.info)
@@ -158,8 +170,8 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     return {
         "protocolVersion": 2,
         "info": _say_implementation(hello.info or Implementation("unknown", "0")),
-        "capabilities": _whole(known, can, _AGENT_2),
-        "authMethods": [_say_method_2(method) for method in methods],
+        "capabilities": whole(known, can, _AGENT_2),
+        "authMethods": [say_method_2(method) for method in methods],
     }
 
 
@@ -187,12 +199,12 @@ def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     if 2 in spoken:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
         body["info"] = _say_implementation(info)
-    return msgspec.json.encode(_whole(body, hello))
+    return msgspec.json.encode(whole(body, hello))
 
 
 def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardAgent:
     """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
-    body = _object(_decode(result))
+    body = as_object(loosely(result))
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
@@ -215,12 +227,12 @@ def _client_capabilities_1(can: ClientCapabilities) -> Json:
     if session:
         known["session"] = session
     known |= {name: {} for name, there in (("plan", can.plans), ("subagents", can.subagents)) if there}
-    return _whole(known | _elicitation(can), can, _CLIENT_1)
+    return whole(known | _elicitation(can), can, _CLIENT_1)
 
 
 def _client_capabilities_2(can: ClientCapabilities) -> Json:
     known: Json = {"auth": {"terminal": {}}} if can.auth_terminal else {}
-    return _whole(known | _elicitation(can), can, _CLIENT_2)
+    return whole(known | _elicitation(can), can, _CLIENT_2)
 
 
 def _elicitation(can: ClientCapabilities) -> Json:
@@ -229,36 +241,36 @@ def _elicitation(can: ClientCapabilities) -> Json:
 
 
 def _hear_agent_1(body: Json) -> AgentHello:
-    known = _part(body, "agentCapabilities")
-    prompt, mcp = _part(known, "promptCapabilities"), _part(known, "mcpCapabilities")
-    session, auth = _part(known, "sessionCapabilities"), _part(known, "auth")
+    known = part(body, "agentCapabilities")
+    prompt, mcp = part(known, "promptCapabilities"), part(known, "mcpCapabilities")
+    session, auth = part(known, "sessionCapabilities"), part(known, "auth")
     capabilities = AgentCapabilities(
         load=known.get("loadSession") is True,
-        **{name: _marked(session, name) for name in ("resume", "list", "close", *_COMMON)},
-        additional_directories=_marked(session, "additionalDirectories"),
+        **{name: marked(session, name) for name in ("resume", "list", "close", *_COMMON)},
+        additional_directories=marked(session, "additionalDirectories"),
         image=prompt.get("image") is True,
         audio=prompt.get("audio") is True,
         embedded_context=prompt.get("embeddedContext") is True,
         mcp_http=mcp.get("http") is True,
         mcp_sse=mcp.get("sse") is True,
         mcp_acp=mcp.get("acp") is True,
-        logout=_marked(auth, "logout"),
-        auth_status=_marked(auth, "status"),
-        providers=_marked(known, "providers"),
-        meta=_meta(known),
-        extras=_extras(known, _AGENT_1),
+        logout=marked(auth, "logout"),
+        auth_status=marked(auth, "status"),
+        providers=marked(known, "providers"),
+        meta=meta_of(known),
+        extras=extras_of(known, _AGENT_1),
     )
-    methods = [_hear_method_1(method) for method in _list(body.get("authMethods"))]
+    methods = [hear_method_1(method) for method in items(body.get("authMethods"))]
     info = _implementation(body.get("agentInfo"))
-    return AgentHello(info, capabilities, _there(methods), meta=_meta(body), extras=_extras(body, _HELLO))
+    return AgentHello(info, capabilities, present(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
 def _hear_agent_2(body: Json) -> AgentHello:
-    known = _part(body, "capabilities")
-    session, auth = _part(known, "session"), _part(known, "auth")
-    prompt, mcp = _part(session, "prompt"), _part(session, "mcp")
-    there = _marked(known, "session")
-    methods = _there([_hear_method_2(method) for method in _list(body.get("authMethods"))])
+    known = part(body, "capabilities")
+    session, auth = part(known, "session"), part(known, "auth")
+    prompt, mcp = part(session, "prompt"), part(session, "mcp")
+    there = marked(known, "session")
+    methods: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
     capabilities = AgentCapabilities(
         sessions=there,
         # Whoever has sessions in version 2 has these.
@@ -266,85 +278,23 @@ def _hear_agent_2(body: Json) -> AgentHello:
         resume=there,
         list=there,
         close=there,
-        **{name: _marked(session, name) for name in _COMMON},
-        additional_directories=_marked(session, "additionalDirectories"),
-        image=_marked(prompt, "image"),
-        audio=_marked(prompt, "audio"),
-        embedded_context=_marked(prompt, "embeddedContext"),
-        mcp_stdio=_marked(mcp, "stdio"),
-        mcp_http=_marked(mcp, "http"),
-        mcp_acp=_marked(mcp, "acp"),
+        **{name: marked(session, name) for name in _COMMON},
+        additional_directories=marked(session, "additionalDirectories"),
+        image=marked(prompt, "image"),
+        audio=marked(prompt, "audio"),
+        embedded_context=marked(prompt, "embeddedContext"),
+        mcp_stdio=marked(mcp, "stdio"),
+        mcp_http=marked(mcp, "http"),
+        mcp_acp=marked(mcp, "acp"),
         logout=bool(methods),
-        auth_status=_marked(auth, "status"),
-        providers=_marked(known, "providers"),
-        meta=_meta(known),
-        extras=_extras(known, _AGENT_2),
+        auth_status=marked(auth, "status"),
+        providers=marked(known, "providers"),
+        meta=meta_of(known),
+        extras=extras_of(known, _AGENT_2),
     )
     info = _implementation(body.get("info"))
-    return AgentHello(info, capabilities, methods, meta=_meta(body), extras=_extras(body, _HELLO))
+    return AgentHello(info, capabilities, methods, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
-
-# -- login methods ---------------------------------------------------------------------------------------------------
-
-
-def _say_method_1(method: AgentAuth | TerminalAuth) -> Json:
-    """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
-    body: Json = {"id": method.method_id, "name": method.name} | _set("description", method.description)
-    if isinstance(method, TerminalAuth):
-        body |= {"type": "terminal"} | _set("args", method.args) | _set("env", method.env)
-    return _whole(body, method)
-
-
-def _say_method_2(method: AuthMethod) -> Json:
-    if isinstance(method, UnknownAuth):
-        return {**method.fields, "type": method.kind}
-    body: Json = {"methodId": method.method_id, "name": method.name} | _set("description", method.description)
-    body["type"] = "terminal" if isinstance(method, TerminalAuth) else "agent"
-    if isinstance(method, TerminalAuth):
-        body |= _set("args", method.args)
-        if isinstance(method.env, dict):
-            body["env"] = [{"name": name, "value": value} for name, value in method.env.items()]
-    return _whole(body, method, _METHOD_2)
-
-
-def _hear_method_1(method: object) -> AuthMethod | None:
-    """Any type but `terminal` is the agent's own here; its name is kept."""
-    if not isinstance(method, dict) or not _strings(method, "id", "name"):
-        return None
-    common = (method["id"], method["name"], _text(method.get("description")))
-    if method.get("type") == "terminal":
-        env = method.get("env")
-        pairs = (
-            {name: it for name, it in env.items() if isinstance(it, str)} if isinstance(env, dict) else msgspec.UNSET
-        )
-        known = _METHOD_1 | {"type", "args", "env"}
-        return TerminalAuth(*common, _args(method), pairs, meta=_meta(method), extras=_extras(method, known))
-    known = _METHOD_1 | ({"type"} if method.get("type") == "agent" else set())
-    return AgentAuth(*common, meta=_meta(method), extras=_extras(method, known))
-
-
-def _hear_method_2(method: object) -> AuthMethod | None:
-    if not isinstance(method, dict) or not _strings(method, "type", "methodId", "name"):
-        return None
-    common = (method["methodId"], method["name"], _text(method.get("description")))
-    if method["type"] == "agent":
-        return AgentAuth(*common, meta=_meta(method), extras=_extras(method, _METHOD_2 | {"type"}))
-    if method["type"] == "terminal":
-        env: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-        if isinstance(method.get("env"), list):
-            found = [pair for pair in method["env"] if isinstance(pair, dict) and _strings(pair, "name", "value")]
-            env = {pair["name"]: pair["value"] for pair in found}
-        known = _METHOD_2 | {"type", "args", "env"}
-        return TerminalAuth(*common, _args(method), env, meta=_meta(method), extras=_extras(method, known))
-    return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
-
-
-def _args(method: Json) -> list[str] | msgspec.UnsetType:
-    args = method.get("args")
-    return [arg for arg in args if isinstance(arg, str)] if isinstance(args, list) else msgspec.UNSET
-
-
-# -- small readings of loose JSON: what is malformed here counts as absent, as the schema's marks ask ------------------
 
 _COMMON: Final = ("delete", "fork", "archive", "status", "title")
 _CLIENT_1: Final = frozenset({"fs", "terminal", "auth", "session", "elicitation", "plan", "subagents", "_meta"})
@@ -353,8 +303,6 @@ _AGENT_1: Final = frozenset(
     {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "providers", "_meta"}
 )
 _AGENT_2: Final = frozenset({"session", "auth", "providers", "_meta"})
-_METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
-_METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 # What the two messages of `initialize` consist of in any version.
 _HELLO: Final = frozenset(
     {
@@ -364,76 +312,18 @@ _HELLO: Final = frozenset(
 )
 
 
-def _decode(params: msgspec.Raw) -> object:
-    try:
-        return msgspec.json.decode(params) if bytes(params) else {}
-    except (ValueError, RecursionError, OverflowError):
-        raise PeerMistake(INVALID_PARAMS, "Invalid params") from None
-
-
-def _object(value: object) -> Json:
-    if not isinstance(value, dict):
-        raise PeerMistake(INVALID_PARAMS, "initialize needs an object")
-    return cast(Json, value)
-
-
-def _part(body: Json, key: str) -> Json:
-    value = body.get(key)
-    return cast(Json, value) if isinstance(value, dict) else {}
-
-
-def _marked(body: Json, key: str) -> bool:
-    return isinstance(body.get(key), dict)
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _there(methods: list[AuthMethod | None]) -> list[AuthMethod]:
-    return [method for method in methods if method is not None]
-
-
-def _strings(body: Json, *keys: str) -> bool:
-    return all(isinstance(body.get(key), str) for key in keys)
-
-
-def _text(value: object) -> str | msgspec.UnsetType:
-    return value if isinstance(value, str) else msgspec.UNSET
-
-
-def _meta(body: Json) -> dict[str, object] | msgspec.UnsetType:
-    value = body.get("_meta")
-    return cast(Json, value) if isinstance(value, dict) else msgspec.UNSET
-
-
-def _extras(body: Json, known: frozenset[str]) -> Extras | msgspec.UnsetType:
-    unknown = {key: value for key, value in body.items() if key not in known}
-    return Extras(unknown) if unknown else msgspec.UNSET
-
-
-def _whole(body: Json, word: Word, known: frozenset[str] = frozenset()) -> Json:
-    """The object with its `_meta` and what was unknown in it. What has a meaning here was not unknown: it is ours."""
-    unknown = word.extras.fields if isinstance(word.extras, Extras) else {}
-    return {**{key: it for key, it in unknown.items() if key not in known}, **body, **_set("_meta", word.meta)}
-
-
-def _set(key: str, value: object) -> Json:
-    return {} if value is msgspec.UNSET else {key: value}
-
-
 def _implementation(value: object) -> Implementation | None:
-    if not isinstance(value, dict) or not _strings(value, "name", "version"):
+    if not isinstance(value, dict) or not has_texts(value, "name", "version"):
         return None
     known = frozenset({"name", "version", "title", "_meta"})
     return Implementation(
-        value["name"], value["version"], _text(value.get("title")), meta=_meta(value), extras=_extras(value, known)
+        value["name"], value["version"], words(value.get("title")), meta=meta_of(value), extras=extras_of(value, known)
     )
 
 
 def _say_implementation(info: Implementation) -> Json:
-    body = {"name": info.name} | _set("title", info.title) | {"version": info.version}
-    return _whole(body, info)
+    body = {"name": info.name} | given("title", info.title) | {"version": info.version}
+    return whole(body, info)
 
 
 def _words(spoken: tuple[int, ...]) -> str:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-
 from msgspec import UNSET
 
 from dragoman.dialects.speaker import NoteRoute, Route

@@ -22,8 +22,14 @@ _WORDS: Final = {
 }
 
 
-def is_damage(error: sqlite3.Error) -> bool:
+# What reading a file may raise. Words of a damaged file stand in the error itself, and may be no text.
+UNREADABLE: Final = (sqlite3.Error, UnicodeDecodeError)
+
+
+def is_damage(error: Exception) -> bool:
     """Whether the file is not what we have written, as opposed to out of reach."""
+    if isinstance(error, UnicodeDecodeError):
+        return True
     # The low byte is the primary code; the rest tells more than we need.
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
@@ -37,7 +43,7 @@ def told_plainly() -> Iterator[None]:
     """Failures inside become `StoreFailed`, or `SessionDamaged`."""
     try:
         yield
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         if is_damage(error):
             raise SessionDamaged("the session's file is damaged") from error
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -34,7 +34,7 @@ from dragoman.store.contract import (
     StoreFailed,
 )
 from dragoman.store.cursors import Cursor, filter_mark, read_cursor, written_cursor
-from dragoman.store.failures import is_damage, told_plainly
+from dragoman.store.failures import UNREADABLE, is_damage, told_plainly
 from dragoman.store.files import make_folder
 from dragoman.store.locks import Holder, locked, same_file
 from dragoman.store.rows import COLUMNS, columns_of, meta_of, transaction
@@ -240,7 +240,7 @@ class Index:
                     with self._current() as file:
                         if file is not None:
                             return work(file)
-                except sqlite3.Error as error:
+                except UNREADABLE as error:
                     wrong = self._path
                     self.close()
                     if not is_damage(error):
@@ -320,7 +320,7 @@ class Index:
                 if boot != _boot():
                     self._compare(file)
                 self._file, file = file, None
-        except sqlite3.Error as error:
+        except UNREADABLE as error:
             if not is_damage(error):
                 raise
         finally:

@@ -13,7 +13,7 @@ from typing import Final
 
 from dragoman.store.connections import connect_to_salvage, unlink
 from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta
-from dragoman.store.failures import is_damage
+from dragoman.store.failures import UNREADABLE, is_damage
 from dragoman.store.rows import BadRow, Row, build, meta_in, rows_behind
 
 # The damaged file, for whoever wants to try more; the last one only.
@@ -50,7 +50,7 @@ def _meta(damaged: sqlite3.Connection, is_held: Callable[[object], bool]) -> Ses
         return meta_in(damaged)
     except SessionDamaged:
         return None
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         if not is_damage(error):
             raise
         return None
@@ -64,7 +64,7 @@ def _readable(damaged: sqlite3.Connection) -> tuple[list[Row], bool]:
             rows.append(row)  # noqa: PERF402  # what was read before the damage stays
     except BadRow:
         return rows, False
-    except sqlite3.Error as error:
+    except UNREADABLE as error:
         if not is_damage(error):
             raise
         return rows, False
