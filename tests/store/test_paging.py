@@ -133,11 +133,12 @@ async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeyp
     await store.close()
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("archived", ["include", "exclude"])
 async def test_a_session_that_moves_to_and_fro_is_listed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter, size: int
 ) -> None:
-    monkeypatch.setattr(index, "PAGE_SIZE", 2)
+    monkeypatch.setattr(index, "PAGE_SIZE", size)
     store = SqliteStore(tmp_path)
     for name in "abcdef":
         await (await store.create(meta(name))).release()
