@@ -1,7 +1,7 @@
 """The arrows of the design, read from every import statement of the package.
 
-`ARROWS` is the whole rule: a part may import itself, the parts named beside it, `errors`, `limits` and `version`, and nothing
-else of Dragoman. Imports inside functions and under TYPE_CHECKING count: knowing a type is knowing a neighbour.
+`ARROWS` is the whole rule: a part may import itself, the parts named beside it, `errors`, `limits` and `version`, and
+nothing else of Dragoman. Imports inside functions and under TYPE_CHECKING count: knowing a type is knowing a neighbour.
 """
 
 import ast

@@ -26,13 +26,13 @@ class Writer:
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._starting: Final = threading.Lock()
+        # Held for starting, ending, and putting: nothing is put behind the end.
+        self._lock: Final = threading.Lock()
         self._stopped = False
 
     def put(self, job: Job) -> bool:
-        """Do this after everything put before. It must not raise. False: the writer has stopped."""
-        # Under the lock, so that nothing is put behind the end.
-        with self._starting:
+        """Do this after everything put before. It must not raise. False: the writer has done its last job."""
+        with self._lock:
             if self._stopped:
                 return False
             if self._thread is None:
@@ -63,26 +63,29 @@ class Writer:
 
     async def stop(self) -> None:
         """Finish what was put, then end."""
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[None] = loop.create_future()
-        if self.put(lambda: in_loop(loop, _give, done, None)):
-            self._end()
-            await asyncio.shield(done)
-
-    def _end(self) -> None:
-        with self._starting:
-            self._stopped = True
+        with self._lock:
+            thread = self._thread
+            self._stopped = thread is None
+        if thread is not None:
             self._jobs.put(None)
-        atexit.unregister(self._exit)
+            await asyncio.get_running_loop().run_in_executor(None, thread.join)
+            atexit.unregister(self._exit)
 
     def _exit(self) -> None:
-        self._end()
+        self._jobs.put(None)
         if self._thread is not None:
             self._thread.join(_EXIT_SECONDS)
 
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             job()
+        # Under the lock: who is told that we have stopped is told after everything we had to tell.
+        with self._lock:
+            self._stopped = True
+            while not self._jobs.empty():
+                job = self._jobs.get()
+                if job is not None:
+                    job()
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any) -> None:
