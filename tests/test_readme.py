@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder.models.script import parse
+from dragoman.dialects.losses import LOSSES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -57,3 +58,9 @@ def test_the_demonstration_shows_both_versions() -> None:
         "── ACP v2: dragoman 0.1.0",
     ]
     assert shown.count("(cancelled)") == 2
+
+
+def test_architecture_shows_the_losses_as_they_are() -> None:
+    shown = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rows = [line for line in shown.splitlines() if line.startswith(("| same |", "| v1→v2 |", "| v2→v1 |"))]
+    assert rows == [f"| {loss.direction} | {loss.what} | {loss.instead} |" for loss in LOSSES]

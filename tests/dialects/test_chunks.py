@@ -1,6 +1,7 @@
 """L6: the short way of a text chunk is the long way, only shorter."""
 
 import json
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -47,14 +48,14 @@ def frames(draw: st.DrawFn) -> bytes:
         place = frame
         for step in where:
             place = place[step] if isinstance(place, dict) and isinstance(place.get(step), dict) else {}
-        place[draw(st.sampled_from(names))] = draw(values)
+        place[draw(st.sampled_from(names))] = deepcopy(draw(values))
     separators = draw(st.sampled_from([(",", ":"), (", ", ": "), (" ,", " :")]))
     text = json.dumps(frame, separators=separators, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
-    match draw(st.integers(0, 7)):
-        case 1:
+    match draw(st.sampled_from(["whole", "whole", "spoiled inside", "spoiled at its end"])):
+        case "spoiled inside":
             at = draw(st.integers(0, len(text)))
             return text[:at] + draw(st.sampled_from(SPOILS)) + text[at:]
-        case 2:
+        case "spoiled at its end":
             return text[:-1] + draw(st.sampled_from(ENDS))
         case _:
             return text
@@ -72,24 +73,23 @@ def the_long_way(dialect: Dialect, frame: bytes) -> list[Told] | None:
             return None
 
 
-def ready(version: int) -> Dialect:
-    """A client in the middle of a conversation."""
+def ready(version: int, *, answering: bool = True) -> Dialect:
+    """A client in the middle of a conversation, before or after the agent has begun to answer."""
     client = client_of(version)
     client.hear_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
     client.ask(Prompt("s", [Text("hi")]))
-    client.hear_note(
-        "session/update",
-        Raw(
-            b'{"sessionId":"s","update":{"sessionUpdate":"agent_message_chunk","messageId":"m","content":{"type":"text","text":"a"}}}'
-        ),
-    )
+    if answering:
+        update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
+        client.hear_note("session/update", Raw(json.dumps({"sessionId": "s", "update": update}).encode()))
     return client
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@given(story=st.lists(frames(), min_size=1, max_size=4))
-def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(version: int, story: list[bytes]) -> None:
-    short, long = ready(version), ready(version)
+@given(story=st.lists(frames(), min_size=1, max_size=6), answering=st.booleans())
+def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(
+    version: int, story: list[bytes], answering: bool
+) -> None:
+    short, long = ready(version, answering=answering), ready(version, answering=answering)
     for frame in story:
         told = short.hear_update(frame)
         expected = the_long_way(long, frame)
@@ -107,6 +107,25 @@ def test_the_common_frame_takes_the_short_way(version: int, separators: tuple[st
     envelope = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
     frame = json.dumps(envelope, separators=separators).encode()
     assert ready(version).hear_update(frame) == ("s", events.AgentMessageChunk(Text("a"), "m"))
+
+
+COMMON = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":{"sessionUpdate":'
+    b'"agent_message_chunk","messageId":"m","content":{"type":"text","text":"a"}}}}'
+)
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_frame_with_another_end_does_not_take_the_short_way(end: bytes) -> None:
+    assert text_chunk(COMMON) is not None
+    assert text_chunk(COMMON[:-1] + end) is None or end == b" }"
+
+
+def test_the_echo_of_a_prompt_does_not_take_the_short_way() -> None:
+    echo = COMMON.replace(b"agent_message_chunk", b"user_message_chunk")
+    client = ready(1, answering=False)
+    assert client.hear_update(echo) is None
+    assert the_long_way(client, echo) == []
 
 
 @pytest.mark.parametrize("name", ["extras", "outer", "meta"])

@@ -65,7 +65,7 @@ class Writer:
         """Finish what was put, then end."""
         with self._lock:
             thread = self._thread
-            self._stopped = thread is None
+            self._stopped = self._stopped or thread is None
         if thread is not None:
             self._jobs.put(None)
             await asyncio.get_running_loop().run_in_executor(None, thread.join)
