@@ -17,6 +17,7 @@ import pytest
 from dragoman.store.contract import SessionMissing, StoreFailed
 from dragoman.store.entries import Noted
 from dragoman.store.sqlite import SqliteStore
+from tests.needs import need
 from tests.store.scenes import child, finished, listed, meta, note, numbers_in, run, tried, write
 
 LARGE = Noted("large", "x" * 300_000)
@@ -257,9 +258,7 @@ async def test_any_failure_at_any_call_is_told_and_harms_nothing(tmp_path: Path,
 @pytest.mark.parametrize("error", ["EIO", "ENOSPC", "EACCES", "EINTR"])
 async def test_any_failing_system_call_is_told_and_harms_nothing(tmp_path: Path, calls: str, error: str) -> None:
     """The kernel itself refuses, once or for ever from the n-th call on."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("this test needs the program strace")
+    strace = need("strace")
     source = "import asyncio, sys\nfrom tests.store.children import live_and_tell as f\nasyncio.run(f(sys.argv[1]))"
     # Who is interrupted tries again; for ever would be for ever.
     for ever in ("",) if error == "EINTR" else ("", "+"):

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.store.contract import SessionMissing
 from dragoman.store.sqlite import SqliteStore
+from tests.needs import need
 from tests.store.scenes import child, entries_of, finished, listed, note, numbers_in, run, said, write
 
 TRUTH = [entry for number in range(45) for entry in (note(number), said("x" * 300, f"m{number}"))]
@@ -85,9 +86,7 @@ async def test_a_kill_at_every_write_loses_nothing(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_a_kill_at_every_system_call_that_writes_loses_nothing(tmp_path: Path) -> None:
     """The same one level below: strace kills at the n-th call of the kernel."""
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("this test needs the program strace")
+    strace = need("strace")
     source = "import asyncio, sys\nfrom tests.store.children import scripted\nasyncio.run(scripted(sys.argv[1]))"
     for call in ("pwrite64", "fsync,fdatasync", "ftruncate", "unlink", "link,rename"):
         for number in range(1, 2_000, 1 if call != "pwrite64" else 3):
