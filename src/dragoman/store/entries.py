@@ -6,6 +6,7 @@ message become one entry.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -106,7 +107,7 @@ def read(kind: str, body: bytes) -> Entry:
             message_id, text = _DECODE_SAID(body)
             return Said(kind, message_id, text)
         if kind == _EVENT:
-            return Happened(_DECODE_EVENT(body))
+            return Happened(_event_decoder().decode(body))
         if kind.startswith(_NOTE):
             return Noted(kind.removeprefix(_NOTE), msgspec.json.decode(body))
     except (ValueError, RecursionError) as error:
@@ -147,5 +148,10 @@ def _hear_extras(kind: type, value: object) -> object:
 
 
 _ENCODE: Final = msgspec.json.Encoder(enc_hook=_say_extras).encode
-_DECODE_EVENT: Final = msgspec.json.Decoder(AnyEvent, dec_hook=_hear_extras).decode
 _DECODE_SAID: Final = msgspec.json.Decoder(tuple[str, str]).decode
+
+
+@cache
+def _event_decoder() -> "msgspec.json.Decoder[AnyEvent]":
+    """Made when the first event is read: it costs milliseconds, and most agents start without reading one."""
+    return msgspec.json.Decoder(AnyEvent, dec_hook=_hear_extras)
