@@ -1,0 +1,212 @@
+"""Tools at work: a real folder, a real shell, a client that watches. Nothing runs that was not approved."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman import Agent
+from dragoman.agent.session import Prompt, Session
+from dragoman.coder.permissions import Call, approve
+from dragoman.coder.tools.bash import Bash
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
+from dragoman.coder.tools.files import ReadFile, WriteFile
+from dragoman.host.guardian import Guardian
+from dragoman.host.paths import Roots
+from dragoman.testing import pair
+from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate, ToolCallUpdate
+from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
+from dragoman.vocabulary.tools import Diff, ExitStatus, FileChange
+
+TOOLS: dict[str, Tool] = {"read_file": ReadFile(), "write_file": WriteFile(), "bash": Bash()}
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+def guardian() -> Iterator[Guardian]:
+    guardian = Guardian()
+    yield guardian
+    guardian.close()
+
+
+class Bench:
+    """One tool call inside one turn, and what the client saw of it."""
+
+    def __init__(self, folder: Path, guardian: Guardian) -> None:
+        self.folder = folder
+        self.events: list[AnyEvent] = []
+        self.outcome: Outcome | None = None
+        self._guardian = guardian
+
+    async def run(self, name: str, cancel_at: str = "", **given: object) -> Outcome | None:
+        tool, call = TOOLS[name], Call("call", name, given)
+        agent = Agent("tools")
+
+        async def never(call: Call) -> str | None:
+            raise AssertionError("full access asks nobody")
+
+        @agent.prompt
+        async def work(session: Session, prompt: Prompt) -> None:
+            tool.check(call)
+            approved = await approve(call, "full-access", [], never)
+            assert approved is not None
+            desk = Desk(session, Roots([str(self.folder)]), ENVIRONMENT, self._guardian)
+            async with session.tool(tool.title(call), kind=tool.kind) as shown:
+                self.outcome = await tool.run(approved, shown, desk)
+
+        async with pair(agent, protocol=2) as client:
+            turn = (await client.new_session(str(self.folder))).prompt("go")
+            async for event in turn:
+                self.events.append(event)
+                if cancel_at and type(event).__name__ == cancel_at:
+                    cancel_at = ""
+                    await turn.cancel()
+        return self.outcome
+
+
+@pytest.fixture
+def bench(tmp_path: Path, guardian: Guardian) -> Bench:
+    return Bench(tmp_path, guardian)
+
+
+async def test_a_file_is_read_whole_or_by_lines(bench: Bench) -> None:
+    (bench.folder / "a.txt").write_text("one\ntwo\nthree\n")
+    assert await bench.run("read_file", path="a.txt") == Outcome("one\ntwo\nthree\n")
+    assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == Outcome("two\n")
+
+
+async def test_a_file_outside_or_missing_is_told_and_not_read(bench: Bench) -> None:
+    outside = await bench.run("read_file", path="/etc/passwd")
+    missing = await bench.run("read_file", path="nothing")
+    assert outside == Outcome("/etc/passwd is outside of the workspace.", failed=True)
+    assert missing is not None
+    assert (missing.failed, missing.text.endswith("no such file or directory.")) == (True, True)
+
+
+async def test_a_written_file_is_shown_as_a_diff(bench: Bench) -> None:
+    await bench.run("write_file", path="new/a.txt", content="hello\n")
+    assert (bench.folder / "new" / "a.txt").read_text() == "hello\n"
+    (diff,) = [
+        item
+        for event in bench.events
+        if isinstance(event, ToolCallUpdate) and isinstance(event.content, list)
+        for item in event.content
+        if isinstance(item, Diff)
+    ]
+    assert [change.path for change in diff.changes if isinstance(change, FileChange)] == [
+        str(bench.folder.resolve() / "new" / "a.txt")
+    ]
+
+
+async def test_nothing_is_written_outside(bench: Bench, tmp_path: Path) -> None:
+    outcome = await bench.run("write_file", path="../escaped", content="x")
+    assert outcome is not None
+    assert outcome.failed
+    assert not (tmp_path.parent / "escaped").exists()
+
+
+async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, guardian: Guardian) -> None:
+    (tmp_path / "a").write_text("on disk")
+    written: list[tuple[str, str]] = []
+
+    async def read(request: ReadTextFile) -> str:
+        return "unsaved"
+
+    async def write(request: WriteTextFile) -> None:
+        written.append((request.path, request.content))
+
+    agent, outcomes = Agent("tools"), []
+
+    @agent.prompt
+    async def work(session: Session, prompt: Prompt) -> None:
+        desk = Desk(session, Roots([str(tmp_path)]), ENVIRONMENT, guardian)
+        for call in (Call("1", "read_file", {"path": "a"}), Call("2", "write_file", {"path": "a", "content": "new"})):
+            approved = await approve(call, "full-access", [], _nobody)
+            assert approved is not None
+            async with session.tool("x") as shown:
+                outcomes.append(await TOOLS[call.tool].run(approved, shown, desk))
+
+    async with pair(agent, protocol=1, read_text_file=read, write_text_file=write) as client:
+        await (await client.new_session(str(tmp_path))).ask("go")
+    assert outcomes[0] == Outcome("unsaved")
+    assert written == [(str(tmp_path.resolve() / "a"), "new")]
+    assert (tmp_path / "a").read_text() == "on disk"
+
+
+async def _nobody(call: Call) -> str | None:
+    return None
+
+
+async def test_a_command_is_shown_while_it_runs_and_its_output_kept_in_order(bench: Bench) -> None:
+    outcome = await bench.run("bash", command="echo one; echo two >&2; echo three; pwd; exit 3")
+    said = f"one\ntwo\nthree\n{bench.folder}\n"
+    assert outcome == Outcome(f"{said}\n[exit code 3]", failed=True, raw={"exitCode": 3})
+    assert any(isinstance(event, TerminalOutputChunk) for event in bench.events)
+    ends = [
+        e.exit_status for e in bench.events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
+    ]
+    assert ends == [ExitStatus(exit_code=3)]
+
+
+async def test_a_command_sees_no_terminal_and_no_input(bench: Bench) -> None:
+    outcome = await bench.run("bash", command="cat; test -t 0 || echo no tty", timeout=10)
+    assert outcome == Outcome("no tty\n", raw={"exitCode": 0})
+
+
+async def test_a_command_is_stopped_at_its_deadline_with_everything_it_started(bench: Bench) -> None:
+    outcome = await bench.run("bash", command="(trap '' TERM; sleep 987) & echo here; sleep 986", timeout=1)
+    assert outcome == Outcome("here\n\n[stopped after 1 s]", failed=True)
+    assert _sleeping("987", "986") == []
+
+
+async def test_a_cancelled_command_is_dead_with_everything_it_started(bench: Bench) -> None:
+    began = time.monotonic()
+    await bench.run(
+        "bash", "TerminalOutputChunk", command="(trap '' TERM; sleep 985) & setsid sleep 984 & echo up; wait"
+    )
+    assert _sleeping("985", "984") == []
+    assert time.monotonic() - began < 10
+
+
+async def test_a_flood_is_cut_in_the_middle_and_told(bench: Bench) -> None:
+    outcome = await bench.run("bash", command="echo first; head -c 5000000 /dev/zero | tr '\\0' x; echo last")
+    assert outcome is not None
+    assert (outcome.text.startswith("first\n"), outcome.text.endswith("last\n")) == (True, True)
+    assert "characters cut" in outcome.text
+    assert len(outcome.text) < 110_000
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("read_file", {}),
+        ("read_file", {"path": 1}),
+        ("read_file", {"path": "a", "start_line": 0}),
+        ("read_file", {"path": "a", "start_line": 3, "end_line": 2}),
+        ("write_file", {"path": "a"}),
+        ("bash", {"command": "ls", "timeout": "1"}),
+        ("bash", {"cmd": "ls"}),
+    ],
+)
+def test_a_wrong_call_is_told_how_to_do_better(name: str, given: dict[str, object]) -> None:
+    with pytest.raises(BadInput, match=name if name != "read_file" else r"read_file|end_line"):
+        TOOLS[name].check(Call("x", name, given))
+
+
+def test_a_long_text_keeps_its_ends() -> None:
+    assert cut("abc", 10) == "abc"
+    assert cut("a" * 50 + "b" * 50, 20) == "a" * 10 + "\n[… 80 characters cut …]\n" + "b" * 10
+
+
+def _sleeping(*seconds: str) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if words[:1] == [b"sleep"] and words[1].decode() in seconds:
+                found.append(words[1].decode())
+    return found
