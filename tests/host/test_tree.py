@@ -3,7 +3,9 @@
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,10 @@ def test_who_carries_the_mark_belongs_to_it_whoever_its_parent_is(sleeper: "subp
     mark = new_mark()
     environment = marked(dict(os.environ), mark)
     stray = subprocess.Popen(["sleep", "1000"], start_new_session=True, env=environment)
+    # Popen returns in the middle of exec, a moment before the kernel has laid out the new environment.
+    deadline = time.monotonic() + 10
+    while mark.encode() not in Path(f"/proc/{stray.pid}/environ").read_bytes():
+        assert time.monotonic() < deadline
     members = {process.pid for process in Tree(sleeper.pid, mark).members()}
     stray.kill()
     stray.wait()
