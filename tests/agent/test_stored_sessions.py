@@ -11,6 +11,7 @@ import pytest
 
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
+from dragoman.agent.story import Story
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.client.turn import Turn
@@ -305,3 +306,26 @@ async def test_without_a_store_nothing_of_this_is_offered(protocol: int) -> None
         session = await client.new_session("/")
         for request in (requests.DeleteSession(session.id), requests.ForkSession(session.id, "/")):
             assert (await refused(client.ask(request)))[0] == METHOD_NOT_FOUND
+
+
+@both
+async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
+    house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        await session.ask("hello")
+        await session.close()
+
+        def broken(self: Story, entries: Any) -> None:
+            raise StoreFailed("the disk failed")
+
+        with monkeypatch.context() as failing:
+            failing.setattr(Story, "take", broken)
+            assert await refused(client.load_session(session.id, "/")) == (INTERNAL_ERROR, {"reason": "store"})
+            assert await refused(client.ask(requests.ForkSession(session.id, "/"))) == (
+                INTERNAL_ERROR,
+                {"reason": "store"},
+            )
+        again = await client.load_session(session.id, "/")
+        assert (await again.ask("and on")).text == "one two"

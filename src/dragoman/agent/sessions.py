@@ -122,12 +122,16 @@ class Sessions:
 
     async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> Session:
         """A session as its log tells it, mended."""
-        story, notes = await _read(session_id, log)
-        mended = story.repairs()
-        if mended:
-            log.append(mended, lambda error: None)
-            await told(session_id, log.flush())
-        session = await self._opened(session_id, opening, log)
+        try:
+            story, notes = await _read(session_id, log)
+            mended = story.repairs()
+            if mended:
+                log.append(mended, lambda error: None)
+                await told(session_id, log.flush())
+            session = await self._opened(session_id, opening, log)
+        except BaseException:
+            await _give_back(log)
+            raise
         session.title = log.meta.title
         session.options = [_restored(option, notes) for option in session.options]
         return session
@@ -143,7 +147,7 @@ class Sessions:
         except BaseException:
             self._announced.forget(session_id)
             if log is not None:
-                await log.release()
+                await _give_back(log)
             raise
         self.open[session_id] = session
         return session
@@ -174,21 +178,19 @@ class Sessions:
 
     async def delete(self, session_id: str) -> Done:
         """Forget a session for good. One that is not there is deleted already."""
+        store = self._stored()
         session = self.open.pop(session_id, None)
         if session is not None:
             await session.finish()
             self._announced.forget(session_id)
-        await told(session_id, self._stored().delete(session_id))
+        await told(session_id, store.delete(session_id))
         return Done()
 
     async def leave(self) -> None:
         """The client is gone: what it opened is freed, and can be found again."""
         for session in list(self.open.values()):
             if session.journal is not None:
-                try:
-                    await session.journal.log.release()
-                except StoreFailed:
-                    pass  # the lease ends with this process
+                await _give_back(session.journal.log)
         self.open.clear()
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -305,6 +307,14 @@ async def _read(session_id: str, log: Log) -> tuple[Story, dict[str, object]]:
     except StoreFailed as error:
         await told(session_id, _raise(error))
     return story, options
+
+
+async def _give_back(log: Log) -> None:
+    """Release a log whatever the disk says: the lease is given back even when the flush before it fails."""
+    try:
+        await log.release()
+    except StoreFailed:
+        pass  # whoever appended was told
 
 
 async def _raise(error: StoreFailed) -> None:
