@@ -18,6 +18,7 @@ import msgspec
 from dragoman import limits
 from dragoman.dialects import dialect_for
 from dragoman.dialects.contract import Answer, AnswerError, Dialect, Id, Notify, Out, Replied, Told
+from dragoman.dialects.greeting import Greeted
 from dragoman.dialects.handshake import SPOKEN, hear_agent, hear_client, say_agent, say_client
 from dragoman.errors import (
     CANCELLED,
@@ -150,6 +151,7 @@ class Link:
         spoken: tuple[int, ...] = SPOKEN,
         trace: Trace | None = None,
         frame_limit: int = limits.FRAME_BYTES,
+        greeted: Greeted | None = None,
     ) -> None:
         self.role = role
         self._trace = None if trace is None else _guarded(trace, handler.on_bug)
@@ -180,6 +182,9 @@ class Link:
         self._answered: asyncio.Future[None] | None = None  # at the end: nothing is owed any more
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._ending: asyncio.Task[None] | None = None
+        if greeted is not None:  # `initialize` was answered before there was a link
+            self._framer = greeted.framer
+            self._meet(greeted.version, greeted.client, greeted.agent)
 
     # -- life --------------------------------------------------------------------------------------------------------
 

@@ -9,37 +9,40 @@ async def reply(session, prompt):
 agent.run()
 """
 
-import asyncio
+from __future__ import annotations
+
 import sys
-import traceback
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.agent.handlers import check_handler, command_name, extension_name
-from dragoman.agent.process import serve_process
-from dragoman.agent.serve import Connection, complain
-from dragoman.agent.session import Prompt, Session
-from dragoman.agent.turn import Work
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
-from dragoman.link import Trace
-from dragoman.store.contract import Store
-from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Option
-from dragoman.vocabulary.requests import Login, Logout, UnknownValue
 
-PromptHandler = Callable[[Session, Prompt], Work]
-SessionHandler = Callable[[Session], Awaitable[None]]
-OptionHandler = Callable[[Session, str, "str | bool | UnknownValue"], Awaitable[None]]
-ExtensionHandler = Callable[[object], Awaitable[object]]
-NotificationHandler = Callable[[object], Awaitable[None]]
-LoginHandler = Callable[[str], Awaitable[None]]
-LogoutHandler = Callable[[], Awaitable[None]]
-F = TypeVar("F", bound=Callable[..., object])
+# `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
+if TYPE_CHECKING:
+    from dragoman.agent.opening import Opening
+    from dragoman.agent.serve import Connection
+    from dragoman.agent.session import Prompt, Session
+    from dragoman.agent.turn import Work
+    from dragoman.dialects.greeting import Greeted
+    from dragoman.link import Trace
+    from dragoman.store.contract import Store
+    from dragoman.transports.contract import Transport
+    from dragoman.vocabulary.requests import Login, Logout, UnknownValue
+
+    PromptHandler = Callable[[Session, Prompt], Work]
+    SessionHandler = Callable[[Session], Awaitable[None]]
+    OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
+    ExtensionHandler = Callable[[object], Awaitable[object]]
+    NotificationHandler = Callable[[object], Awaitable[None]]
+    LoginHandler = Callable[[str], Awaitable[None]]
+    LogoutHandler = Callable[[], Awaitable[None]]
 
 
 class Agent:
@@ -54,10 +57,13 @@ class Agent:
         options: Iterable[Option] = (),
         capabilities: AgentCapabilities | None = None,
         auth_methods: Iterable[AuthMethod] = (),
-        store: Store | None = None,
+        store: Store | Callable[[], Store] | None = None,
+        resume: str | None = None,
         protocol: int | None = None,
     ) -> None:
-        self.store: Final = store
+        self._store = store
+        # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
+        self.resume: Final = resume
         self.info: Final = Implementation(name, version, UNSET if title is None else title)
         self.options: Final = list(options)
         self.spoken: Final = _spoken(protocol)
@@ -153,9 +159,16 @@ class Agent:
         """Serve on stdin and stdout until the client is gone, or a signal comes: then turns are cancelled, what was
         asked is answered, and the process ends within two seconds."""
         self._check()
-        if asyncio._get_running_loop() is not None:
+        if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
-        code = serve_process(lambda transport: Connection(self, transport, trace=trace))
+        from dragoman.agent.opening import Opening
+
+        opening = Opening()
+        if trace is None:  # what is traced is seen by the link, from the first byte
+            self._greet(opening)
+        from dragoman.agent.process import serve_process
+
+        code = serve_process(opening, lambda transport: self._connection(transport, trace, opening.greeted))
         if code:
             sys.exit(code)
 
@@ -169,9 +182,26 @@ class Agent:
     async def serve(self, transport: Transport, *, trace: Trace | None = None) -> None:
         """Serve one client until it is gone."""
         self._check()
-        await Connection(self, transport, trace=trace).run()
+        await self._connection(transport, trace).run()
+
+    def _greet(self, opening: Opening) -> None:
+        from dragoman.dialects.greeting import greet
+
+        opening.hear(lambda data: greet(data, self.spoken, self.hello))
+
+    def _connection(self, transport: Transport, trace: Trace | None, greeted: Greeted | None = None) -> Connection:
+        from dragoman.agent.serve import Connection
+
+        return Connection(self, transport, trace=trace, greeted=greeted)
 
     # -- the connection calls these ----------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> Store | None:
+        """Where sessions are kept; made now if it was given as a function that makes it."""
+        if callable(self._store):
+            self._store = self._store()
+        return self._store
 
     def hello(self) -> AgentHello:
         """Who we are. Only what works is claimed."""
@@ -206,6 +236,10 @@ class Agent:
 
     def report(self, error: Exception) -> None:
         """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""
+        import traceback
+
+        from dragoman.agent.serve import complain
+
         complain("".join(traceback.format_exception(error)))
 
     def _check(self) -> None:
@@ -213,7 +247,7 @@ class Agent:
             raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
 
 
-def _kept(store: Store | None, can: AgentCapabilities) -> AgentCapabilities:
+def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:
     """What a store adds: with one, sessions can be found again, and nobody has to say so."""
     if store is None:
         return can

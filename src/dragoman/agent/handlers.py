@@ -1,18 +1,25 @@
 """What an author may give us as a handler: checked where it is given, so a mistake shows before a client is there."""
 
-import inspect
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Final
 
 from dragoman.errors import UsageError
 
 # A plain function may hand back a generator or a coroutine it made; one that says nothing, or this, does not.
-_NOT_ASYNC: Final = (None, type(None), str, "None", "str", "str | None", inspect.Signature.empty)
+_NOT_ASYNC: Final = (None, type(None), str, "None", "str", "str | None")
+# What the compiler marks `async def` with, without and with a `yield` in it (inspect.CO_COROUTINE, CO_ASYNC_GENERATOR).
+_COROUTINE: Final = 0x80
+_ASYNC_GENERATOR: Final = 0x200
 
 
 def check_handler(handler: Callable[..., object], decorator: str, *parameters: str, generators: bool = False) -> None:
     """An async function that takes these parameters, or an error that names the fix."""
+    if _is_plain(handler, len(parameters), generators=generators):
+        return
+    import inspect  # an agent starts in the time this takes; few handlers need it
+
     if not callable(handler):
         raise UsageError(f"@{decorator} decorates a function, not {handler!r}")
     function = inspect.unwrap(handler)
@@ -49,7 +56,18 @@ def command_name(name: str) -> str:
     return bare
 
 
+def _is_plain(handler: object, parameters: int, *, generators: bool) -> bool:
+    """Whether nothing can be wrong: `async def name(a, b)` with that many parameters, not wrapped, not bound."""
+    if type(handler) is not FunctionType or handler.__dict__:
+        return False
+    code = handler.__code__
+    wanted = _COROUTINE | _ASYNC_GENERATOR if generators else _COROUTINE
+    return bool(code.co_flags & wanted) and code.co_argcount == parameters and not code.co_kwonlyargcount
+
+
 def _is_async(function: Callable[..., object]) -> bool:
+    import inspect
+
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         return True
     return getattr(function, "__annotations__", {}).get("return") not in _NOT_ASYNC

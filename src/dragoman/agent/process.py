@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import sys
 import threading
 import time
@@ -10,11 +9,12 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, Protocol
 
+from dragoman.agent.opening import SIGNALS, Opening
 from dragoman.transports.contract import Transport
+from dragoman.transports.stdio import StdioTransport
 
 # What is left of the two seconds when the connection has ended.
 _SWEEP_SECONDS: Final = 0.25
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Serving(Protocol):
@@ -27,18 +27,15 @@ class Serving(Protocol):
         """End what runs, answer what was asked, close."""
 
 
-def serve_process(serving: Callable[[Transport], Serving]) -> int:
+def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> int:
     """Serve on the stdin and stdout of this process until the client is gone or a signal comes; the exit code.
 
     Does not come back if a handler has left a thread behind that does not end: Python would wait for it for ever.
     """
-    from dragoman.transports.stdio import StdioTransport
-
-    # Before the loop, which would take the number 0 for itself if we were started without a stdin.
-    transport = StdioTransport.of_this_process()
+    transport = StdioTransport(opening.stdin, opening.stdout, unread=opening.unread)
     loop = asyncio.new_event_loop()
     try:
-        code = loop.run_until_complete(_serve(serving, transport))
+        code = loop.run_until_complete(_serve(serving, transport, opening))
     finally:
         # asyncio.run would wait for every task without a bound: a handler that ignores its end must not keep us.
         loop.run_until_complete(_sweep())
@@ -47,7 +44,7 @@ def serve_process(serving: Callable[[Transport], Serving]) -> int:
     return code
 
 
-async def _serve(serving: Callable[[Transport], Serving], transport: Transport) -> int:
+async def _serve(serving: Callable[[Transport], Serving], transport: Transport, opening: Opening) -> int:
     connection = serving(transport)
     loop = asyncio.get_running_loop()
     received: list[int] = []
@@ -56,12 +53,16 @@ async def _serve(serving: Callable[[Transport], Serving], transport: Transport) 
     def stop(number: int) -> None:
         received.append(number)
         stopping.append(asyncio.ensure_future(connection.stop()))
-        for each in _SIGNALS:
+        for each in SIGNALS:
             loop.remove_signal_handler(each)  # a second signal ends us at once
 
-    for number in _SIGNALS:
-        with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread, not on this system
-            loop.add_signal_handler(number, stop, number)
+    opening.hand_over()
+    if not opening.received:
+        for number in SIGNALS:
+            with suppress(ValueError, RuntimeError, NotImplementedError):  # not in the main thread, not on this system
+                loop.add_signal_handler(number, stop, number)
+    if opening.received:  # before the loop could be told
+        loop.call_soon(stop, opening.received[0])
     await connection.run()
     return 128 + received[0] if received else 0
 

@@ -14,6 +14,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.agent.sessions import Sessions, keep_option
 from dragoman.agent.turn import Turn
 from dragoman.dialects.contract import Id
+from dragoman.dialects.greeting import Greeted
 from dragoman.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -44,13 +45,15 @@ _LEAVE_SECONDS: Final = 0.25
 class Connection:
     """Serves one client of an `Agent`. It is the link's handler and the sessions' speech."""
 
-    def __init__(self, agent: "Agent", transport: Transport, *, trace: Trace | None = None) -> None:
-        self.hello = ClientHello()
+    def __init__(
+        self, agent: "Agent", transport: Transport, *, trace: Trace | None = None, greeted: Greeted | None = None
+    ) -> None:
+        self.hello = ClientHello() if greeted is None else greeted.client
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
         self._noises = 0
-        self.link: Final = Link(transport, self, "agent", spoken=agent.spoken, trace=trace)
+        self.link: Final = Link(transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted)
         self._speech = Announced(self.link)
         self.tell: Final = self._speech.tell
         self.ask: Final = self._speech.ask

@@ -128,6 +128,8 @@ class Session:
         # Room for whatever the author wants to keep with the session.
         self.memory: dict[str, object] = {}
         self.turn: Turn | None = None
+        # The story being told again behind an answer; what is said next waits for it.
+        self.retelling: asyncio.Task[None] | None = None
         self._speech = speech
         self._stream: TextStream | None = None
         self._stream_kind = ""
@@ -150,6 +152,8 @@ class Session:
 
     async def finish(self) -> None:
         """Cancel the running turn, if there is one, and wait for its end."""
+        if self.retelling is not None:
+            self.retelling.cancel()
         turn = self.turn
         if turn is not None:
             turn.cancel()

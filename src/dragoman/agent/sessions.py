@@ -4,6 +4,7 @@ A session is its log. Opening one reads the log as a story, mends what a crash h
 is asked for, and goes on. Without a store a session lives as long as its connection and there is nothing to find.
 """
 
+import asyncio
 import os
 from collections.abc import Awaitable
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from dragoman.errors import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     NOT_FOUND,
+    LinkClosed,
     RequestFailed,
 )
 from dragoman.store.contract import (
@@ -59,13 +61,21 @@ class Sessions:
         self._agent = agent
         self._speech = speech
         self._announced = announced
-        self._store: Store | None = agent.store
+        self._to_resume = agent.resume
+
+    @property
+    def _store(self) -> Store | None:
+        return self._agent.store
 
     # -- opening -----------------------------------------------------------------------------------------------------
 
     async def new(self, request: ask.NewSession) -> ask.SessionOpened:
         """Open a fresh session; with a store it is on disk before it is named."""
         check_folders(request.cwd, request.additional_directories)
+        if self._to_resume is not None:
+            resumed = await self._resumed(request)
+            if resumed is not None:
+                return resumed
         session_id = new_session_id()
         log = None
         if self._store is not None:
@@ -73,6 +83,24 @@ class Sessions:
             log = await told(session_id, self._store.create(with_roots))
         session = await self._opened(session_id, request, log)
         self._announced.announce_next(session_id)
+        return _answer(session)
+
+    async def _resumed(self, request: ask.NewSession) -> ask.SessionOpened | None:
+        """The stored session that this new one is to be; None if there is none, and then a fresh one is opened."""
+        wanted, self._to_resume = self._to_resume, None
+        store = self._store
+        if store is None:
+            return None
+        try:
+            session_id = wanted or await _newest(store, request.cwd)
+            if session_id is None or (await store.look(session_id)).cwd != request.cwd:
+                return None
+            session = await self._from_log(session_id, request, await store.open(session_id))
+        except (StoreFailed, RequestFailed):
+            return None
+        self._announced.announce_next(session_id)
+        # The client learns the id from the answer, so the story comes after it; a prompt waits for its end.
+        session.retelling = asyncio.get_running_loop().create_task(self._retell_behind(session))
         return _answer(session)
 
     async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
@@ -164,6 +192,12 @@ class Sessions:
                 await self._speech.tell(session.id, SessionInfoChanged(title=session.title))
         await self._speech.tell(session.id, Idle() if session.turn is None else Running())
 
+    async def _retell_behind(self, session: Session) -> None:
+        try:
+            await self._retell(session, everything=True)
+        except (LinkClosed, RequestFailed):
+            pass  # nobody is left to tell, or the log cannot be read any more: the next turn says so
+
     # -- closing -----------------------------------------------------------------------------------------------------
 
     async def close(self, session_id: str) -> Done:
@@ -249,6 +283,12 @@ class Sessions:
         if self._store is None:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found") if session_id is None else _missing(session_id)
         return self._store
+
+
+async def _newest(store: Store, cwd: str) -> str | None:
+    """The session of a folder in which something happened last."""
+    page = await store.list(cwd=cwd)
+    return page.sessions[0].id if page.sessions else None
 
 
 async def told(session_id: str, work: Awaitable[T]) -> T:

@@ -20,6 +20,8 @@ class ToolCall:
         self.id = opening.tool_call_id
         self.title = opening.title if isinstance(opening.title, str) else self.id
         self.opening = opening
+        # Whether it has something to show by now.
+        self.showed = bool(opening.content)
         self._emit = emit
         self._ended = False
 
@@ -57,6 +59,7 @@ class ToolCall:
         """Replace parts of what is shown."""
         if self._ended:
             return
+        self.showed = self.showed or bool(content)
         await self._emit(
             ToolCallUpdate(
                 self.id,
@@ -72,6 +75,7 @@ class ToolCall:
     async def add(self, content: "str | Content | ToolContent") -> None:
         """Append text, a content block, a diff or a terminal to what is shown."""
         if not self._ended:
+            self.showed = True
             await self._emit(ToolCallContentChunk(self.id, _item(content)))
 
     async def diff(self, path: str, old: str | None, new: str) -> None:

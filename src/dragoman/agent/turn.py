@@ -51,6 +51,9 @@ class Turn:
         session = self._session
         session.usage = None  # that was the turn before
         try:
+            if session.retelling is not None:
+                await asyncio.wait([session.retelling])
+                session.retelling = None
             if session.journal is not None:
                 await session.journal.mend()
             await session.record(UserMessage(self.prompt.message_id, self.prompt.content))

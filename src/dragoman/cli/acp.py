@@ -34,14 +34,28 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         allow_abbrev=False,
     )
     parser.add_argument("--model", required=True, help="what answers: script:FILE plays the turns of a script")
+    parser.add_argument(
+        "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="ID",
+        nargs="?",
+        const="",
+        help="the first new session goes on with session ID, or with the newest of its folder",
+    )
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
-    from dragoman.coder.brain import scripted_agent
-    from dragoman.coder.models.script import ScriptError, load
+    import os
+
+    from dragoman.cli.home import open_store
+    from dragoman.coder.brain import coding_agent
+    from dragoman.coder.models.script import ScriptError, ScriptModel, load
+    from dragoman.coder.permissions import DEFAULT_MODE, MODES
 
     kind, _, path = arguments.model.partition(":")
     if kind != "script":
@@ -52,6 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
         script = load(path)
     except ScriptError as error:
         return complain(f"{path}: {error}")
+    mode = arguments.mode or DEFAULT_MODE
+    mode = "full-access" if mode == "full" else mode
+    if mode not in MODES:
+        return complain(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
     trace = None
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
@@ -60,5 +78,13 @@ def run(arguments: argparse.Namespace) -> int:
             trace = open_trace(arguments.trace)
         except OSError as error:
             return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
-    scripted_agent(script, protocol=arguments.protocol).run(trace=trace)
+    agent = coding_agent(
+        lambda: ScriptModel(script),
+        environment=os.environ,
+        store=open_store,
+        mode=mode,
+        resume=arguments.resume,
+        protocol=arguments.protocol,
+    )
+    agent.run(trace=trace)
     return 0

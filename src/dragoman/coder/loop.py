@@ -4,70 +4,155 @@ Promise: the last event is the turn's end, and there is one: a model that fails 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Final, assert_never
+from typing import Final, Protocol, assert_never
 
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
-from dragoman.coder.models.contract import Called, Model, ModelFailed, Said, Stopped, Thought, Used
+from dragoman.coder.context import Asked, Context, ModelSaid, ToolSaid, UserSaid
+from dragoman.coder.models.contract import (
+    Called,
+    Inquiry,
+    Kept,
+    Model,
+    ModelFailed,
+    Said,
+    Stopped,
+    Thought,
+    ToolCard,
+    Used,
+)
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AgentThoughtChunk,
     AnyEvent,
+    Cost,
     Failure,
     Idle,
     Notice,
-    ToolCallUpdate,
     Usage,
+    UsageChanged,
 )
-from dragoman.vocabulary.tools import ContentItem
 
+# Model calls in one turn, unless somebody says otherwise.
+MODEL_CALLS: Final = 100
 # Tries after the first one, for failures that pass by themselves.
 RETRIES: Final = 3
 _PASSING: Final = ("rate_limit", "network", "server", "garbage")
+# Whoever asks us to wait longer than this is told to the user instead.
+_LONGEST_WAIT: Final = 60.0
 
 
-async def turn(model: Model, prompt: str) -> AsyncGenerator[AnyEvent, None]:
+class Hands(Protocol):
+    """What runs the calls of a model."""
+
+    def cards(self) -> Sequence[ToolCard]:
+        """The tools there are now."""
+
+    async def run(self, calls: Sequence[Asked]) -> Sequence[ToolSaid]:
+        """Run the calls of one response; a result for each."""
+
+
+async def turn(
+    model: Model,
+    context: Context,
+    hands: Hands,
+    prompt: UserSaid,
+    *,
+    system: str = "",
+    model_calls: int = MODEL_CALLS,
+) -> AsyncGenerator[AnyEvent, None]:
     """Everything that happens in one turn; the last event is its end."""
     tally = _Tally()
-    reason = ""
-    calling = True
+    await context.add(prompt)
+    for _ in range(model_calls):
+        response = _Response()
+        async with aclosing(_response(model, Inquiry(context.items, hands.cards(), system), response)) as events:
+            async for event in events:
+                yield event
+        tally.add(response)
+        if response.used and model.window is not None:
+            yield UsageChanged(response.used.input + response.used.output, model.window, tally.cost())
+        if response.failure is not None:
+            yield Idle(stop_reason="error", error=_explained(response.failure), usage=tally.usage())
+            return
+        if response.reason == "refusal":
+            # The model will not hear of it again, or it would refuse everything that follows.
+            await context.forget(prompt.message_id)
+        elif not response.is_empty():
+            await context.add(response.said())
+        if response.reason or not response.calls:
+            yield _end(response.reason or "end_turn", tally)
+            return
+        for result in await hands.run(response.calls):
+            await context.add(result)
+    yield Idle(stop_reason="max_turn_requests", usage=tally.usage())
+
+
+class _Response:
+    """One model call, as far as it has come."""
+
+    def __init__(self) -> None:
+        self.text: list[str] = []
+        self.thought: list[str] = []
+        self.calls: list[Asked] = []
+        self.used: Used | None = None
+        self.raw: object = None
+        self.reason = ""
+        self.failure: ModelFailed | None = None
+
+    def is_empty(self) -> bool:
+        return not (self.text or self.thought or self.calls)
+
+    def said(self) -> ModelSaid:
+        return ModelSaid("".join(self.text), "".join(self.thought), self.calls, self.raw)
+
+
+async def _response(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
+    """One response, tried again where that helps. What was said before a failure stays said."""
     failures = 0
-    while calling and not reason:
-        calling = False
+    while True:
         try:
-            async with aclosing(model.respond(prompt)) as pieces:
+            async with aclosing(model.respond(inquiry)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Said):  # by the hundred thousand, and `match` is slow
+                        response.text.append(piece.text)
                         yield AgentMessageChunk(Text(piece.text))
                         continue
                     match piece:
                         case Thought(text):
+                            response.thought.append(text)
                             yield AgentThoughtChunk(Text(text))
                         case Called():
-                            calling = True
-                            yield _unknown_tool(piece)
+                            response.calls.append(Asked(piece.id or new_id("call"), piece.tool, piece.input))
                         case Used():
-                            tally.add(piece)
+                            response.used = _sum(response.used, piece)
+                        case Kept():
+                            response.raw = piece.raw
                         case Stopped():
-                            reason = piece.reason
+                            response.reason = piece.reason
                         case _:
                             assert_never(piece)
-            failures = 0
+            return
         except ModelFailed as failure:
             failures += 1
-            if failure.kind not in _PASSING or failures > RETRIES:
-                yield Idle(stop_reason="error", error=_explained(failure), usage=tally.usage())
+            wait = model.retry_seconds(failures) if failure.retry_seconds is None else failure.retry_seconds
+            if failure.kind not in _PASSING or failures > RETRIES or wait > _LONGEST_WAIT:
+                response.failure = failure
                 return
+            # A call that came before the failure is not run: the next try makes its own.
+            response.calls.clear()
             yield Notice("warning", f"{failure}; trying again ({failures} of {RETRIES})")
-            await asyncio.sleep(model.retry_seconds(failures))
-            calling = True
+            await asyncio.sleep(wait)
+
+
+def _end(reason: str, tally: "_Tally") -> Idle:
     error = UNSET if reason != "error" else _explained(ModelFailed("server", "The model ended in an error"))
-    yield Idle(stop_reason=reason or "end_turn", error=error, usage=tally.usage())
+    return Idle(stop_reason=reason, error=error, usage=tally.usage())
 
 
 def _explained(failure: ModelFailed) -> Failure:
@@ -75,28 +160,26 @@ def _explained(failure: ModelFailed) -> Failure:
     return Failure(code, str(failure), {"reason": failure.kind})
 
 
+def _sum(before: Used | None, more: Used) -> Used:
+    if before is None:
+        return more
+    cost = None if before.cost is None and more.cost is None else (before.cost or 0) + (more.cost or 0)
+    return Used(before.input + more.input, before.output + more.output, cost)
+
+
 class _Tally:
     """The tokens of a turn, over all its model calls. Nothing is claimed where the model told nothing."""
 
     def __init__(self) -> None:
-        self._told = False
-        self._input = self._output = 0
+        self._used: Used | None = None
 
-    def add(self, used: Used) -> None:
-        self._told = True
-        self._input += used.input
-        self._output += used.output
+    def add(self, response: _Response) -> None:
+        if response.used is not None:
+            self._used = _sum(self._used, response.used)
 
     def usage(self) -> Usage | UnsetType:
-        return Usage(self._input + self._output, self._input, self._output) if self._told else UNSET
+        used = self._used
+        return UNSET if used is None else Usage(used.input + used.output, used.input, used.output)
 
-
-def _unknown_tool(call: Called) -> ToolCallUpdate:
-    return ToolCallUpdate(
-        new_id("call"),
-        title=call.tool,
-        kind="other",
-        status="failed",
-        content=[ContentItem(Text(f"There is no tool {call.tool}."))],
-        raw_input=call.input,
-    )
+    def cost(self) -> Cost | UnsetType:
+        return UNSET if self._used is None or self._used.cost is None else Cost(self._used.cost, "USD")

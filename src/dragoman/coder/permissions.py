@@ -1,23 +1,44 @@
 """May this call run? A pure decision, and the one door through which a call becomes an approved one.
 
-Deny beats ask beats allow. What a tool calls itself, its title and its kind, is for display and decides nothing.
+A call is judged by its acts: what it would read, write, run or reach. Deny beats ask beats allow. What a tool calls
+itself, its title and its kind, is for display and decides nothing.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
 
 Verdict = Literal["allow", "ask", "deny"]
+# `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation.
+ActKind = Literal["read", "write", "command", "network", "foreign", "free"]
 DENIED: Final = "Permission denied."
+# How often a question is asked again because what it was about had changed meanwhile.
+_ASKED_AGAIN: Final = 3
+
+
+class Act(NamedTuple):
+    """One thing a call would do.
+
+    `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
+    its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs.
+    """
+
+    kind: ActKind
+    subject: str = ""
+    guarded: bool = False
+    harmless: bool = False
+    hopeless: str = ""
 
 
 class Call(NamedTuple):
-    """A tool call as the model made it."""
+    """A tool call as the model made it, what it would do, and what the world it touches looks like."""
 
     id: str
     tool: str
     input: dict[str, object]
+    acts: Sequence[Act] = ()
+    stamp: str = ""
 
 
 class Rule(NamedTuple):
@@ -26,10 +47,6 @@ class Rule(NamedTuple):
     effect: Literal["allow", "deny"]
     tool: str
     matched: str
-
-    def covers(self, call: Call) -> bool:
-        """Whether the rule is about this call."""
-        return self.tool == call.tool and self.matched == matched_by(call)
 
 
 class Decision(NamedTuple):
@@ -40,78 +57,152 @@ class Decision(NamedTuple):
 
 
 class Mode(NamedTuple):
-    """What a mode says about each group of tools; a tool that is in no group is denied."""
+    """What a mode says about each kind of act."""
 
-    reads: Verdict
-    writes: Verdict
-    commands: Verdict
+    name: str
+    description: str
+    read: Verdict
+    write: Verdict
+    command: Verdict
+    network: Verdict
+    foreign: Verdict
+    # Commands that only look need no question.
+    looks: bool = False
+    # Guarded things are as free as all others.
+    unguarded: bool = False
+
+    def says(self, act: Act) -> Verdict:
+        """What this mode says about an act."""
+        if act.kind == "free":
+            return "allow"
+        verdict: Verdict = getattr(self, act.kind)
+        if verdict == "ask" and act.harmless and self.looks:
+            return "allow"
+        return "ask" if verdict == "allow" and act.guarded and not self.unguarded else verdict
 
 
 MODES: Final[dict[str, Mode]] = {
-    "ask": Mode("allow", "ask", "ask"),
-    "full-access": Mode("allow", "allow", "allow"),
+    "read-only": Mode("Read only", "Looks at files, changes nothing", "allow", "deny", "deny", "deny", "deny"),
+    "plan": Mode("Plan", "Looks at files and makes a plan", "allow", "deny", "deny", "deny", "deny"),
+    "ask": Mode("Ask", "Asks before it writes, runs or fetches", "allow", "ask", "ask", "ask", "ask"),
+    "workspace-write": Mode(
+        "Workspace write", "Writes in the workspace, asks before it runs", "allow", "allow", "ask", "ask", "ask", True
+    ),
+    "safe": Mode("Safe", "Asks before it writes, runs nothing", "allow", "ask", "deny", "deny", "deny"),
+    "full-access": Mode(
+        "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
+    ),
 }
-_GROUPS: Final[dict[str, str]] = {"read_file": "reads", "write_file": "writes", "bash": "commands"}
+DEFAULT_MODE: Final = "ask"
 
 
 class Approved:
-    """A call that may run, exactly as it was shown. Made by `approve` and nowhere else."""
+    """A call that may run, exactly as it was shown. Made by a `Gate` and nowhere else."""
 
-    __slots__ = ("call", "digest")
+    __slots__ = ("call",)
 
-    def __init__(self, call: Call, digest: str, key: object) -> None:
+    def __init__(self, call: Call, key: object) -> None:
         if key is not _KEY:
             raise TypeError("only the permission gate approves calls")
         self.call: Final = call
-        self.digest: Final = digest
 
 
 _KEY: Final = object()
+# Looks at the world as it is now: the call with its acts and its stamp.
+Look = Callable[[], Awaitable[Call]]
 # Asks the user: the answer's kind, or None for no answer. Only "allow_once" and "allow_always" are a yes.
 Ask = Callable[[Call], Awaitable[str | None]]
 
 
+def offers(mode: str, kind: ActKind) -> bool:
+    """Whether a mode has any use for tools that do such things."""
+    known = MODES.get(mode)
+    return known is not None and known.says(Act(kind)) != "deny"
+
+
 def decide(call: Call, mode: str, rules: Sequence[Rule]) -> Decision:
     """What the mode and the remembered answers say."""
-    group = _GROUPS.get(call.tool)
     known = MODES.get(mode)
-    if group is None or known is None:
-        return Decision("deny", "nobody knows this tool")
-    verdict: Verdict = getattr(known, group)
-    if verdict == "deny":
-        return Decision("deny", f"mode {mode} does not allow it")
-    covering = [rule for rule in rules if rule.covers(call)]
-    if any(rule.effect == "deny" for rule in covering):
-        return Decision("deny", "you said: never")
-    if covering:
-        return Decision("allow", "you said: always")
-    return Decision(verdict, f"mode {mode}")
+    if known is None or not call.acts:
+        return Decision("deny", "nobody knows what this would do")
+    asks = False
+    for act in call.acts:
+        if act.hopeless:
+            return Decision("deny", act.hopeless)
+        verdict = known.says(act) if act.kind in get_args(ActKind) else "deny"
+        if verdict == "deny":
+            return Decision("deny", f"mode {mode} does not allow it")
+        if any(rule.effect == "deny" and _touches(rule, call, act) for rule in rules):
+            return Decision("deny", "you said: never")
+        if verdict == "ask" and not any(rule.effect == "allow" and _covers(rule, call, act) for rule in rules):
+            asks = True
+    return Decision("ask" if asks else "allow", f"mode {mode}")
 
 
-async def approve(call: Call, mode: str, rules: list[Rule], ask: Ask) -> Approved | None:
-    """The gate: None is a no. An answer meant for the future is added to the rules."""
-    shown = digest_of(call)
-    decision = decide(call, mode, rules)
-    if decision.verdict == "deny":
-        return None
-    if decision.verdict == "ask":
-        answer = await ask(call)
-        if answer == "reject_always":
-            rules.append(Rule("deny", call.tool, matched_by(call)))
-        if answer not in ("allow_once", "allow_always"):
-            return None
-        if answer == "allow_always":
-            rules.append(Rule("allow", call.tool, matched_by(call)))
-    if digest_of(call) != shown:
-        return None  # what was shown is what runs
-    return Approved(call, shown, _KEY)
+class Gate:
+    """The door. It remembers what the user has said: some of it for the turn, some for the session."""
 
+    def __init__(self, mode: Callable[[], str], rules: list[Rule], remember: Callable[[Rule], Awaitable[None]]) -> None:
+        self.rules: Final = rules
+        self._mode = mode
+        self._remember = remember
+        self._refused: set[str] = set()
 
-def matched_by(call: Call) -> str:
-    """What a remembered answer is about: the very input."""
-    return digest_of(call)
+    @property
+    def mode(self) -> str:
+        """The mode as it is now."""
+        return self._mode()
+
+    def begin_turn(self) -> None:
+        """A no is remembered for the turn it was said in."""
+        self._refused.clear()
+
+    async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
+        """The approved call, or why it may not run."""
+        for _ in range(_ASKED_AGAIN):
+            decision = decide(call, self.mode, self.rules)
+            if decision.verdict == "deny":
+                return decision
+            if decision.verdict == "allow":
+                return Approved(call, _KEY)
+            if digest_of(call) in self._refused:
+                return Decision("deny", "you have just said no to this")
+            answer = await ask(call)
+            if answer not in ("allow_once", "allow_always"):
+                self._refused.add(digest_of(call))
+                if answer == "reject_always":
+                    await self._learn("deny", call)
+                return Decision("deny", "you said no" if answer else "nobody said yes")
+            # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
+            now = await look()
+            if digest_of(now) != digest_of(call):
+                call = now
+                continue
+            if decide(now, self.mode, self.rules).verdict == "deny":
+                return Decision("deny", "it was forbidden meanwhile")
+            if answer == "allow_always":
+                await self._learn("allow", call)
+            return Approved(now, _KEY)
+        return Decision("deny", "what it is about does not stand still")
+
+    async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
+        for act in call.acts:
+            rule = Rule(effect, call.tool, act.subject)
+            if act.kind not in ("read", "free") and rule not in self.rules:
+                self.rules.append(rule)
+                await self._remember(rule)
 
 
 def digest_of(call: Call) -> str:
-    """The call, whole, in one canonical text."""
-    return msgspec.json.encode([call.tool, call.input], order="sorted").decode()
+    """The call as it is shown and would run, whole, in one canonical text."""
+    return msgspec.json.encode([call.tool, call.input, call.acts, call.stamp], order="sorted").decode()
+
+
+def _covers(rule: Rule, call: Call, act: Act) -> bool:
+    """Whether a yes was said to this before."""
+    return rule.tool == call.tool and rule.matched == act.subject
+
+
+def _touches(rule: Rule, call: Call, act: Act) -> bool:
+    """Whether a no was said to this before."""
+    return rule.tool == call.tool and rule.matched == act.subject

@@ -1,12 +1,15 @@
 """Dialects: wire on one side, vocabulary on the other, one file each. Pure."""
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from dragoman.dialects.contract import Dialect
-from dragoman.vocabulary.hello import AgentHello, ClientHello
+if TYPE_CHECKING:
+    from dragoman.dialects.contract import Dialect
+    from dragoman.vocabulary.hello import AgentHello, ClientHello
 
 
-def dialect_for(version: int, role: Literal["agent", "client"], client: ClientHello, agent: AgentHello) -> Dialect:
+def dialect_for(
+    version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello"
+) -> "Dialect":
     """The dialect of a negotiated version. Only that version's tables are imported."""
     if version == 1:
         if role == "agent":

@@ -12,29 +12,30 @@ Clients written in JavaScript give us sockets (libuv makes its stdio pipes with 
 people give us terminals and files.
 """
 
+import asyncio
 import fcntl
 import os
 import socket
 import stat
-import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 from dragoman.errors import LinkClosed
 from dragoman.host.pipes import PolledReadEnd, ReadEnd, ThreadedReadEnd, WriteEnd
+from dragoman.transports.takeover import take_stdio
 
 if TYPE_CHECKING:  # protocols take a millisecond to make, and an agent starts in thirty
     from dragoman.transports.contract import Receiver
 
-STDIN: Final = 0
-STDOUT: Final = 1
-STDERR: Final = 2
-
 
 class StdioTransport:
-    """A `Transport` over two file descriptors, which it takes over and closes."""
+    """A `Transport` over two file descriptors, which it takes over and closes.
 
-    def __init__(self, stdin: int, stdout: int) -> None:
+    `unread` was read from stdin before there was a transport, and is received first.
+    """
+
+    def __init__(self, stdin: int, stdout: int, *, unread: bytes = b"") -> None:
+        self._unread = unread
         self._stdin = _Descriptor(stdin)
         self._stdout = _Descriptor(stdout)
         self._receiver: Receiver | None = None
@@ -48,32 +49,15 @@ class StdioTransport:
 
     @classmethod
     def of_this_process(cls) -> Self:
-        """Takes descriptors 0 and 1 for the protocol, once and for good.
-
-        The first thing a program does, before it makes its event loop: started without a stdin, that loop would get
-        the number 0.
-
-        From then on descriptor 1 and `sys.stdout` are stderr, for Python, for C and for children: what a tool, a
-        warning or a library prints cannot mix into the protocol (row A16). Descriptor 0 is /dev/null: nobody else
-        can eat a request. Neither is given back at `close`: a late print would still reach the client.
-        """
-        stdin, stdout = _take(STDIN), _take(STDOUT)
-        _point_at_null(STDIN)
-        try:
-            os.dup2(STDERR, STDOUT)
-        except OSError:  # started without a stderr
-            _point_at_null(STDOUT)
-        with suppress(OSError, ValueError, AttributeError):
-            sys.stdout.flush()  # what was printed before and still waits in the buffer: to stderr as well
-        sys.stdout = sys.stderr
-        return cls(stdin, stdout)
+        """Over descriptors 0 and 1, which are taken as `take_stdio` says."""
+        return cls(*take_stdio())
 
     def start(self, receiver: "Receiver") -> None:
         self._receiver = receiver
         read_end = PolledReadEnd if self._stdin.polled else ThreadedReadEnd
         self._reader = read_end(self._stdin.fd, receiver.data_received, self._input_ended)
         self._writer = WriteEnd(self._stdout.fd, self._room, self._output_broke, polled=self._stdout.polled)
-        self._reader.resume()
+        self.resume_reading()
 
     def write(self, data: bytes | memoryview) -> int:
         return self._writer.write(data)
@@ -84,7 +68,10 @@ class StdioTransport:
 
     def resume_reading(self) -> None:
         self._paused = False
-        self._reader.resume()
+        if self._unread:
+            asyncio.get_running_loop().call_soon(self._receive_unread)
+        else:
+            self._reader.resume()
 
     def close_writing(self) -> None:
         self._writer.close()
@@ -100,6 +87,13 @@ class StdioTransport:
             self._writer.close()
         self._stdin.close()
         self._stdout.close()
+
+    def _receive_unread(self) -> None:
+        if self._paused or self._lost or not self._unread or self._receiver is None:
+            return
+        unread, self._unread = self._unread, b""
+        self._reader.resume()
+        self._receiver.data_received(unread)
 
     def _room(self) -> None:
         if self._receiver is not None and not self._silent:
@@ -176,20 +170,3 @@ def _open_again(fd: int, terminal: bool) -> int | None:
         return None
     os.close(fd)
     return own
-
-
-def _take(fd: int) -> int:
-    """A duplicate out of the way of 0, 1 and 2, which children do not inherit; of /dev/null if `fd` is closed."""
-    try:
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
-    except OSError:
-        _point_at_null(fd)
-        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
-
-
-def _point_at_null(fd: int) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
-    if null != fd:
-        os.dup2(null, fd)
-        os.close(null)
-    os.set_inheritable(fd, True)

@@ -1,10 +1,30 @@
 """The contract of a model: one call, a stream of pieces, and failures with a kind."""
 
-from collections.abc import AsyncGenerator
-from typing import Final, Literal, NamedTuple, Protocol
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any, Final, Literal, NamedTuple, Protocol
+
+from dragoman.coder.context import Item
 
 FailureKind = Literal["auth", "rate_limit", "network", "server", "garbage"]
 FAILURE_KINDS: Final[tuple[FailureKind, ...]] = ("auth", "rate_limit", "network", "server", "garbage")
+
+
+class ToolCard(NamedTuple):
+    """A tool as the model is told of it. `schema` is the JSON Schema of its input."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+
+
+class Inquiry(NamedTuple):
+    """Everything a model call is given."""
+
+    items: Sequence[Item]
+    tools: Sequence[ToolCard] = ()
+    system: str = ""
+    # How hard to think, one of the model's `thought_levels`; empty: as it likes.
+    thought_level: str = ""
 
 
 class Said(NamedTuple):
@@ -20,17 +40,25 @@ class Thought(NamedTuple):
 
 
 class Called(NamedTuple):
-    """A tool the model wants to use."""
+    """A tool the model wants to use. The id is the provider's; where it has none, the loop gives one."""
 
     tool: str
     input: dict[str, object]
+    id: str = ""
 
 
 class Used(NamedTuple):
-    """Tokens of this model call."""
+    """Tokens of this model call, and what it cost in dollars where that is known."""
 
     input: int
     output: int
+    cost: float | None = None
+
+
+class Kept(NamedTuple):
+    """The response in the provider's own form, as plain JSON, to be handed back in `ModelSaid.raw`."""
+
+    raw: object
 
 
 class Stopped(NamedTuple):
@@ -39,24 +67,32 @@ class Stopped(NamedTuple):
     reason: str
 
 
-Piece = Said | Thought | Called | Used | Stopped
+Piece = Said | Thought | Called | Used | Kept | Stopped
 
 
 class ModelFailed(Exception):
     """A model call failed. `kind` decides whether trying again helps; the text is fit for the user."""
 
-    def __init__(self, kind: FailureKind, message: str) -> None:
+    def __init__(self, kind: FailureKind, message: str, retry_seconds: float | None = None) -> None:
         super().__init__(message)
         self.kind = kind
+        # What the other side asked us to wait, if it did.
+        self.retry_seconds = retry_seconds
 
 
 class Model(Protocol):
     """Something that answers. One object per session: it may remember where it is."""
 
+    # As the user knows it, and without a path.
     name: str
+    # The tokens it can see at once; None: nobody knows.
+    window: int | None
+
+    def begin_turn(self) -> None:
+        """A prompt has come."""
 
     def retry_seconds(self, attempt: int) -> float:
         """How long to wait before trying again, the first time with attempt 1."""
 
-    def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+    def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
         """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""

@@ -16,6 +16,7 @@ from dragoman.coder.models.contract import (
     FAILURE_KINDS,
     Called,
     FailureKind,
+    Inquiry,
     ModelFailed,
     Piece,
     Said,
@@ -103,6 +104,7 @@ class ScriptModel:
 
     def __init__(self, script: Script) -> None:
         self.name = "script"
+        self.window = script.window
         self._script = script
         self._turn = -1
         self._step = 0
@@ -118,7 +120,7 @@ class ScriptModel:
         """Scripts do not make anybody wait."""
         return _RETRY_SECONDS
 
-    async def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
         """The next response of this turn; after a failure, what is left of it."""
         steps = self._script.turns[self._turn]
         called = False

@@ -6,8 +6,8 @@ from typing import Final
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import Desk, Outcome, count_input, cut, only_known, text_input
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import Desk, Outcome, Preview, count_input, cut, only_known, schema, text_input
 from dragoman.errors import StartFailed
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
@@ -24,17 +24,22 @@ class Bash:
 
     name = "bash"
     kind = "execute"
+    does: ActKind = "command"
+    description = "Run a command line in bash, in the working folder, without a terminal. Output and errors are one."
+    schema = schema(
+        ["command"],
+        command={"type": "string"},
+        timeout={"type": "integer", "minimum": 1, "description": f"seconds; {DEADLINE_SECONDS} if left out"},
+    )
 
     def check(self, call: Call) -> None:
         only_known(call, "command", "timeout")
         text_input(call, "command")
         count_input(call, "timeout", 1)
 
-    def title(self, call: Call) -> str:
-        return str(call.input["command"])
-
-    def paths(self, call: Call) -> list[str]:
-        return []
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        command = text_input(call, "command")
+        return Preview(command, [Act("command", command)])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call

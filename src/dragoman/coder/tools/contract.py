@@ -1,13 +1,15 @@
 """The contract of a tool. It is given an approved call and a desk to work at, and nothing else."""
 
-from collections.abc import Mapping
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
+from dragoman.vocabulary.content import Content
+from dragoman.vocabulary.tools import Location, ToolContent
 
 # What the model is given of one result. Head and tail are kept, and the cut is stated.
 RESULT_CHARACTERS: Final = 100_000
@@ -17,12 +19,26 @@ class BadInput(Exception):
     """The model called a tool wrongly; the text tells it how to do better."""
 
 
+class Preview(NamedTuple):
+    """A call before it runs: how it is shown, and what it would do.
+
+    `stamp` is what the world it touches looks like. If that has changed when the user says yes, the user is asked anew.
+    """
+
+    title: str
+    acts: Sequence[Act]
+    content: Sequence[ToolContent] = ()
+    locations: Sequence[Location] = ()
+    stamp: str = ""
+
+
 class Outcome(NamedTuple):
-    """What came of a call: the words for the model, and whether it worked."""
+    """What came of a call: the words for the model, and whether it worked. `raw` is the same for programs."""
 
     text: str
     failed: bool = False
     raw: object = None
+    content: Sequence[Content] = ()
 
 
 class Desk(NamedTuple):
@@ -40,18 +56,25 @@ class Tool(Protocol):
     name: str
     # One of the kinds of the vocabulary; for display only, never an input to a decision.
     kind: str
+    # For the model.
+    description: str
+    schema: dict[str, Any]
+    # The most it can do; a mode that forbids this does not offer the tool. Readers of one response run together.
+    does: ActKind
 
     def check(self, call: Call) -> None:
         """Raise `BadInput` for a call that cannot be run."""
 
-    def title(self, call: Call) -> str:
-        """The call in a few words, for the user."""
-
-    def paths(self, call: Call) -> list[str]:
-        """The paths the call names."""
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        """Look, and touch nothing. Raises `BadInput` for what can be seen now to be impossible."""
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         """Do it. Whatever it shows goes to `shown`."""
+
+
+def schema(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of an input."""
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
 def text_input(call: Call, name: str) -> str:

@@ -1,11 +1,24 @@
 """`read_file` and `write_file`: through the editor where it lends its files, else from the disk, inside the roots."""
 
 import asyncio
+import hashlib
 from typing import Final
 
+from msgspec import UNSET
+
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, count_input, cut, only_known, text_input
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    count_input,
+    cut,
+    only_known,
+    schema,
+    text_input,
+)
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes
 from dragoman.vocabulary.tools import Diff, Location
@@ -19,6 +32,14 @@ class ReadFile:
 
     name = "read_file"
     kind = "read"
+    does: ActKind = "read"
+    description = "Read a text file of the workspace, whole or from one line to another (1-based, both included)."
+    schema = schema(
+        ["path"],
+        path={"type": "string", "description": "absolute, or relative to the working folder"},
+        start_line={"type": "integer", "minimum": 1},
+        end_line={"type": "integer", "minimum": 1},
+    )
 
     def check(self, call: Call) -> None:
         only_known(call, "path", "start_line", "end_line")
@@ -27,11 +48,11 @@ class ReadFile:
         if start is not None and end is not None and end < start:
             raise BadInput("end_line must not be before start_line.")
 
-    def title(self, call: Call) -> str:
-        return f"Read {call.input['path']}"
-
-    def paths(self, call: Call) -> list[str]:
-        return [text_input(call, "path")]
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        place = placed(call, desk)
+        start = count_input(call, "start_line", 1)
+        where = Location(place.path, UNSET if start is None else start)
+        return Preview(f"Read {call.input['path']}", [Act("read", place.path)], locations=[where])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -42,7 +63,7 @@ class ReadFile:
         except (PathRefused, RequestFailed) as error:
             return Outcome(str(error), failed=True)
         lines = text.splitlines(keepends=True)[start - 1 : end]
-        return Outcome(cut("".join(lines)))
+        return Outcome(cut("".join(lines)), raw={"lines": len(lines)})
 
 
 class WriteFile:
@@ -50,17 +71,29 @@ class WriteFile:
 
     name = "write_file"
     kind = "edit"
+    does: ActKind = "write"
+    description = "Write a file of the workspace: a new one, or the whole of an old one anew."
+    schema = schema(
+        ["path", "content"],
+        path={"type": "string", "description": "absolute, or relative to the working folder"},
+        content={"type": "string", "description": "the whole file"},
+    )
 
     def check(self, call: Call) -> None:
         only_known(call, "path", "content")
         text_input(call, "path")
         text_input(call, "content")
 
-    def title(self, call: Call) -> str:
-        return f"Write {call.input['path']}"
-
-    def paths(self, call: Call) -> list[str]:
-        return [text_input(call, "path")]
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        place = placed(call, desk)
+        before = await _before(place, desk)
+        return Preview(
+            f"Write {call.input['path']}",
+            [Act("write", place.path)],
+            content=[Diff.of(place.path, before, text_input(call, "content"))],
+            locations=[Location(place.path)],
+            stamp=stamp(before),
+        )
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -75,7 +108,21 @@ class WriteFile:
         except (PathRefused, RequestFailed) as error:
             return Outcome(str(error), failed=True)
         await shown.update(content=[Diff.of(place.path, before, content)], locations=[Location(place.path)])
-        return Outcome(f"Wrote {len(content.encode())} bytes to {place.path}.")
+        size = len(content.encode())
+        return Outcome(f"Wrote {size} bytes to {place.path}.", raw={"bytes": size})
+
+
+def placed(call: Call, desk: Desk, name: str = "path") -> Place:
+    """Where a path argument leads; outside of the roots is a mistake the model is told of."""
+    try:
+        return desk.roots.place(text_input(call, name))
+    except PathRefused as error:
+        raise BadInput(str(error)) from None
+
+
+def stamp(text: str | None) -> str:
+    """What a file looks like, in short."""
+    return "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 async def _read(place: Place, desk: Desk) -> str:

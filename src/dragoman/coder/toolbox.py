@@ -1,0 +1,165 @@
+"""The calls of one response: shown, judged, run, and each with a result for the model, whatever happens."""
+
+import asyncio
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import UNSET
+
+from dragoman.agent.serve import complain
+from dragoman.agent.session import Session
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.context import Asked, ToolSaid
+from dragoman.coder.models.contract import ToolCard
+from dragoman.coder.permissions import DENIED, Approved, Call, Gate, offers
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
+from dragoman.errors import LinkClosed
+from dragoman.store.contract import StoreFailed
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.tools import ContentItem
+
+# The same call with the same input, so many times in a row, is a model that turns in circles.
+CIRCLE: Final = 3
+
+
+class Toolbox:
+    """The tools of one session, behind its gate."""
+
+    def __init__(self, tools: Sequence[Tool], gate: Gate, desk: Desk) -> None:
+        self._tools = {tool.name: tool for tool in tools}
+        self._gate = gate
+        self._desk = desk
+        self._last: tuple[str, dict[str, object]] | None = None
+        self._times = 0
+
+    @property
+    def session(self) -> Session:
+        return self._desk.session
+
+    def begin_turn(self) -> None:
+        """A prompt has come: what was refused may be asked for again."""
+        self._gate.begin_turn()
+        self._last, self._times = None, 0
+
+    def cards(self) -> list[ToolCard]:
+        """The tools that the present mode offers."""
+        return [ToolCard(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
+
+    async def run(self, calls: Sequence[Asked]) -> list[ToolSaid]:
+        """Run them: those that only read together, the others one after the other. Results in the order of calls."""
+        results: list[ToolSaid] = []
+        together: list[Asked] = []
+        for call in calls:
+            tool = self._tools.get(call.tool)
+            if tool is not None and tool.does == "read":
+                together.append(call)
+                continue
+            results += await self._together(together)
+            together = []
+            results.append(await self._one(call))
+        return results + await self._together(together)
+
+    async def _together(self, calls: Sequence[Asked]) -> list[ToolSaid]:
+        if len(calls) < 2:
+            return [await self._one(call) for call in calls]
+        tasks = [asyncio.ensure_future(self._one(call)) for call in calls]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _one(self, asked: Asked) -> ToolSaid:
+        tool = self._tools.get(asked.tool)
+        call = Call(asked.id, asked.tool, asked.input)
+        outcome: Outcome | None = None
+        if tool is None:
+            outcome = Outcome(f"There is no tool {asked.tool}.", failed=True)
+        elif not self._has(tool):
+            outcome = Outcome(DENIED, failed=True)
+        elif self._circles(asked):
+            text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
+            await self.session.notice(text, severity="warning")
+            outcome = Outcome(f"{text}. Do something else.", failed=True)
+        else:
+            try:
+                tool.check(call)
+                seen = await tool.preview(call, self._desk)
+            except BadInput as error:
+                outcome = Outcome(str(error), failed=True)
+        if outcome is not None or tool is None:
+            assert outcome is not None
+            await self._show_failed(asked, tool, outcome)
+        else:
+            outcome = await self._shown(tool, call, seen)
+        return ToolSaid(asked.id, asked.tool, outcome.text, outcome.failed, list(outcome.content))
+
+    async def _show_failed(self, asked: Asked, tool: Tool | None, outcome: Outcome) -> None:
+        kind = "other" if tool is None else tool.kind
+        shown = self.session.tool(asked.tool, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id)
+        async with shown:
+            await self._end(shown, outcome)
+
+    async def _shown(self, tool: Tool, call: Call, seen: Preview) -> Outcome:
+        shown = self.session.tool(
+            seen.title,
+            kind=tool.kind,
+            name=tool.name,
+            status="pending",
+            content=list(seen.content) or UNSET,
+            locations=seen.locations,
+            raw_input=call.input,
+            id=call.id,
+        )
+        async with shown:
+            try:
+                outcome = await self._judged(tool, call._replace(acts=seen.acts, stamp=seen.stamp), shown)
+            except (StoreFailed, LinkClosed):
+                raise
+            except BadInput as error:
+                outcome = Outcome(str(error), failed=True)
+            except Exception as error:
+                # A mistake of ours: whoever runs us reads it on stderr, the model is told that it did not work.
+                complain("".join(traceback.format_exception(error)))
+                outcome = Outcome("The tool failed.", failed=True)
+            await self._end(shown, outcome)
+        return outcome
+
+    async def _judged(self, tool: Tool, call: Call, shown: ToolCall) -> Outcome:
+        async def look() -> Call:
+            now = await tool.preview(call, self._desk)
+            if now.stamp != call.stamp:
+                await shown.update(title=now.title, content=list(now.content))
+            return call._replace(acts=now.acts, stamp=now.stamp)
+
+        async def ask(asked: Call) -> str | None:
+            answer = await self.session.ask_permission(shown.title, tool=shown)
+            return answer.option.kind if answer.option else None
+
+        verdict = await self._gate.approve(call, look, ask)
+        if not isinstance(verdict, Approved):
+            if shown.showed:
+                await shown.add(DENIED)
+            return Outcome(DENIED, failed=True, raw={"reason": verdict.reason})
+        await shown.start()
+        return await tool.run(verdict, shown, self._desk)
+
+    async def _end(self, shown: ToolCall, outcome: Outcome) -> None:
+        """Close the call. What it showed itself, a diff or a screen, stays; else its words are shown."""
+        if not shown.showed:
+            words = [ContentItem(Text(outcome.text))] if outcome.text else []
+            await shown.update(content=[*words, *(ContentItem(block) for block in outcome.content)])
+        await shown.end(
+            "failed" if outcome.failed else "completed", raw_output=UNSET if outcome.raw is None else outcome.raw
+        )
+
+    def _has(self, tool: Tool) -> bool:
+        return offers(self._gate.mode, tool.does)
+
+    def _circles(self, asked: Asked) -> bool:
+        same = (asked.tool, asked.input)
+        self._times = self._times + 1 if same == self._last else 1
+        self._last = same
+        return self._times >= CIRCLE

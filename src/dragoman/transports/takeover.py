@@ -1,0 +1,50 @@
+"""Descriptors 0 and 1 of this process, taken for the protocol. Loads nothing: it comes before the event loop."""
+
+import fcntl
+import os
+import sys
+from contextlib import suppress
+from typing import Final
+
+STDIN: Final = 0
+STDOUT: Final = 1
+STDERR: Final = 2
+
+
+def take_stdio() -> tuple[int, int]:
+    """Takes descriptors 0 and 1 for the protocol, once and for good; what they were is given back, as other numbers.
+
+    The first thing a program does, before it makes its event loop: started without a stdin, that loop would get
+    the number 0.
+
+    From then on descriptor 1 and `sys.stdout` are stderr, for Python, for C and for children: what a tool, a
+    warning or a library prints cannot mix into the protocol (row A16). Descriptor 0 is /dev/null: nobody else
+    can eat a request. Neither is given back at the end: a late print would still reach the client.
+    """
+    stdin, stdout = _take(STDIN), _take(STDOUT)
+    _point_at_null(STDIN)
+    try:
+        os.dup2(STDERR, STDOUT)
+    except OSError:  # started without a stderr
+        _point_at_null(STDOUT)
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stdout.flush()  # what was printed before and still waits in the buffer: to stderr as well
+    sys.stdout = sys.stderr
+    return stdin, stdout
+
+
+def _take(fd: int) -> int:
+    """A duplicate out of the way of 0, 1 and 2, which children do not inherit; of /dev/null if `fd` is closed."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+    except OSError:
+        _point_at_null(fd)
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, STDERR + 1)
+
+
+def _point_at_null(fd: int) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    if null != fd:
+        os.dup2(null, fd)
+        os.close(null)
+    os.set_inheritable(fd, True)
