@@ -1,17 +1,18 @@
 """The turn of the coding agent: a scripted model in, a list of events out."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
+from dragoman import Agent
 from dragoman.coder import loop
-from dragoman.coder.brain import scripted_agent
-from dragoman.coder.models.contract import Piece
-from dragoman.coder.models.script import ScriptModel, parse
+from dragoman.coder.brain import coding_agent
+from dragoman.coder.context import Asked, Context, Item, ModelSaid, ToolSaid, UserSaid
+from dragoman.coder.models.contract import Inquiry, Piece, ToolCard
+from dragoman.coder.models.script import Script, ScriptModel, parse
 from dragoman.errors import RequestFailed
 from dragoman.testing import pair
 from dragoman.vocabulary.content import Text
@@ -22,10 +23,9 @@ from dragoman.vocabulary.events import (
     Failure,
     Idle,
     Notice,
-    ToolCallUpdate,
     Usage,
+    UsageChanged,
 )
-from dragoman.vocabulary.tools import ContentItem
 
 pytestmark = pytest.mark.anyio
 
@@ -36,8 +36,37 @@ def model_of(*steps: dict[str, Any]) -> ScriptModel:
     return model
 
 
-async def turn(*steps: dict[str, Any]) -> list[AnyEvent]:
-    return [event async for event in loop.turn(model_of(*steps), "hi")]
+class Hands:
+    """Tools that do nothing, and say so."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+
+    def cards(self) -> list[ToolCard]:
+        return [ToolCard("fly", "Fly.", {})]
+
+    async def run(self, calls: Sequence[Asked]) -> list[ToolSaid]:
+        self.ran.append([call.tool for call in calls])
+        return [ToolSaid(call.id, call.tool, f"{call.tool} ran") for call in calls]
+
+
+async def noted(note: object) -> None:
+    """Kept nowhere."""
+
+
+HI = UserSaid("m1", [Text("hi")])
+
+
+async def turn(*steps: dict[str, Any], hands: Hands | None = None, items: list[Item] | None = None) -> list[AnyEvent]:
+    context = Context(items if items is not None else [], noted)
+    events = [event async for event in loop.turn(model_of(*steps), context, hands or Hands(), HI)]
+    if items is not None:
+        items[:] = context.items
+    return events
+
+
+def scripted_agent(script: Script) -> Agent:
+    return coding_agent(lambda: ScriptModel(script), environment={})
 
 
 def said(text: str) -> AgentMessageChunk:
@@ -120,20 +149,54 @@ async def test_a_login_that_is_missing_is_not_tried_again() -> None:
     ]
 
 
-async def test_a_tool_nobody_has_is_a_failed_call_and_the_model_goes_on() -> None:
-    *calls, after, end = await turn({"call": "fly", "input": {"to": "moon"}}, {"call": "swim"}, {"say": "Pity."})
-    assert [replace(call, tool_call_id="") for call in calls if isinstance(call, ToolCallUpdate)] == [
-        ToolCallUpdate(
-            "",
-            title=tool,
-            kind="other",
-            status="failed",
-            content=[ContentItem(Text(f"There is no tool {tool}."))],
-            raw_input=given,
-        )
-        for tool, given in (("fly", {"to": "moon"}), ("swim", {}))
-    ]
-    assert (after, end) == (said("Pity."), Idle(stop_reason="end_turn"))
+async def test_calls_that_stand_together_are_one_response_and_their_results_reach_the_model() -> None:
+    hands, items = Hands(), list[Item]()
+    events = await turn(
+        {"say": "a"}, {"call": "fly"}, {"call": "swim"}, {"say": "b"}, {"call": "fly"}, hands=hands, items=items
+    )
+    assert hands.ran == [["fly", "swim"], ["fly"]]
+    assert events == [said("a"), said("b"), Idle(stop_reason="end_turn")]
+    match items:
+        case [
+            UserSaid(),
+            ModelSaid(text="a", calls=[Asked(one, "fly"), Asked(two, "swim")]),
+            ToolSaid(call_id=first, text="fly ran"),
+            ToolSaid(call_id=second, text="swim ran"),
+            ModelSaid(text="b", calls=[Asked(three, "fly")]),
+            ToolSaid(call_id=third),
+        ]:
+            assert (first, second, third) == (one, two, three)
+            assert len({one, two, three}) == 3
+        case _:
+            pytest.fail(f"{items}")
+
+
+async def test_a_refused_message_is_not_shown_to_the_model_again() -> None:
+    before: list[Item] = [UserSaid("m0", [Text("before")]), ModelSaid("yes")]
+    items = list(before)
+    await turn({"say": "a"}, {"call": "fly"}, {"say": "no"}, {"stop": "refusal"}, items=items)
+    assert items == before
+
+
+async def test_a_turn_has_so_many_model_calls_and_no_more() -> None:
+    model, hands = model_of(*[{"call": "fly"}, {"say": "on"}] * 10), Hands()
+    events = [e async for e in loop.turn(model, Context([], noted), hands, HI, model_calls=3)]
+    assert events[-1] == Idle(stop_reason="max_turn_requests")
+    assert len(hands.ran) == 3
+
+
+async def test_a_call_before_a_failure_is_not_run_twice() -> None:
+    hands = Hands()
+    await turn({"call": "fly"}, {"fail": "network", "times": 1}, {"say": "b"}, hands=hands)
+    assert hands.ran == [["fly"]]
+
+
+async def test_the_context_window_is_told_where_it_is_known() -> None:
+    script = parse({"window": 1000, "turns": [{"steps": [{"usage": {"input": 10, "output": 5}}]}]})
+    model = ScriptModel(script)
+    model.begin_turn()
+    events = [e async for e in loop.turn(model, Context([], noted), Hands(), HI)]
+    assert events == [UsageChanged(15, 1000), Idle(stop_reason="end_turn", usage=Usage(15, 10, 5))]
 
 
 # -- cancelling: the generator is closed, wherever it is -----------------------------------------------------------
@@ -144,10 +207,10 @@ class Watched(ScriptModel):
 
     open_calls = 0
 
-    async def respond(self, prompt: str) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
         self.open_calls += 1
         try:
-            async for piece in super().respond(prompt):
+            async for piece in super().respond(inquiry):
                 yield piece
         finally:
             self.open_calls -= 1
@@ -170,7 +233,7 @@ async def test_closing_the_turn_ends_the_model_call(steps: list[dict[str, Any]])
     events: list[AnyEvent] = []
 
     async def follow() -> None:
-        async with aclosing(loop.turn(model, "hi")) as told:
+        async with aclosing(loop.turn(model, Context([], noted), Hands(), HI)) as told:
             async for event in told:
                 events.append(event)
                 await asyncio.sleep(0)

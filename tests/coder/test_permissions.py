@@ -2,84 +2,184 @@
 
 import pytest
 
-from dragoman.coder.permissions import Approved, Call, Decision, Rule, approve, decide, digest_of
+from dragoman.coder.permissions import MODES, Act, Approved, Call, Decision, Gate, Rule, decide, offers
 
-READ = Call("1", "read_file", {"path": "a"})
-WRITE = Call("2", "write_file", {"path": "a", "content": "x"})
-BASH = Call("3", "bash", {"command": "git status"})
+READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
+WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])
+HOOK = Call("2", "write_file", {"path": ".git/hooks/x"}, [Act("write", "/w/.git/hooks/x", guarded=True)])
+BASH = Call("3", "bash", {"command": "make"}, [Act("command", "make")])
+LOOK = Call("3", "bash", {"command": "ls"}, [Act("command", "ls", harmless=True)])
+FETCH = Call("4", "web_fetch", {"url": "https://example.com"}, [Act("network", "example.com")])
+FOREIGN = Call("5", "mcp__x__read", {}, [Act("foreign", "mcp__x__read")])
+PLAN = Call("6", "update_plan", {}, [Act("free")])
+RUIN = Call("7", "bash", {"command": "rm -rf /"}, [Act("command", "rm -rf /", hopeless="nothing brings that back")])
+NOBODY = Call("8", "format_disk", {})
+
+CALLS = {
+    "read": READ,
+    "write": WRITE,
+    "protected": HOOK,
+    "command": BASH,
+    "look": LOOK,
+    "network": FETCH,
+    "foreign": FOREIGN,
+    "free": PLAN,
+    "ruin": RUIN,
+    "unknown": NOBODY,
+}
+TABLE = {
+    "read-only": "read allow, write deny, protected deny, command deny, look deny, network deny, foreign deny",
+    "plan": "read allow, write deny, protected deny, command deny, look deny, network deny, foreign deny",
+    "ask": "read allow, write ask, protected ask, command ask, look ask, network ask, foreign ask",
+    "workspace-write": "read allow, write allow, protected ask, command ask, look allow, network ask, foreign ask",
+    "safe": "read allow, write ask, protected ask, command deny, look deny, network deny, foreign deny",
+    "full-access": "read allow, write allow, protected allow, command allow, look allow, network allow, foreign allow",
+}
+ALWAYS = "free allow, ruin deny, unknown deny"
 
 
-@pytest.mark.parametrize(
-    ("mode", "call", "verdict"),
-    [
-        ("ask", READ, "allow"),
-        ("ask", WRITE, "ask"),
-        ("ask", BASH, "ask"),
-        ("full-access", READ, "allow"),
-        ("full-access", WRITE, "allow"),
-        ("full-access", BASH, "allow"),
-        ("ask", Call("4", "format_disk", {}), "deny"),
-        ("full-access", Call("4", "format_disk", {}), "deny"),
-        ("no-such-mode", READ, "deny"),
-    ],
-)
-def test_a_mode_decides(mode: str, call: Call, verdict: str) -> None:
-    assert decide(call, mode, []).verdict == verdict
+@pytest.mark.parametrize("mode", TABLE)
+def test_a_mode_decides(mode: str) -> None:
+    expected = dict(entry.split() for entry in f"{TABLE[mode]}, {ALWAYS}".split(", "))
+    assert {name: decide(call, mode, []).verdict for name, call in CALLS.items()} == expected
+
+
+def test_every_mode_is_in_the_table_and_no_other_allows_anything() -> None:
+    assert set(MODES) == set(TABLE)
+    assert {decide(call, "no-such-mode", []).verdict for call in CALLS.values()} == {"deny"}
+
+
+def test_what_a_mode_forbids_it_does_not_offer() -> None:
+    assert [mode for mode in MODES if not offers(mode, "command")] == ["read-only", "plan", "safe"]
+    assert not offers("no-such-mode", "read")
 
 
 def test_never_beats_always_beats_the_mode() -> None:
-    always, never = Rule("allow", "bash", digest_of(BASH)), Rule("deny", "bash", digest_of(BASH))
-    assert decide(BASH, "ask", [always]) == Decision("allow", "you said: always")
+    always, never = Rule("allow", "bash", "make"), Rule("deny", "bash", "make")
+    assert decide(BASH, "ask", [always]).verdict == "allow"
     assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never")
+    assert decide(BASH, "read-only", [always]).verdict == "deny"
 
 
-def test_a_rule_for_one_command_covers_no_other() -> None:
-    always = Rule("allow", "bash", digest_of(BASH))
-    for command in ("git status; rm x", "git status ", "git  status", "GIT STATUS"):
-        assert decide(Call("5", "bash", {"command": command}), "ask", [always]).verdict == "ask"
+def test_a_call_with_several_acts_needs_a_yes_for_each() -> None:
+    both = Call("9", "bash", {}, [Act("command", "make"), Act("write", "/w/.git/config", guarded=True)])
+    always = Rule("allow", "bash", "make")
+    assert decide(both, "ask", [always]).verdict == "ask"
+    assert decide(both, "ask", [always, Rule("allow", "bash", "/w/.git/config")]).verdict == "allow"
 
 
-async def answer(kind: str | None, rules: list[Rule]) -> Approved | None:
-    async def ask(call: Call) -> str | None:
-        return kind
+class User:
+    """Answers as told, and counts the questions."""
 
-    return await approve(BASH, "ask", rules, ask)
+    def __init__(self, *answers: str | None, mode: str = "ask") -> None:
+        self.mode, self.asked = mode, 0
+        self.rules: list[Rule] = []
+        self.kept: list[Rule] = []
+        self.world = [BASH]
+        self._answers = list(answers)
+        self.gate = Gate(lambda: self.mode, self.rules, self._keep)
+
+    async def _keep(self, rule: Rule) -> None:
+        self.kept.append(rule)
+
+    async def ask(self, call: Call) -> str | None:
+        self.asked += 1
+        return self._answers.pop(0)
+
+    async def look(self) -> Call:
+        return self.world.pop(0) if len(self.world) > 1 else self.world[0]
+
+    async def approve(self, call: Call = BASH) -> Approved | Decision:
+        return await self.gate.approve(call, self.look, self.ask)
 
 
-@pytest.mark.parametrize("kind", [None, "reject_once", "reject_always", "allow", "", "yes", "ALLOW_ONCE"])
-async def test_anything_but_a_known_yes_is_a_no(kind: str | None) -> None:
-    assert await answer(kind, []) is None
+@pytest.mark.parametrize("answer", [None, "reject_once", "reject_always", "allow", "", "yes", "ALLOW_ONCE"])
+async def test_anything_but_a_known_yes_is_a_no(answer: str | None) -> None:
+    assert isinstance(await User(answer).approve(), Decision)
 
 
-@pytest.mark.parametrize("kind", ["allow_once", "allow_always"])
-async def test_a_yes_approves_exactly_what_was_shown(kind: str) -> None:
-    approved = await answer(kind, [])
-    assert approved is not None
-    assert (approved.call, approved.digest) == (BASH, digest_of(BASH))
+@pytest.mark.parametrize("answer", ["allow_once", "allow_always"])
+async def test_a_yes_approves_exactly_what_was_shown(answer: str) -> None:
+    approved = await User(answer).approve()
+    assert isinstance(approved, Approved)
+    assert approved.call == BASH
 
 
-async def test_an_answer_for_the_future_is_remembered() -> None:
-    rules: list[Rule] = []
-    await answer("allow_once", rules)
-    await answer("reject_once", rules)
-    assert rules == []
-    await answer("allow_always", rules)
-    assert decide(BASH, "ask", rules).verdict == "allow"
-    rules.clear()
-    await answer("reject_always", rules)
-    assert decide(BASH, "full-access", rules).verdict == "deny"
+async def test_a_yes_for_once_is_asked_again_the_next_time() -> None:
+    """Row F5."""
+    user = User("allow_once", "allow_once")
+    await user.approve()
+    await user.approve()
+    assert (user.asked, user.rules) == (2, [])
+
+
+async def test_an_answer_for_the_future_is_remembered_and_kept() -> None:
+    user = User("allow_always")
+    await user.approve()
+    assert isinstance(await user.approve(), Approved)
+    assert user.asked == 1
+    assert user.rules == user.kept == [Rule("allow", "bash", "make")]
+
+
+async def test_a_no_for_the_future_holds_in_every_mode() -> None:
+    user = User("reject_always")
+    await user.approve()
+    user.gate.begin_turn()
+    user.mode = "full-access"
+    assert await user.approve() == Decision("deny", "you said: never")
+
+
+async def test_a_no_is_remembered_for_the_turn() -> None:
+    """Row F12: a model that asks a thousand times makes one question."""
+    user = User("reject_once", "allow_once")
+    for _ in range(1000):
+        assert isinstance(await user.approve(), Decision)
+    assert user.asked == 1
+    user.gate.begin_turn()
+    assert isinstance(await user.approve(), Approved)
+
+
+async def test_what_changed_between_the_question_and_the_yes_is_asked_again() -> None:
+    """Row F7."""
+    user = User("allow_once", "allow_once")
+    user.world = [BASH._replace(stamp="another")]
+    approved = await user.approve()
+    assert user.asked == 2
+    assert isinstance(approved, Approved)
+    assert approved.call.stamp == "another"
+
+
+async def test_what_never_stands_still_does_not_run() -> None:
+    user = User(*["allow_always"] * 10)
+    user.world = [BASH._replace(stamp=str(number)) for number in range(10)]
+    assert isinstance(await user.approve(), Decision)
+    assert user.rules == []
 
 
 async def test_a_call_that_changes_while_it_is_asked_for_does_not_run() -> None:
-    call = Call("6", "bash", {"command": "ls"})
+    """Row F9."""
+    user = User("allow_once", "reject_once")
+    user.world = [BASH._replace(input={"command": "rm -rf x"})]
+    assert isinstance(await user.approve(), Decision)
+    assert user.asked == 2
 
-    async def ask(asked: Call) -> str:
-        asked.input["command"] = "rm -rf /"
-        return "allow_once"
 
-    assert await approve(call, "ask", [], ask) is None
+@pytest.mark.parametrize("stricter", ["mode", "rule"])
+async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
+    """Row F11."""
+    user = User("allow_always")
+
+    async def ask(call: Call) -> str:
+        if stricter == "mode":
+            user.mode = "read-only"
+        else:
+            user.rules.append(Rule("deny", "bash", "make"))
+        return "allow_always"
+
+    assert await user.gate.approve(BASH, user.look, ask) == Decision("deny", "it was forbidden meanwhile")
+    assert user.kept == []
 
 
 def test_nobody_else_can_approve() -> None:
     with pytest.raises(TypeError, match="only the permission gate"):
-        Approved(BASH, digest_of(BASH), object())
+        Approved(BASH, object())

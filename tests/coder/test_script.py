@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.models.contract import Called, ModelFailed, Piece, Said, Stopped, Thought, Used
+from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said, Stopped, Thought, Used
 from dragoman.coder.models.script import Fail, Say, Script, ScriptError, ScriptModel, load, parse
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,7 @@ async def response(model: ScriptModel) -> list[Piece | str]:
     """The pieces of one model call; a failure is its kind at the end."""
     pieces: list[Piece | str] = []
     try:
-        async for piece in model.respond("hi"):
+        async for piece in model.respond(Inquiry([])):
             pieces.append(piece)
     except ModelFailed as failure:
         pieces.append(failure.kind)

@@ -5,21 +5,26 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import UNSET
 
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder.permissions import Call, approve
+from dragoman.coder.changes import Changes
+from dragoman.coder.context import Asked, ToolSaid
+from dragoman.coder.permissions import Call, Gate, Rule
+from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
-from dragoman.coder.tools.files import ReadFile, WriteFile
+from dragoman.coder.tools.reading import ReadFile
+from dragoman.coder.tools.writing import EditFile, WriteFile
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate, ToolCallUpdate
 from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
-from dragoman.vocabulary.tools import Diff, ExitStatus, FileChange
+from dragoman.vocabulary.tools import FINAL_STATUSES, Diff, ExitStatus, FileChange
 
-TOOLS: dict[str, Tool] = {"read_file": ReadFile(), "write_file": WriteFile(), "bash": Bash()}
+TOOLS: dict[str, Tool] = {"read_file": ReadFile(), "write_file": WriteFile(), "edit_file": EditFile(), "bash": Bash()}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
@@ -28,6 +33,16 @@ def guardian() -> Iterator[Guardian]:
     guardian = Guardian()
     yield guardian
     guardian.close()
+
+
+def toolbox(session: Session, folder: Path, guardian: Guardian) -> Toolbox:
+    """Every tool, in a mode that asks nobody."""
+
+    async def remember(rule: Rule) -> None:
+        raise AssertionError("nobody was asked")
+
+    desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes())
+    return Toolbox(list(TOOLS.values()), Gate(lambda: "full-access", [], remember), desk)
 
 
 class Bench:
@@ -40,20 +55,12 @@ class Bench:
         self._guardian = guardian
 
     async def run(self, name: str, cancel_at: str = "", **given: object) -> Outcome | None:
-        tool, call = TOOLS[name], Call("call", name, given)
         agent = Agent("tools")
-
-        async def never(call: Call) -> str | None:
-            raise AssertionError("full access asks nobody")
 
         @agent.prompt
         async def work(session: Session, prompt: Prompt) -> None:
-            tool.check(call)
-            approved = await approve(call, "full-access", [], never)
-            assert approved is not None
-            desk = Desk(session, Roots([str(self.folder)]), ENVIRONMENT, self._guardian)
-            async with session.tool(tool.title(call), kind=tool.kind) as shown:
-                self.outcome = await tool.run(approved, shown, desk)
+            (said,) = await toolbox(session, self.folder, self._guardian).run([Asked("call", name, given)])
+            self.outcome = Outcome(said.text, said.failed)
 
         async with pair(agent, protocol=2) as client:
             turn = (await client.new_session(str(self.folder))).prompt("go")
@@ -62,7 +69,13 @@ class Bench:
                 if cancel_at and type(event).__name__ == cancel_at:
                     cancel_at = ""
                     await turn.cancel()
-        return self.outcome
+        if self.outcome is None:
+            return None
+        ends = [e for e in self.events if isinstance(e, ToolCallUpdate) and e.status in FINAL_STATUSES]
+        raw = ends[-1].raw_output
+            -1:
+        ]
+        return self.outcome._replace(raw=None if raw is UNSET else raw)
 
 
 @pytest.fixture
@@ -72,8 +85,8 @@ def bench(tmp_path: Path, guardian: Guardian) -> Bench:
 
 async def test_a_file_is_read_whole_or_by_lines(bench: Bench) -> None:
     (bench.folder / "a.txt").write_text("one\ntwo\nthree\n")
-    assert await bench.run("read_file", path="a.txt") == Outcome("one\ntwo\nthree\n")
-    assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == Outcome("two\n")
+    assert await bench.run("read_file", path="a.txt") == Outcome("one\ntwo\nthree\n", raw={"lines": 3})
+    assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == Outcome("two\n", raw={"lines": 3})
 
 
 async def test_a_file_outside_or_missing_is_told_and_not_read(bench: Bench) -> None:
@@ -99,6 +112,49 @@ async def test_a_written_file_is_shown_as_a_diff(bench: Bench) -> None:
     ]
 
 
+async def test_an_edit_replaces_one_piece_and_keeps_the_rest(bench: Bench) -> None:
+    file = bench.folder / "a.txt"
+    file.write_bytes(b"one\r\ntwo\r\nthree\r\n")
+    file.chmod(0o750)
+    done = await bench.run("edit_file", path="a.txt", old_string="two\nthree", new_string="2\n3")
+    assert done is not None
+    assert (done.text, done.raw) == (f"Replaced once in {file}.", {"path": str(file), "replaced": 1})
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"one\r\n2\r\n3\r\n", 0o750)
+
+
+@pytest.mark.parametrize(
+    ("old", "all_of_them", "why"),
+    [
+        ("four", False, "old_string is not in"),
+        ("o", False, "old_string is 2 times in"),
+        ("one\ntwo", True, "old_string is not in"),
+    ],
+)
+async def test_an_edit_that_means_nothing_or_several_things_is_refused(
+    bench: Bench, old: str, all_of_them: bool, why: str
+) -> None:
+    (bench.folder / "a.txt").write_text("one two")
+    done = await bench.run("edit_file", path="a.txt", old_string=old, new_string="x", replace_all=all_of_them)
+    assert done is not None
+    assert (done.failed, why in done.text) == (True, True)
+    assert (bench.folder / "a.txt").read_text() == "one two"
+
+
+async def test_every_occurrence_is_replaced_where_that_is_asked(bench: Bench) -> None:
+    (bench.folder / "a.txt").write_text("one two")
+    await bench.run("edit_file", path="a.txt", old_string="o", new_string="0", replace_all=True)
+    assert (bench.folder / "a.txt").read_text() == "0ne tw0"
+
+
+@pytest.mark.parametrize("data", [b"caf\xe9 x", b"x" * (4 * 1024 * 1024 + 1)], ids=["not UTF-8", "too long"])
+async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, data: bytes) -> None:
+    (bench.folder / "a.txt").write_bytes(data)
+    done = await bench.run("edit_file", path="a.txt", old_string="x", new_string="y", replace_all=True)
+    assert done is not None
+    assert done.failed
+    assert (bench.folder / "a.txt").read_bytes() == data
+
+
 async def test_nothing_is_written_outside(bench: Bench, tmp_path: Path) -> None:
     outcome = await bench.run("write_file", path="../escaped", content="x")
     assert outcome is not None
@@ -116,26 +172,19 @@ async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, gua
     async def write(request: WriteTextFile) -> None:
         written.append((request.path, request.content))
 
-    agent, outcomes = Agent("tools"), []
+    agent, outcomes = Agent("tools"), list[ToolSaid]()
 
     @agent.prompt
     async def work(session: Session, prompt: Prompt) -> None:
-        desk = Desk(session, Roots([str(tmp_path)]), ENVIRONMENT, guardian)
-        for call in (Call("1", "read_file", {"path": "a"}), Call("2", "write_file", {"path": "a", "content": "new"})):
-            approved = await approve(call, "full-access", [], _nobody)
-            assert approved is not None
-            async with session.tool("x") as shown:
-                outcomes.append(await TOOLS[call.tool].run(approved, shown, desk))
+        tools = toolbox(session, tmp_path, guardian)
+        outcomes.extend(await tools.run([Asked("1", "read_file", {"path": "a"})]))
+        outcomes.extend(await tools.run([Asked("2", "write_file", {"path": "a", "content": "new"})]))
 
     async with pair(agent, protocol=1, read_text_file=read, write_text_file=write) as client:
         await (await client.new_session(str(tmp_path))).ask("go")
-    assert outcomes[0] == Outcome("unsaved")
+    assert [outcome.text for outcome in outcomes][:1] == ["unsaved"]
     assert written == [(str(tmp_path.resolve() / "a"), "new")]
     assert (tmp_path / "a").read_text() == "on disk"
-
-
-async def _nobody(call: Call) -> str | None:
-    return None
 
 
 async def test_a_command_is_shown_while_it_runs_and_its_output_kept_in_order(bench: Bench) -> None:

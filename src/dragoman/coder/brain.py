@@ -7,14 +7,17 @@ from typing import Final, Literal, cast
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import loop
-from dragoman.coder.context import Context, UserSaid
+from dragoman.coder.changes import Changes
+from dragoman.coder.context import Context, UserSaid, load
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import DEFAULT_MODE, MODES, Gate, Rule
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
-from dragoman.coder.tools.files import ReadFile, WriteFile
+from dragoman.coder.tools.reading import ReadFile
+from dragoman.coder.tools.talking import AskUser, UpdatePlan
+from dragoman.coder.tools.writing import EditFile, WriteFile
 from dragoman.host.environment import child_environment
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
@@ -89,13 +92,12 @@ class Coder:
 
     async def _ready(self) -> tuple[Context, Toolbox]:
         if self._context is None or self._toolbox is None:
-            context = Context(self._session)
-            await context.load()
+            context = await load(self._session)
             rules = [Rule(*cast(tuple[Literal["allow", "deny"], str, str], rule)) for rule in await self._rules()]
             gate = Gate(self._mode, rules, self._remember)
             environment = command_environment(child_environment(self._environment))
-            desk = Desk(self._session, Roots(self._session.roots), environment, self._guardian)
-            tools: list[Tool] = [ReadFile(), WriteFile(), Bash()]
+            desk = Desk(self._session, Roots(self._session.roots), environment, self._guardian, Changes())
+            tools: list[Tool] = [ReadFile(), WriteFile(), EditFile(), Bash(), UpdatePlan(), AskUser()]
             self._context, self._toolbox = context, Toolbox(tools, gate, desk)
         return self._context, self._toolbox
 

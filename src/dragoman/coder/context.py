@@ -5,7 +5,8 @@ call that ran. Reading mends both: text that the user saw and no note tells of i
 No provider takes a call without one.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -71,32 +72,30 @@ _Note = Item | Forgotten
 
 
 class Context:
-    """The items, in order."""
+    """The items, in order. What is added is noted as well, so that it is there after a restart."""
 
-    def __init__(self, session: Session) -> None:
-        self.items: list[Item] = []
-        self._session = session
-
-    async def load(self) -> None:
-        """Read what the session's log has; nothing where nothing is kept."""
-        if self._session.journal is not None:
-            entries: list[Entry] = []
-            async for records in self._session.journal.log.read():
-                entries += [record.entry for record in records]
-            self.items = read(entries)
+    def __init__(self, items: list[Item], note: Callable[[object], Awaitable[None]]) -> None:
+        self.items = items
+        self._note = note
 
     async def add(self, item: Item) -> None:
-        """The model sees this from now on, also after a restart."""
-        self._take(item)
-        await self._session.remember(NOTE, item)
+        """The model sees this from now on."""
+        self.items = _after(self.items, item)
+        await self._note(item)
 
     async def forget(self, message_id: str = "") -> None:
         """Leave out a message and everything after it; without an id, everything."""
-        self._take(Forgotten(message_id))
-        await self._session.remember(NOTE, Forgotten(message_id))
+        self.items = _after(self.items, Forgotten(message_id))
+        await self._note(Forgotten(message_id))
 
-    def _take(self, note: _Note) -> None:
-        self.items = _after(self.items, note)
+
+async def load(session: Session) -> Context:
+    """The context of a session, as its log has it; an empty one where nothing is kept."""
+    entries: list[Entry] = []
+    if session.journal is not None:
+        async for records in session.journal.log.read():
+            entries += [record.entry for record in records]
+    return Context(read(entries), partial(session.remember, NOTE))
 
 
 def read(entries: Iterable[Entry]) -> list[Item]:
@@ -142,16 +141,13 @@ def answered(items: Sequence[Item]) -> list[Item]:
 def _after(items: list[Item], note: _Note) -> list[Item]:
     if isinstance(note, Summed):
         return [note, *(items[len(items) - note.kept :])]
-    if not isinstance(note, Forgotten):
-        return [*items, note] if not items else _pushed(items, note)
-    if not note.message_id:
-        return []
+    if isinstance(note, Forgotten):
+        return items[: _place(items, note.message_id)] if note.message_id else []
+    return [*items, note]
+
+
+def _place(items: Sequence[Item], message_id: str) -> int:
     for index, item in enumerate(items):
-        if isinstance(item, UserSaid) and item.message_id == note.message_id:
-            return items[:index]
-    return items
-
-
-def _pushed(items: list[Item], note: Item) -> list[Item]:
-    items.append(note)
-    return items
+        if isinstance(item, UserSaid) and item.message_id == message_id:
+            return index
+    return len(items)

@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
+from dragoman.coder.changes import Changes
 from dragoman.coder.permissions import Act, ActKind, Approved, Call
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
@@ -48,6 +49,9 @@ class Desk(NamedTuple):
     roots: Roots
     environment: Mapping[str, str]
     guardian: Guardian
+    changes: Changes
+    # Our own data folder, which is nobody else's to write; empty: there is none.
+    home: str = ""
 
 
 class Tool(Protocol):
@@ -93,6 +97,14 @@ def count_input(call: Call, name: str, least: int) -> int | None:
     if type(value) is not int or value < least:
         raise BadInput(f"{call.tool} needs {name!r} as a whole number, {least} or more.")
     return value
+
+
+def flag_input(call: Call, name: str) -> bool:
+    """A yes or no that may be left out; then it is no."""
+    value = call.input.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise BadInput(f"{call.tool} needs {name!r} as true or false.")
+    return bool(value)
 
 
 def only_known(call: Call, *names: str) -> None:

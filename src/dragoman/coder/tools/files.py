@@ -1,141 +1,96 @@
-"""`read_file` and `write_file`: through the editor where it lends its files, else from the disk, inside the roots."""
+"""Files for the tools: through the editor where it lends its own, else from the disk; inside the roots, and no others.
+
+What is read is text. A file that is not, or is too big to be shown, is told to be so and never half changed.
+"""
 
 import asyncio
 import hashlib
-from typing import Final
+import os
+from typing import Final, NamedTuple
 
-from msgspec import UNSET
-
-from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
-from dragoman.coder.tools.contract import (
-    BadInput,
-    Desk,
-    Outcome,
-    Preview,
-    count_input,
-    cut,
-    only_known,
-    schema,
-    text_input,
-)
+from dragoman.coder.permissions import Act, Approved, Call
+from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes
-from dragoman.vocabulary.tools import Diff, Location
+from dragoman.host.protected import is_protected
 
-# A file of more is not for a model to read at once.
-READ_BYTES: Final = 4 * 1024 * 1024
-
-
-class ReadFile:
-    """`read_file(path, start_line?, end_line?)`."""
-
-    name = "read_file"
-    kind = "read"
-    does: ActKind = "read"
-    description = "Read a text file of the workspace, whole or from one line to another (1-based, both included)."
-    schema = schema(
-        ["path"],
-        path={"type": "string", "description": "absolute, or relative to the working folder"},
-        start_line={"type": "integer", "minimum": 1},
-        end_line={"type": "integer", "minimum": 1},
-    )
-
-    def check(self, call: Call) -> None:
-        only_known(call, "path", "start_line", "end_line")
-        text_input(call, "path")
-        start, end = count_input(call, "start_line", 1), count_input(call, "end_line", 1)
-        if start is not None and end is not None and end < start:
-            raise BadInput("end_line must not be before start_line.")
-
-    async def preview(self, call: Call, desk: Desk) -> Preview:
-        place = placed(call, desk)
-        start = count_input(call, "start_line", 1)
-        where = Location(place.path, UNSET if start is None else start)
-        return Preview(f"Read {call.input['path']}", [Act("read", place.path)], locations=[where])
-
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
-        call = approved.call
-        start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
-        try:
-            place = desk.roots.place(text_input(call, "path"))
-            text = await _read(place, desk)
-        except (PathRefused, RequestFailed) as error:
-            return Outcome(str(error), failed=True)
-        lines = text.splitlines(keepends=True)[start - 1 : end]
-        return Outcome(cut("".join(lines)), raw={"lines": len(lines)})
+# A file of more is not for a model to read at once, nor for a user to be shown as a diff.
+FILE_BYTES: Final = 4 * 1024 * 1024
 
 
-class WriteFile:
-    """`write_file(path, content)`."""
+class Loaded(NamedTuple):
+    """A file as it is now. `text` None: there is none. `whole` False: there is more, or it is not UTF-8."""
 
-    name = "write_file"
-    kind = "edit"
-    does: ActKind = "write"
-    description = "Write a file of the workspace: a new one, or the whole of an old one anew."
-    schema = schema(
-        ["path", "content"],
-        path={"type": "string", "description": "absolute, or relative to the working folder"},
-        content={"type": "string", "description": "the whole file"},
-    )
+    text: str | None
+    whole: bool = True
 
-    def check(self, call: Call) -> None:
-        only_known(call, "path", "content")
-        text_input(call, "path")
-        text_input(call, "content")
-
-    async def preview(self, call: Call, desk: Desk) -> Preview:
-        place = placed(call, desk)
-        before = await _before(place, desk)
-        return Preview(
-            f"Write {call.input['path']}",
-            [Act("write", place.path)],
-            content=[Diff.of(place.path, before, text_input(call, "content"))],
-            locations=[Location(place.path)],
-            stamp=stamp(before),
-        )
-
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
-        call = approved.call
-        content = text_input(call, "content")
-        try:
-            place = desk.roots.place(text_input(call, "path"))
-            before = await _before(place, desk)
-            if desk.session.client.write_text_file:
-                await desk.session.write_text_file(place.path, content)
-            else:
-                await asyncio.to_thread(write_bytes, place, content.encode())
-        except (PathRefused, RequestFailed) as error:
-            return Outcome(str(error), failed=True)
-        await shown.update(content=[Diff.of(place.path, before, content)], locations=[Location(place.path)])
-        size = len(content.encode())
-        return Outcome(f"Wrote {size} bytes to {place.path}.", raw={"bytes": size})
+    @property
+    def stamp(self) -> str:
+        """What it looks like, in short."""
+        if self.text is None:
+            return "none"
+        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def placed(call: Call, desk: Desk, name: str = "path") -> Place:
     """Where a path argument leads; outside of the roots is a mistake the model is told of."""
+    path = text_input(call, name)
     try:
-        return desk.roots.place(text_input(call, name))
+        return desk.roots.place(path)
     except PathRefused as error:
         raise BadInput(str(error)) from None
 
 
-def stamp(text: str | None) -> str:
-    """What a file looks like, in short."""
-    return "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def writing(place: Place, desk: Desk) -> Act:
+    """The act of writing a file there."""
+    ours = desk.home and (place.path + "/").startswith(desk.home.rstrip("/") + "/")
+    return Act("write", place.path, guarded=bool(ours) or is_protected(place.parts))
 
 
-async def _read(place: Place, desk: Desk) -> str:
-    if desk.session.client.read_text_file:
-        return await desk.session.read_text_file(place.path)
-    data, more = await asyncio.to_thread(read_bytes, place, READ_BYTES)
-    text = data.decode("utf-8", "replace")
-    return f"{text}\n[the file is longer than {READ_BYTES} bytes; the rest was not read]" if more else text
+def check_unmoved(approved: Approved, place: Place) -> None:
+    """What was shown is what runs: a link that leads elsewhere by now leads nowhere."""
+    if place.path not in (act.subject for act in approved.call.acts):
+        raise BadInput(f"{place.path} is not the file that was shown; something changed it meanwhile.")
 
 
-async def _before(place: Place, desk: Desk) -> str | None:
-    """The file as it was, for the diff; None: there was none that can be shown."""
+async def load(place: Place, desk: Desk) -> Loaded:
+    """The file, for showing. Raises `BadInput` for what is no file."""
+    if desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
+        try:
+            return Loaded(await desk.session.read_text_file(place.path))
+        except RequestFailed as error:
+            raise BadInput(f"{place.path}: the editor says: {error}") from None
     try:
-        return await _read(place, desk)
-    except (PathRefused, RequestFailed):
-        return None
+        data, more = await asyncio.to_thread(read_bytes, place, FILE_BYTES)
+    except PathRefused as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return Loaded(None)
+        raise BadInput(str(error)) from None
+    try:
+        return Loaded(data.decode("utf-8"), whole=not more)
+    except UnicodeDecodeError as error:
+        # Cut inside a character is not the same as not being text.
+        cut_off = more and error.start >= len(data) - 4
+        return Loaded(data.decode("utf-8", "replace"), whole=False) if cut_off else Loaded(_shown(data), whole=False)
+
+
+async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
+    """Write a file, whole or not at all, and remember how it was, so that it can be undone."""
+    try:
+        if desk.session.client.write_text_file:
+            await desk.session.write_text_file(place.path, text)
+        else:
+            await asyncio.to_thread(write_bytes, place, text.encode("utf-8", "replace"))
+    except RequestFailed as error:
+        raise BadInput(f"{place.path}: the editor says: {error}") from None
+    except PathRefused as error:
+        raise BadInput(str(error)) from None
+    desk.changes.wrote(place, before.text, text)
+
+
+def _is_file(place: Place) -> bool:
+    return os.path.isfile(place.path)
+
+
+def _shown(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,75 @@
+"""What the tools have written in a turn, so that it can be undone.
+
+A file is put back only if it still is what we made of it: whatever somebody else wrote since is not ours to throw away.
+"""
+
+import os
+from typing import Final, NamedTuple
+
+from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes
+
+# What is remembered of one turn; a turn that writes more cannot be undone in full, and that is told.
+REMEMBERED_BYTES: Final = 32 * 1024 * 1024
+
+
+class Change(NamedTuple):
+    """One file. `before` None: there was none."""
+
+    place: Place
+    before: str | None
+    after: str
+
+
+class Undone(NamedTuple):
+    """What came of undoing."""
+
+    restored: list[str]
+    left: list[str]
+
+
+class Changes:
+    """The files of the last turn that wrote any."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, Change] = {}
+        self._fresh = True
+        self._size = 0
+        self.overflowed = False
+
+    def begin_turn(self) -> None:
+        """A new turn: its first write replaces what is remembered."""
+        self._fresh = True
+
+    def wrote(self, place: Place, before: str | None, after: str) -> None:
+        """A tool has written a file."""
+        if self._fresh:
+            self._changes, self._size, self._fresh, self.overflowed = {}, 0, False, False
+        first = self._changes.get(place.path)
+        self._size += len(after) + (0 if first else len(before or ""))
+        if self._size > REMEMBERED_BYTES:
+            self.overflowed = True
+            return
+        self._changes[place.path] = Change(place, first.before if first else before, after)
+
+    def undo(self) -> Undone:
+        """Put everything back. Blocks: for a thread."""
+        restored: list[str] = []
+        left: list[str] = []
+        for change in reversed(self._changes.values()):
+            (restored if _restore(change) else left).append(change.place.path)
+        self._changes.clear()
+        return Undone(restored, left)
+
+
+def _restore(change: Change) -> bool:
+    try:
+        data, more = read_bytes(change.place, len(change.after.encode("utf-8", "replace")))
+        if more or data != change.after.encode("utf-8", "replace"):
+            return False
+        if change.before is None:
+            os.unlink(change.place.path)
+        else:
+            write_bytes(change.place, change.before.encode("utf-8", "replace"))
+    except (PathRefused, OSError):
+        return False
+    return True

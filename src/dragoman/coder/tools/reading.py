@@ -1,0 +1,61 @@
+"""`read_file` and `list_files`: looking, and nothing else."""
+
+from msgspec import UNSET
+
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    count_input,
+    cut,
+    only_known,
+    schema,
+    text_input,
+)
+from dragoman.coder.tools.files import FILE_BYTES, load, placed
+from dragoman.vocabulary.tools import Location
+
+
+class ReadFile:
+    """`read_file(path, start_line?, end_line?)`."""
+
+    name = "read_file"
+    kind = "read"
+    does: ActKind = "read"
+    description = "Read a text file of the workspace, whole or from one line to another (1-based, both included)."
+    schema = schema(
+        ["path"],
+        path={"type": "string", "description": "absolute, or relative to the working folder"},
+        start_line={"type": "integer", "minimum": 1},
+        end_line={"type": "integer", "minimum": 1},
+    )
+
+    def check(self, call: Call) -> None:
+        only_known(call, "path", "start_line", "end_line")
+        text_input(call, "path")
+        start, end = count_input(call, "start_line", 1), count_input(call, "end_line", 1)
+        if start is not None and end is not None and end < start:
+            raise BadInput("end_line must not be before start_line.")
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        place = placed(call, desk)
+        start = count_input(call, "start_line", 1)
+        where = Location(place.path, UNSET if start is None else start)
+        return Preview(f"Read {call.input['path']}", [Act("read", place.path)], locations=[where])
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        call = approved.call
+        start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
+        place = placed(call, desk)
+        file = await load(place, desk)
+        if file.text is None:
+            raise BadInput(f"{place.path}: no such file or directory.")
+        lines = file.text.splitlines(keepends=True)
+        chosen = "".join(lines[start - 1 : end])
+        if start > len(lines) > 0:
+            raise BadInput(f"{place.path} has {len(lines)} lines.")
+        more = "" if file.whole else f"\n[only the first {FILE_BYTES} bytes were read, or it is not all text]"
+        return Outcome(cut(chosen) + more, raw={"lines": len(lines)})

@@ -1,0 +1,155 @@
+"""`update_plan` and `ask_user`: no more than words between the model and the user."""
+
+from typing import Final
+
+from dragoman.agent.session import Session
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input
+from dragoman.errors import PeerError
+from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.options import PlanEntry
+
+# A plan of more steps is not read by anybody.
+STEPS: Final = 200
+_PRIORITIES: Final = ("high", "medium", "low")
+_STATUSES: Final = ("pending", "in_progress", "completed")
+_ASK_USER: Final = "_agentao.cn/ask_user"
+# What that method's clients answer when nobody is there.
+_NOBODY: Final = "(user unavailable)"
+_UNANSWERED: Final = "The user did not answer."
+
+
+class UpdatePlan:
+    """`update_plan(entries)`."""
+
+    name = "update_plan"
+    kind = "think"
+    does: ActKind = "free"
+    description = "Show the user the plan of your work, whole: every step with its status. It replaces the one before."
+    schema = schema(
+        ["entries"],
+        entries={
+            "type": "array",
+            "items": schema(
+                ["content"],
+                content={"type": "string"},
+                status={"type": "string", "enum": list(_STATUSES)},
+                priority={"type": "string", "enum": list(_PRIORITIES)},
+            ),
+        },
+    )
+
+    def check(self, call: Call) -> None:
+        only_known(call, "entries")
+        _steps(call)
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        return Preview("Update the plan", [Act("free")])
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        steps = _steps(approved.call)
+        await desk.session.plan(steps)
+        return Outcome(f"The plan has {len(steps)} steps now.")
+
+
+class AskUser:
+    """`ask_user(question, options?)`."""
+
+    name = "ask_user"
+    kind = "other"
+    does: ActKind = "free"
+    description = "Ask the user one question and wait for the answer, only when you cannot go on without it."
+    schema = schema(
+        ["question"],
+        question={"type": "string"},
+        options={"type": "array", "items": {"type": "string"}, "description": "answers to choose from"},
+    )
+
+    def check(self, call: Call) -> None:
+        only_known(call, "question", "options")
+        text_input(call, "question")
+        _choices(call)
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        return Preview(text_input(call, "question"), [Act("free")])
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        question, choices = text_input(approved.call, "question"), _choices(approved.call)
+        session = desk.session
+        if session.client.elicitation_form:
+            answer = await _by_form(session, question, choices)
+        elif _advertises(session.client, _ASK_USER):
+            answer = await _by_extension(session, question, choices)
+        else:
+            await session.say("\n".join([question, *(f"{n}. {choice}" for n, choice in enumerate(choices, 1))]) + "\n")
+            return Outcome("The question was shown. The user answers with the next prompt: end your turn now.")
+        if answer is None:
+            return Outcome(_UNANSWERED, failed=True)
+        return Outcome(answer, raw={"answer": answer})
+
+
+def _steps(call: Call) -> list[PlanEntry]:
+    entries = call.input.get("entries")
+    if not isinstance(entries, list) or len(entries) > STEPS:
+        raise BadInput(f"update_plan needs 'entries' as a list of at most {STEPS} steps.")
+    return [_step(entry) for entry in entries]
+
+
+def _step(entry: object) -> PlanEntry:
+    if isinstance(entry, str):
+        return PlanEntry(entry)
+    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+        raise BadInput("A step of a plan is an object with 'content' as text.")
+    status, priority = entry.get("status", "pending"), entry.get("priority", "medium")
+    if status not in _STATUSES or priority not in _PRIORITIES:
+        raise BadInput(f"A step's status is one of {', '.join(_STATUSES)}, its priority {', '.join(_PRIORITIES)}.")
+    return PlanEntry(entry["content"], priority, status)
+
+
+def _choices(call: Call) -> list[str]:
+    options = call.input.get("options")
+    if options is None:
+        return []
+    if not isinstance(options, list) or not all(isinstance(option, str) for option in options):
+        raise BadInput("ask_user needs 'options' as a list of texts.")
+    return options
+
+
+def _advertises(client: ClientCapabilities, method: str) -> bool:
+    """Whether a client names an extension method of this family in its capabilities."""
+    known = client.meta.get("_agentao.cn/extensions") if isinstance(client.meta, dict) else None
+    return isinstance(known, list) and any(
+        entry == method or (isinstance(entry, dict) and entry.get("method") == method) for entry in known
+    )
+
+
+async def _by_form(session: Session, question: str, choices: list[str]) -> str | None:
+    answer: dict[str, object] = {"type": "string", "title": "Answer"}
+    if choices:
+        answer["enum"] = choices
+    try:
+        form = await session.ask_user(
+            question, {"type": "object", "properties": {"answer": answer}, "required": ["answer"]}
+        )
+    except PeerError:
+        return None
+    given = None if form is None else form.get("answer")
+    return given if isinstance(given, str) else None
+
+
+async def _by_extension(session: Session, question: str, choices: list[str]) -> str | None:
+    params = {"sessionId": session.id, "question": question, **({"options": choices} if choices else {})}
+    try:
+        result = await session.request(_ASK_USER, params)
+    except PeerError:
+        return None
+    if isinstance(result, str):
+        given: object = result
+    elif isinstance(result, dict):
+        if result.get("outcome") in ("cancelled", "unavailable", "declined"):
+            return None
+        given = next((result[name] for name in ("answer", "text") if isinstance(result.get(name), str)), None)
+    else:
+        given = None
+    return given if isinstance(given, str) and given != _NOBODY else None
