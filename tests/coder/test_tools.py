@@ -73,8 +73,6 @@ class Bench:
             return None
         ends = [e for e in self.events if isinstance(e, ToolCallUpdate) and e.status in FINAL_STATUSES]
         raw = ends[-1].raw_output
-            -1:
-        ]
         return self.outcome._replace(raw=None if raw is UNSET else raw)
 
 
