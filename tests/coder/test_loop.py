@@ -10,6 +10,7 @@ import pytest
 from dragoman import Agent
 from dragoman.coder import loop
 from dragoman.coder.brain import coding_agent
+from dragoman.coder.coder import Setup
 from dragoman.coder.context import Asked, Context, Item, ModelSaid, ToolSaid, UserSaid
 from dragoman.coder.models.contract import Inquiry, Piece, ToolCard
 from dragoman.coder.models.script import Script, ScriptModel, parse
@@ -66,7 +67,7 @@ async def turn(*steps: dict[str, Any], hands: Hands | None = None, items: list[I
 
 
 def scripted_agent(script: Script) -> Agent:
-    return coding_agent(lambda: ScriptModel(script), environment={})
+    return coding_agent(Setup(lambda name: ScriptModel(script), {}), "script")
 
 
 def said(text: str) -> AgentMessageChunk:

@@ -52,8 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
     import os
 
-    from dragoman.cli.home import open_store
+    from dragoman.cli.home import home, open_store
     from dragoman.coder.brain import coding_agent
+    from dragoman.coder.coder import Setup
     from dragoman.coder.models.script import ScriptError, ScriptModel, load
     from dragoman.coder.permissions import DEFAULT_MODE, MODES
 
@@ -78,13 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
             trace = open_trace(arguments.trace)
         except OSError as error:
             return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+    setup = Setup(lambda name: ScriptModel(script), os.environ, home=home())
     agent = coding_agent(
-        lambda: ScriptModel(script),
-        environment=os.environ,
-        store=open_store,
-        mode=mode,
-        resume=arguments.resume,
-        protocol=arguments.protocol,
+        setup, "script", mode=mode, store=open_store, resume=arguments.resume, protocol=arguments.protocol
     )
     agent.run(trace=trace)
     return 0

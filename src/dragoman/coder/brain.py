@@ -1,59 +1,55 @@
-"""The coding agent, put together: a model, tools and a gate for each session, behind an `Agent`."""
+"""The coding agent, put together: an `Agent` whose every session has a `Coder`."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
-from typing import Final, Literal, cast
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from typing import Final, cast
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder import loop
-from dragoman.coder.changes import Changes
-from dragoman.coder.context import Context, UserSaid, load
-from dragoman.coder.instructions import system_prompt
-from dragoman.coder.models.contract import Model
-from dragoman.coder.permissions import DEFAULT_MODE, MODES, Gate, Rule
-from dragoman.coder.toolbox import Toolbox
-from dragoman.coder.tools.bash import Bash, command_environment
-from dragoman.coder.tools.contract import Desk, Tool
-from dragoman.coder.tools.reading import ReadFile
-from dragoman.coder.tools.talking import AskUser, UpdatePlan
-from dragoman.coder.tools.writing import EditFile, WriteFile
-from dragoman.host.environment import child_environment
+from dragoman.coder import commands
+from dragoman.coder.coder import Coder, Setup
+from dragoman.coder.permissions import DEFAULT_MODE, MODES
 from dragoman.host.guardian import Guardian
-from dragoman.host.paths import Roots
 from dragoman.store.contract import Store
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Select
 
-_RULE: Final = "rule"
 _MEMORY: Final = "coder"
+_MODEL_CATEGORY: Final = "model"
 
 
 def coding_agent(
-    make_model: Callable[[], Model],
+    setup: Setup,
+    model: str,
     *,
-    environment: Mapping[str, str],
-    store: Store | Callable[[], Store] | None = None,
     mode: str = DEFAULT_MODE,
+    store: Store | Callable[[], Store] | None = None,
     resume: str | None = None,
     protocol: int | None = None,
+    guardian: Guardian | None = None,
 ) -> Agent:
-    """Our agent. `environment` is what commands may see of this process's, secrets left out."""
+    """Our agent. `model` is the one to begin with, by its name on the wire."""
     agent = Agent(
         "dragoman",
         version=VERSION,
         title="Dragoman",
-        options=[mode_option(mode)],
+        options=[mode_option(mode), model_option(model, setup)],
+        capabilities=AgentCapabilities(embedded_context=True, image=True, list=True, close=True),
         store=store,
         resume=resume,
         protocol=protocol,
     )
-    guardian = Guardian()
+
+    guarding = guardian or Guardian()
 
     @agent.session_opened
     async def opened(session: Session) -> None:
-        session.memory[_MEMORY] = Coder(session, make_model(), environment, guardian)
+        coder = session.memory[_MEMORY] = Coder(session, setup, guarding)
+        if setup.home is not None:
+            coder.own_commands = await asyncio.to_thread(commands.read_own, setup.home / "commands")
+        session.commands = commands.announced(coder.own_commands)
 
     @agent.prompt
     def prompt(session: Session, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
@@ -68,44 +64,9 @@ def mode_option(mode: str) -> Select:
     return Select("mode", "Mode", mode, list(choices), "What the agent may do without asking", MODE_CATEGORY)
 
 
-class Coder:
-    """Our agent in one session. Nothing is read or made before the first prompt: most sessions are only opened."""
-
-    def __init__(self, session: Session, model: Model, environment: Mapping[str, str], guardian: Guardian) -> None:
-        self._session = session
-        self._model = model
-        self._environment = environment
-        self._guardian = guardian
-        self._context: Context | None = None
-        self._toolbox: Toolbox | None = None
-
-    async def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
-        """One prompt, to its end."""
-        context, toolbox = await self._ready()
-        toolbox.begin_turn()
-        self._model.begin_turn()
-        system = system_prompt(self._session.cwd, self._mode())
-        said = UserSaid(prompt.message_id, prompt.content)
-        async with aclosing(loop.turn(self._model, context, toolbox, said, system=system)) as events:
-            async for event in events:
-                yield event
-
-    async def _ready(self) -> tuple[Context, Toolbox]:
-        if self._context is None or self._toolbox is None:
-            context = await load(self._session)
-            rules = [Rule(*cast(tuple[Literal["allow", "deny"], str, str], rule)) for rule in await self._rules()]
-            gate = Gate(self._mode, rules, self._remember)
-            environment = command_environment(child_environment(self._environment))
-            desk = Desk(self._session, Roots(self._session.roots), environment, self._guardian, Changes())
-            tools: list[Tool] = [ReadFile(), WriteFile(), EditFile(), Bash(), UpdatePlan(), AskUser()]
-            self._context, self._toolbox = context, Toolbox(tools, gate, desk)
-        return self._context, self._toolbox
-
-    def _mode(self) -> str:
-        return str(self._session.option("mode"))
-
-    async def _rules(self) -> list[object]:
-        return [rule for rule in await self._session.recall(_RULE) if isinstance(rule, list) and len(rule) == 3]
-
-    async def _remember(self, rule: Rule) -> None:
-        await self._session.remember(_RULE, list(rule))
+def model_option(model: str, setup: Setup) -> Select:
+    """The session option that says who thinks."""
+    choices = list(setup.models)
+    if all(choice.value != model for choice in choices):
+        choices.insert(0, Choice(model, model))
+    return Select("model", "Model", model, list(choices), "Who thinks", _MODEL_CATEGORY)

@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from dragoman.agent.session import Session
-from dragoman.store.entries import Entry, Noted, Said, hear_extras
+from dragoman.store.entries import Entry, Happened, Noted, Said, hear_extras
 from dragoman.vocabulary.content import Content
+from dragoman.vocabulary.events import UserMessage
 
 NOTE: Final = "context"
 INTERRUPTED: Final = "[interrupted]"
@@ -61,6 +62,12 @@ class Summed(msgspec.Struct, frozen=True, tag_field="who", tag="summary"):
     kept: int = 0
 
 
+class Trimmed(msgspec.Struct, frozen=True, tag_field="who", tag="trimmed"):
+    """The results of these calls are shown to the model as a line only: it has seen them."""
+
+    call_ids: list[str]
+
+
 class Forgotten(msgspec.Struct, frozen=True, tag_field="who", tag="forgotten"):
     """This message of the user and everything after it is not shown to the model again; empty: everything."""
 
@@ -68,7 +75,7 @@ class Forgotten(msgspec.Struct, frozen=True, tag_field="who", tag="forgotten"):
 
 
 Item = UserSaid | ModelSaid | ToolSaid | Summed
-_Note = Item | Forgotten
+_Note = Item | Trimmed | Forgotten
 
 
 class Context:
@@ -82,6 +89,11 @@ class Context:
         """The model sees this from now on."""
         self.items = _after(self.items, item)
         await self._note(item)
+
+    async def trim(self, call_ids: list[str]) -> None:
+        """Shorten the results of these calls."""
+        self.items = _after(self.items, Trimmed(call_ids))
+        await self._note(Trimmed(call_ids))
 
     async def forget(self, message_id: str = "") -> None:
         """Leave out a message and everything after it; without an id, everything."""
@@ -101,19 +113,26 @@ async def load(session: Session) -> Context:
 def read(entries: Iterable[Entry]) -> list[Item]:
     """The items in a log, mended."""
     items: list[Item] = []
+    # What was said since the last note, in a turn that the model has a part in: commands say things as well.
     unnoted: list[str] = []
+    models_turn = False
     for entry in entries:
         if type(entry) is Said and entry.kind == "agent_message_chunk":
-            unnoted.append(entry.text)
+            if models_turn:
+                unnoted.append(entry.text)
         elif isinstance(entry, Noted) and entry.kind == NOTE:
             note = msgspec.convert(entry.value, _Note, dec_hook=hear_extras)
-            if unnoted and isinstance(note, UserSaid):
-                items.append(ModelSaid("".join(unnoted) + INTERRUPTED))
+            models_turn = models_turn or isinstance(note, UserSaid)
             unnoted = []
             items = _after(items, note)
-    if unnoted and items:
-        items.append(ModelSaid("".join(unnoted) + INTERRUPTED))
-    return answered(items)
+        elif isinstance(entry, Happened) and isinstance(entry.event, UserMessage):
+            items += _cut_off(unnoted)
+            unnoted, models_turn = [], False
+    return answered([*items, *_cut_off(unnoted)])
+
+
+def _cut_off(said: Sequence[str]) -> list[Item]:
+    return [ModelSaid("".join(said) + INTERRUPTED)] if said else []
 
 
 def answered(items: Sequence[Item]) -> list[Item]:
@@ -141,9 +160,16 @@ def answered(items: Sequence[Item]) -> list[Item]:
 def _after(items: list[Item], note: _Note) -> list[Item]:
     if isinstance(note, Summed):
         return [note, *(items[len(items) - note.kept :])]
+    if isinstance(note, Trimmed):
+        trimmed = set(note.call_ids)
+        return [_short(item) if isinstance(item, ToolSaid) and item.call_id in trimmed else item for item in items]
     if isinstance(note, Forgotten):
         return items[: _place(items, note.message_id)] if note.message_id else []
     return [*items, note]
+
+
+def _short(item: ToolSaid) -> ToolSaid:
+    return msgspec.structs.replace(item, text=f"[trimmed: {len(item.text)} characters]", content=[])
 
 
 def _place(items: Sequence[Item], message_id: str) -> int:

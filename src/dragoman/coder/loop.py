@@ -11,6 +11,7 @@ from typing import Final, Protocol, assert_never
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
+from dragoman.coder.compaction import Room
 from dragoman.coder.context import Asked, Context, ModelSaid, ToolSaid, UserSaid
 from dragoman.coder.models.contract import (
     Called,
@@ -64,17 +65,24 @@ async def turn(
     prompt: UserSaid,
     *,
     system: str = "",
+    thought_level: str = "",
     model_calls: int = MODEL_CALLS,
+    room: Room | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Everything that happens in one turn; the last event is its end."""
     tally = _Tally()
     await context.add(prompt)
     for _ in range(model_calls):
+        if room is not None:
+            await room.make(model)
         response = _Response()
-        async with aclosing(_response(model, Inquiry(context.items, hands.cards(), system), response)) as events:
+        inquiry = Inquiry(context.items, hands.cards(), system, thought_level)
+        async with aclosing(_response(model, inquiry, response)) as events:
             async for event in events:
                 yield event
         tally.add(response)
+        if response.used and room is not None:
+            room.used = response.used.input + response.used.output
         if response.used and model.window is not None:
             yield UsageChanged(response.used.input + response.used.output, model.window, tally.cost())
         if response.failure is not None:

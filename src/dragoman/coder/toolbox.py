@@ -26,7 +26,9 @@ CIRCLE: Final = 3
 class Toolbox:
     """The tools of one session, behind its gate."""
 
-    def __init__(self, tools: Sequence[Tool], gate: Gate, desk: Desk) -> None:
+    def __init__(self, tools: Sequence[Tool], gate: Gate, desk: Desk, label: str = "") -> None:
+        # Whose calls these are, where they are not the agent's own.
+        self._label = label
         self._tools = {tool.name: tool for tool in tools}
         self._gate = gate
         self._desk = desk
@@ -98,13 +100,15 @@ class Toolbox:
 
     async def _show_failed(self, asked: Asked, tool: Tool | None, outcome: Outcome) -> None:
         kind = "other" if tool is None else tool.kind
-        shown = self.session.tool(asked.tool, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id)
+        shown = self.session.tool(
+            self._label + asked.tool, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id
+        )
         async with shown:
             await self._end(shown, outcome)
 
     async def _shown(self, tool: Tool, call: Call, seen: Preview) -> Outcome:
         shown = self.session.tool(
-            seen.title,
+            self._label + seen.title,
             kind=tool.kind,
             name=tool.name,
             status="pending",
@@ -131,7 +135,7 @@ class Toolbox:
         async def look() -> Call:
             now = await tool.preview(call, self._desk)
             if now.stamp != call.stamp:
-                await shown.update(title=now.title, content=list(now.content))
+                await shown.update(title=self._label + now.title, content=list(now.content))
             return call._replace(acts=now.acts, stamp=now.stamp)
 
         async def ask(asked: Call) -> str | None:

@@ -25,6 +25,8 @@ class Inquiry(NamedTuple):
     system: str = ""
     # How hard to think, one of the model's `thought_levels`; empty: as it likes.
     thought_level: str = ""
+    # `summary`: not a part of the conversation, but its content in short.
+    purpose: Literal["turn", "summary"] = "turn"
 
 
 class Said(NamedTuple):
@@ -88,8 +90,14 @@ class Model(Protocol):
     # The tokens it can see at once; None: nobody knows.
     window: int | None
 
+    # Content it can see besides text: "image", "audio". The rest is given to it as a marker.
+    sees: frozenset[str]
+
     def begin_turn(self) -> None:
         """A prompt has come."""
+
+    def assistant(self, name: str) -> "Model":
+        """A model for a sub-agent of this name."""
 
     def retry_seconds(self, attempt: int) -> float:
         """How long to wait before trying again, the first time with attempt 1."""

@@ -105,7 +105,9 @@ class ScriptModel:
     def __init__(self, script: Script) -> None:
         self.name = "script"
         self.window = script.window
+        self.sees: frozenset[str] = frozenset({"image", "audio"})
         self._script = script
+        self._assistants: dict[str, ScriptModel] = {}
         self._turn = -1
         self._step = 0
         self._failures = 0
@@ -116,12 +118,22 @@ class ScriptModel:
         self._step = 0
         self._failures = 0
 
+    def assistant(self, name: str) -> "ScriptModel":
+        """A sub-agent plays what the script has under its name; without that, nothing."""
+        if name not in self._assistants:
+            silent = Script(((),), self.window, {})
+            self._assistants[name] = ScriptModel(self._script.agents.get(name, silent))
+        return self._assistants[name]
+
     def retry_seconds(self, attempt: int) -> float:
         """Scripts do not make anybody wait."""
         return _RETRY_SECONDS
 
     async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
         """The next response of this turn; after a failure, what is left of it."""
+        if inquiry.purpose == "summary":
+            yield Said(f"A summary of {len(inquiry.items) - 1} items.")
+            return
         steps = self._script.turns[self._turn]
         called = False
         while self._step < len(steps):

@@ -1,0 +1,345 @@
+"""The coding agent as a user has it: prompts, questions, files, commands; in memory, in both versions."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.coder.context import ModelSaid, ToolSaid, UserSaid, read
+from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    CompactionUpdate,
+    Idle,
+    Notice,
+    OptionsChanged,
+    PlanUpdate,
+    ToolCallContentChunk,
+    ToolCallUpdate,
+)
+from dragoman.vocabulary.options import PlanItems
+from tests.coder.whole import User, ends, events_of, scripted, whole
+
+WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
+
+
+def text(events: Any) -> str:
+    return "".join(event.text for event in events if isinstance(event, AgentMessageChunk))
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_a_write_is_asked_for_with_its_diff_and_done_after_a_yes(tmp_path: Path, protocol: int) -> None:
+    user = User("allow_once")
+    async with whole(tmp_path, scripted([WRITE, {"say": "Done."}]), user=user, protocol=protocol) as (_, session):
+        events = await events_of(session)
+    assert (tmp_path / "a.txt").read_text() == "new"
+    assert [question.title for question in user.asked] == ["Write a.txt"]
+    assert ends(events) == [("write_file", "completed")]
+    assert text(events) == "Done."
+
+
+@pytest.mark.parametrize("answer", ["reject_once", "reject_always", None])
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_without_a_yes_nothing_happens_and_the_model_is_told(
+    tmp_path: Path, protocol: int, answer: str | None
+) -> None:
+    """Row F1."""
+    store = SqliteStore(tmp_path / "store")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    steps = [WRITE, {"call": "bash", "input": {"command": "touch b"}}, {"say": "Well."}]
+    async with whole(folder, scripted(steps), user=User(answer), protocol=protocol, store=store) as (_, session):
+        events = await events_of(session)
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    assert list(folder.iterdir()) == []
+    assert [status for _, status in ends(events)] == ["failed", "failed"]
+    assert [item.text for item in read(entries) if isinstance(item, ToolSaid)] == ["Permission denied."] * 2
+    await store.close()
+
+
+@pytest.mark.parametrize("mode", ["read-only", "plan", "safe"])
+async def test_a_mode_is_enforced_without_a_question(tmp_path: Path, mode: str) -> None:
+    user = User("allow_always")
+    steps = [{"call": "bash", "input": {"command": "touch b"}}, {"say": "Well."}]
+    async with whole(tmp_path, scripted(steps), user=user, mode=mode) as (_, session):
+        events = await events_of(session)
+    assert (user.asked, list(tmp_path.iterdir())) == ([], [])
+    assert ends(events) == [("bash", "failed")]
+
+
+async def test_a_mode_that_is_changed_is_the_mode(tmp_path: Path) -> None:
+    user = User("reject_once")
+    async with whole(tmp_path, scripted([WRITE]), user=user) as (_, session):
+        await events_of(session)
+        await session.set_mode("full-access")
+        await events_of(session)
+    assert len(user.asked) == 1
+    assert (tmp_path / "a.txt").read_text() == "new"
+
+
+async def test_always_survives_a_restart_and_can_be_revoked(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    user = User("allow_always")
+    model = scripted([{"call": "bash", "input": {"command": "echo hi >> log"}}])
+    async with whole(folder, model, user=user, store=store) as (_, session):
+        await events_of(session)
+        await events_of(session)
+        session_id = session.id
+    async with whole(folder, model, user=user, store=store) as (client, _):
+        session = await client.load_session(session_id, str(folder))
+        await events_of(session)
+        assert len(user.asked) == 1
+        assert "allow `bash` echo hi >> log" in text(await events_of(session, "/permissions"))
+        await events_of(session, "/permissions revoke 1")
+    async with whole(folder, model, user=user, store=store) as (client, _):
+        session = await client.load_session(session_id, str(folder))
+        await events_of(session)
+        assert len(user.asked) == 2
+    await store.close()
+
+
+async def test_readers_of_one_response_run_together_and_writers_in_order(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    read, write = {"call": "read_file", "input": {"path": "a"}}, {"call": "bash", "input": {"command": "cat a"}}
+    reads = [{"call": "read_file", "input": {"path": "a", "start_line": 1, "end_line": n}} for n in (1, 2, 3)]
+    async with whole(tmp_path, scripted([*reads, write, read]), mode="full-access") as (_, session):
+        events = await events_of(session)
+    states = [e.status for e in events if isinstance(e, ToolCallUpdate) and isinstance(e.status, str)]
+    assert states[: states.index("completed")].count("in_progress") == 3
+    assert [name for name, _ in ends(events)] == ["read_file", "read_file", "read_file", "bash", "read_file"]
+
+
+async def test_the_same_call_three_times_in_a_row_is_stopped_with_a_notice(tmp_path: Path) -> None:
+    call, word = {"call": "bash", "input": {"command": "echo x >> log"}}, {"say": "again"}
+    async with whole(tmp_path, scripted([call, word] * 4), mode="full-access") as (_, session):
+        events = await events_of(session)
+    assert (tmp_path / "log").read_text() == "x\nx\n"
+    notices = [event.title for event in events if isinstance(event, Notice)]
+    assert notices == ["bash was called with the same input 3 times in a row, and was stopped"] * 2
+
+
+async def test_a_tool_nobody_has_is_a_failed_call_and_the_model_goes_on(tmp_path: Path) -> None:
+    async with whole(tmp_path, scripted([{"call": "fly"}, {"say": "Pity."}])) as (_, session):
+        events = await events_of(session)
+    assert (ends(events), text(events)) == ([("fly", "failed")], "Pity.")
+
+
+async def test_a_helper_works_in_its_own_context_and_reports(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    helper = {"turns": [{"steps": [{"call": "read_file", "input": {"path": "a"}}, {"say": "It says x."}]}]}
+    steps = [{"call": "agent", "input": {"prompt": "Read a", "description": "Look", "name": "scout"}}, {"say": "OK"}]
+    (tmp_path / "a").write_text("x")
+    async with whole(tmp_path, scripted(steps, agents={"scout": helper}), store=store) as (_, session):
+        events = await events_of(session)
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    assert ends(events) == [("read_file", "completed"), ("agent", "completed")]
+    titles = [e.title for e in events if isinstance(e, ToolCallUpdate) and isinstance(e.title, str)]
+    assert titles == ["Look", "scout: Read a"]
+    assert [e.content for e in events if isinstance(e, ToolCallContentChunk)] != []
+    match read(entries):
+        case [UserSaid(), ModelSaid(), ToolSaid(tool="agent", text="It says x."), ModelSaid(text="OK")]:
+            pass
+        case other:
+            pytest.fail(f"{other}")
+    await store.close()
+
+
+async def test_a_plan_is_shown(tmp_path: Path) -> None:
+    entries = [{"content": "Look", "status": "completed", "priority": "high"}, {"content": "Do"}]
+    async with whole(tmp_path, scripted([{"call": "update_plan", "input": {"entries": entries}}])) as (_, session):
+        events = await events_of(session)
+    (plan,) = [event.plan for event in events if isinstance(event, PlanUpdate)]
+    assert isinstance(plan, PlanItems)
+    assert [(step.content, step.status) for step in plan.entries] == [("Look", "completed"), ("Do", "pending")]
+
+
+# -- what the model sees -------------------------------------------------------------------------------------------
+
+
+async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path) -> None:
+    """Row J8."""
+    store = SqliteStore(tmp_path / "store")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "in.txt").write_text("inside")
+    (tmp_path / "out.txt").write_text("canary")
+    prompt: list[Content] = [
+        Text("look: "),
+        ResourceLink("in", f"file://{folder}/in.txt"),
+        ResourceLink("out", f"file://{tmp_path}/out.txt"),
+        ResourceLink("passwd", "file:///etc/passwd"),
+        Resource(TextResource("embedded", "file:///elsewhere")),
+        Image("aGk=", "image/png"),
+    ]
+    async with whole(folder, scripted([{"say": "ok"}]), store=store) as (_, session):
+        async for _event in session.prompt(prompt):
+            pass
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    (said, _) = read(entries)
+    assert isinstance(said, UserSaid)
+    words = [block.text if isinstance(block, Text) else type(block).__name__ for block in said.content]
+    assert "inside" in words[1]
+    assert words[2] == f"[out](file://{tmp_path}/out.txt)"
+    assert words[3] == "[passwd](file:///etc/passwd)"
+    assert "embedded" in words[4]
+    assert words[5] == "Image"
+    await store.close()
+
+
+async def test_a_full_window_is_summed_up_and_the_turn_goes_on(tmp_path: Path) -> None:
+    first = [{"say": "x" * 200}, {"usage": {"input": 790, "output": 50}}]
+    async with whole(tmp_path, scripted(first, [{"say": "still here"}], window=1000)) as (_, session):
+        await events_of(session)
+        events = await events_of(session)
+        assert text(events) == "still here"
+        stages = [event.status for event in events if isinstance(event, CompactionUpdate)]
+        assert stages == ["in_progress", "completed"]
+        assert "about" in text(await events_of(session, "/context"))
+
+
+async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Path) -> None:
+    (tmp_path / "big").write_text("y" * 3000)
+    first = [
+        {"call": "read_file", "input": {"path": "big"}},
+        {"say": "I see."},
+        {"usage": {"input": 800, "output": 50}},
+    ]
+    store = SqliteStore(tmp_path / "store")
+    async with whole(tmp_path, scripted(first, [{"say": "on"}], window=1000), store=store) as (_, session):
+        await events_of(session)
+        events = await events_of(session)
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    assert not any(isinstance(event, CompactionUpdate) for event in events)
+    assert [item.text for item in read(entries) if isinstance(item, ToolSaid)] == ["[trimmed: 3000 characters]"]
+    await store.close()
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+async def test_commands_are_announced_and_the_users_own_are_among_them(tmp_path: Path) -> None:
+    own = tmp_path / "home" / "commands"
+    own.mkdir(parents=True)
+    (own / "greet.md").write_text("---\ndescription: Say hello\n---\nGreet $ARGUMENTS now.")
+    (own / "help.md").write_text("not this one")
+    (own / "bad name.md").write_text("nor this")
+    store = SqliteStore(tmp_path / "store")
+    home = tmp_path / "home"
+    async with whole(tmp_path, scripted([{"say": "hi"}]), home=home, store=store) as (_, session):
+        names = [getattr(command, "name", "") for command in session.commands]
+        await events_of(session, "/greet the world")
+        assert "`/greet` Say hello" in text(await events_of(session, "/help"))
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    expected = "help compact context permissions mode model mcp plan undo clear greet"
+    assert names == expected.split()
+    (said, _) = read(entries)
+    assert isinstance(said, UserSaid)
+    assert said.content == [Text("Greet the world now.")]
+    await store.close()
+
+
+async def test_undo_takes_back_the_last_turn_and_leaves_what_others_wrote(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("old")
+    write = [WRITE, {"call": "write_file", "input": {"path": "b.txt", "content": "b"}}]
+    async with whole(tmp_path, scripted(write), mode="full-access") as (_, session):
+        await events_of(session)
+        (tmp_path / "b.txt").write_text("somebody else's")
+        said = text(await events_of(session, "/undo"))
+        assert text(await events_of(session, "/undo")) == "There is nothing to undo.\n"
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert (tmp_path / "b.txt").read_text() == "somebody else's"
+    assert ("put back" in said, "left alone" in said) == (True, True)
+
+
+async def test_clear_and_compact_change_what_the_model_sees_only(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    async with whole(tmp_path, scripted([{"say": "one"}]), store=store) as (_, session):
+        await events_of(session)
+        events = await events_of(session, "/compact")
+        assert [e.status for e in events if isinstance(e, CompactionUpdate)] == ["in_progress", "completed"]
+        await events_of(session, "/clear")
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+        assert read(entries) == []
+        assert "0 items" in text(await events_of(session, "/context"))
+    await store.close()
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_the_mode_can_be_changed_by_a_command(tmp_path: Path, protocol: int) -> None:
+    async with whole(tmp_path, scripted([WRITE]), protocol=protocol) as (_, session):
+        events = await events_of(session, "/mode full-access")
+        assert any(isinstance(event, OptionsChanged) for event in events)
+        assert "There is no such mode" in text(await events_of(session, "/mode nonsense"))
+        assert "The mode is full-access" in text(await events_of(session, "/mode"))
+        await events_of(session)
+    assert (tmp_path / "a.txt").exists()
+
+
+async def test_plan_changes_nothing_for_one_turn(tmp_path: Path) -> None:
+    async with whole(tmp_path, scripted([WRITE]), mode="full-access") as (_, session):
+        await events_of(session, "/plan how to write it")
+        assert not (tmp_path / "a.txt").exists()
+        await events_of(session, "now do it")
+    assert (tmp_path / "a.txt").exists()
+
+
+# -- cancelling ----------------------------------------------------------------------------------------------------
+
+
+PHASES: dict[str, tuple[list[dict[str, Any]], type]] = {
+    "model": ([{"say": "a"}, {"say": "b", "delay_ms": 60_000}], AgentMessageChunk),
+    "tool": ([{"call": "bash", "input": {"command": "echo up; sleep 987"}}], ToolCallUpdate),
+    "retry": ([{"fail": "rate_limit"}], Notice),
+}
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.parametrize("phase", PHASES)
+async def test_a_turn_can_be_cancelled_in_every_phase_and_the_next_one_works(
+    tmp_path: Path, phase: str, protocol: int
+) -> None:
+    """Row C6."""
+    steps, sign = PHASES[phase]
+    async with whole(tmp_path, scripted(steps, [{"say": "back"}]), mode="full-access", protocol=protocol) as (
+        _,
+        session,
+    ):
+        turn = session.prompt("go")
+        events = []
+        async for event in turn:
+            events.append(event)
+            if isinstance(event, sign):
+                await turn.cancel()
+        assert turn.stop_reason == ("end_turn" if phase == "retry" and turn.stop_reason == "end_turn" else "cancelled")
+        assert text(await events_of(session)) == "back"
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_a_question_that_is_cancelled_is_a_no(tmp_path: Path, protocol: int) -> None:
+    asked = asyncio.Event()
+
+    async def permission(request: Any) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    class Never(User):
+        async def permission(self, request: Any) -> None:
+            await permission(request)
+
+    async with whole(tmp_path, scripted([WRITE]), user=Never(), protocol=protocol) as (_, session):
+        turn = session.prompt("go")
+        following = asyncio.ensure_future(_all(turn))
+        await asked.wait()
+        await turn.cancel()
+        events = await following
+    assert turn.stop_reason == "cancelled"
+    assert isinstance(events[-1], Idle)
+    assert not (tmp_path / "a.txt").exists()
+
+
+async def _all(turn: Any) -> list[Any]:
+    return [event async for event in turn]

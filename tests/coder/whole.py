@@ -1,0 +1,79 @@
+"""The whole coding agent in memory, with a scripted model and a real folder; a user who answers as told."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation
+from dragoman.coder.brain import coding_agent
+from dragoman.coder.coder import Setup
+from dragoman.coder.models.contract import Model
+from dragoman.coder.models.script import ScriptModel, parse
+from dragoman.host.guardian import Guardian
+from dragoman.store.contract import Store
+from dragoman.testing import pair
+from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from dragoman.vocabulary.tools import FINAL_STATUSES
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "canary-key"}
+
+
+class User:
+    """Says to every question what it was told to say; None: nothing, the answer is that nobody answers."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.asked: list[RequestPermission] = []
+        self._answers = list(answers)
+
+    async def permission(self, request: RequestPermission) -> PermissionOption | None:
+        self.asked.append(request)
+        wanted = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        return next((option for option in request.options if option.kind == wanted), None)
+
+
+def scripted(*turns: Sequence[Any], **more: Any) -> Callable[[str], Model]:
+    """A model that plays these turns, in every session from the first."""
+    script = parse({"turns": [{"steps": list(turn)} for turn in turns], **more})
+    return lambda name: ScriptModel(script)
+
+
+@asynccontextmanager
+async def whole(
+    folder: Path,
+    make_model: Callable[[str], Model],
+    *,
+    user: User | None = None,
+    mode: str = "ask",
+    protocol: int = 2,
+    store: Store | None = None,
+    home: Path | None = None,
+    **client: Any,
+) -> AsyncIterator[tuple[Client, Conversation]]:
+    """A client and a session of the agent in a folder."""
+    guardian = Guardian()
+    setup = Setup(make_model, ENVIRONMENT, home=home)
+    agent = coding_agent(setup, "script", mode=mode, store=store, guardian=guardian)
+    asking = (user or User("reject_once")).permission
+    try:
+        async with pair(agent, protocol=protocol, permission=asking, **client) as connected:
+            yield connected, await connected.new_session(str(folder))
+    finally:
+        guardian.close()
+
+
+async def events_of(session: Conversation, prompt: str = "go") -> list[AnyEvent]:
+    """Everything that a turn tells."""
+    return [event async for event in session.prompt(prompt)]
+
+
+def ends(events: Sequence[AnyEvent]) -> list[tuple[str, object]]:
+    """The name and the last status of every tool call, in the order of their ends."""
+    names = {e.tool_call_id: e.name for e in events if isinstance(e, ToolCallUpdate) and isinstance(e.name, str)}
+    return [
+        (names.get(e.tool_call_id, "?"), e.status)
+        for e in events
+        if isinstance(e, ToolCallUpdate) and e.status in FINAL_STATUSES
+    ]
