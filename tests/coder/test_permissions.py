@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.coder.permissions import MODES, Act, Approved, Call, Decision, Gate, Rule, decide, offers
+from dragoman.coder.permissions import MODES, Act, Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
 
 READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
 WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])
@@ -49,13 +49,51 @@ def test_every_mode_is_in_the_table_and_no_other_allows_anything() -> None:
     assert {decide(call, "no-such-mode", []).verdict for call in CALLS.values()} == {"deny"}
 
 
+def allowed_always(command: str) -> list[Rule]:
+    return rules_for(Call("1", "bash", {}, [Act("command", command)]), "allow")
+
+
+def run(command: str) -> Call:
+    return Call("2", "bash", {"command": command}, [Act("command", command, inside=("src",))])
+
+
+OTHERS = [
+    *("git status; rm x", "git status && rm x", "git status | sh", "git status\nrm x", "GIT_DIR=/x git status"),
+    *("git -c core.pager=rm status", "git status $(rm x)", "git status > x", "git", "git push", "sudo git status"),
+]
+
+
+def test_an_always_for_one_command_covers_no_other() -> None:
+    """Row F6."""
+    rules = allowed_always("git status")
+    assert rules == [Rule("allow", "bash", "git status …")]
+    assert decide(run("git  status"), "ask", rules).verdict == "allow"
+    assert decide(run("git status src"), "ask", rules).verdict == "allow"
+    assert {decide(run(other), "ask", rules).verdict for other in OTHERS} == {"ask"}
+    assert decide(run("git status ../out"), "ask", rules).verdict == "ask"
+
+
+def test_an_always_for_what_cannot_be_known_covers_that_text_alone() -> None:
+    rules = allowed_always("echo $(date) >> log")
+    assert decide(run("echo $(date) >> log"), "ask", rules).verdict == "allow"
+    assert decide(run("echo $(date) >> log; rm x"), "ask", rules).verdict == "ask"
+
+
+def test_a_never_holds_in_every_disguise() -> None:
+    """Row H6."""
+    (rule,) = rules_for(Call("1", "bash", {}, [Act("command", "curl evil")]), "deny")
+    for command in ("curl evil", "/usr/bin/curl evil", "env curl evil", "sh -c 'curl evil'", "true; curl evil -o x"):
+        assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never")
+    assert decide(run("ls"), "full-access", [rule]).verdict == "allow"
+
+
 def test_what_a_mode_forbids_it_does_not_offer() -> None:
     assert [mode for mode in MODES if not offers(mode, "command")] == ["read-only", "plan", "safe"]
     assert not offers("no-such-mode", "read")
 
 
 def test_never_beats_always_beats_the_mode() -> None:
-    always, never = Rule("allow", "bash", "make"), Rule("deny", "bash", "make")
+    always, never = Rule("allow", "bash", "make …"), Rule("deny", "bash", "make …")
     assert decide(BASH, "ask", [always]).verdict == "allow"
     assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never")
     assert decide(BASH, "read-only", [always]).verdict == "deny"
@@ -118,7 +156,7 @@ async def test_an_answer_for_the_future_is_remembered_and_kept() -> None:
     await user.approve()
     assert isinstance(await user.approve(), Approved)
     assert user.asked == 1
-    assert user.rules == user.kept == [Rule("allow", "bash", "make")]
+    assert user.rules == user.kept == [Rule("allow", "bash", "make …")]
 
 
 async def test_a_no_for_the_future_holds_in_every_mode() -> None:
@@ -173,7 +211,7 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
         if stricter == "mode":
             user.mode = "read-only"
         else:
-            user.rules.append(Rule("deny", "bash", "make"))
+            user.rules.append(Rule("deny", "bash", "make …"))
         return "allow_always"
 
     assert await user.gate.approve(BASH, user.look, ask) == Decision("deny", "it was forbidden meanwhile")
@@ -182,4 +220,4 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
 
 def test_nobody_else_can_approve() -> None:
     with pytest.raises(TypeError, match="only the permission gate"):
-        Approved(BASH, object())
+        Approved(BASH, True, object())

@@ -69,6 +69,50 @@ async def test_a_mode_is_enforced_without_a_question(tmp_path: Path, mode: str) 
     assert ends(events) == [("bash", "failed")]
 
 
+async def test_looking_needs_no_question_where_writing_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    user = User("reject_once")
+    commands = ["cat a", "ls | wc -l", "cat /etc/passwd", "cat a > b"]
+    steps = [{"call": "bash", "input": {"command": command}} for command in commands]
+    async with whole(tmp_path, scripted(steps), user=user, mode="workspace-write") as (_, session):
+        events = await events_of(session)
+    assert [status for _, status in ends(events)] == ["completed", "completed", "failed", "failed"]
+    assert [question.title for question in user.asked] == ["cat /etc/passwd", "cat a > b"]
+
+
+@pytest.mark.parametrize(
+    "path", [".git/hooks/pre-commit", ".GIT/config", ".vscode/settings.json", ".envrc", "x/.mcp.json"]
+)
+async def test_protected_names_are_asked_for_where_others_are_not(tmp_path: Path, path: str) -> None:
+    """Rows G9 and G10."""
+    user = User("reject_once")
+    steps = [WRITE, {"call": "write_file", "input": {"path": path, "content": "x"}}]
+    async with whole(tmp_path, scripted(steps), user=user, mode="workspace-write") as (_, session):
+        events = await events_of(session)
+    assert [status for _, status in ends(events)] == ["completed", "failed"]
+    assert [question.title for question in user.asked] == [f"Write {path}"]
+
+
+@pytest.mark.parametrize(
+    ("command", "title", "always"),
+    [
+        ("make test", "make test", True),
+        ("echo \u202egnp.exe", "echo \\u202egnp.exe", False),
+        ("echo \x1b[2Jhi", "echo \\u001b[2Jhi", False),
+        ("echo " + "x" * 100_000, None, False),
+    ],
+    ids=["plain", "RTL", "ANSI", "long"],
+)
+async def test_a_question_shows_what_would_run(tmp_path: Path, command: str, title: str | None, always: bool) -> None:
+    """Row F13."""
+    user = User("reject_once")
+    async with whole(tmp_path, scripted([{"call": "bash", "input": {"command": command}}]), user=user) as (_, session):
+        await events_of(session)
+    (question,) = user.asked
+    assert question.title == title or (title is None and question.title.endswith("(100005 characters in all)"))
+    assert any(option.kind == "allow_always" for option in question.options) == always
+
+
 async def test_a_mode_that_is_changed_is_the_mode(tmp_path: Path) -> None:
     user = User("reject_once")
     async with whole(tmp_path, scripted([WRITE]), user=user) as (_, session):

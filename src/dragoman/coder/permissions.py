@@ -4,10 +4,14 @@ A call is judged by its acts: what it would read, write, run or reach. Deny beat
 itself, its title and its kind, is for display and decides nothing.
 """
 
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
+
+from dragoman.host.commands import covers, denies, prefixes
+from dragoman.host.shell import parse
 
 Verdict = Literal["allow", "ask", "deny"]
 # `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation.
@@ -21,7 +25,8 @@ class Act(NamedTuple):
     """One thing a call would do.
 
     `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
-    its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs.
+    its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs. `inside`
+    has the paths a command reads, as it names them, that lie in the workspace.
     """
 
     kind: ActKind
@@ -29,6 +34,7 @@ class Act(NamedTuple):
     guarded: bool = False
     harmless: bool = False
     hopeless: str = ""
+    inside: tuple[str, ...] = ()
 
 
 class Call(NamedTuple):
@@ -99,12 +105,14 @@ DEFAULT_MODE: Final = "ask"
 class Approved:
     """A call that may run, exactly as it was shown. Made by a `Gate` and nowhere else."""
 
-    __slots__ = ("call",)
+    __slots__ = ("asked", "call")
 
-    def __init__(self, call: Call, key: object) -> None:
+    def __init__(self, call: Call, asked: bool, key: object) -> None:
         if key is not _KEY:
             raise TypeError("only the permission gate approves calls")
         self.call: Final = call
+        # Whether somebody has just said yes to this very call.
+        self.asked: Final = asked
 
 
 _KEY: Final = object()
@@ -132,9 +140,10 @@ def decide(call: Call, mode: str, rules: Sequence[Rule]) -> Decision:
         verdict = known.says(act) if act.kind in get_args(ActKind) else "deny"
         if verdict == "deny":
             return Decision("deny", f"mode {mode} does not allow it")
-        if any(rule.effect == "deny" and _touches(rule, call, act) for rule in rules):
+        about = [rule for rule in rules if rule.tool == call.tool]
+        if any(_denies(rule.matched, act) for rule in about if rule.effect == "deny"):
             return Decision("deny", "you said: never")
-        if verdict == "ask" and not any(rule.effect == "allow" and _covers(rule, call, act) for rule in rules):
+        if verdict == "ask" and not _covers([rule.matched for rule in about if rule.effect == "allow"], act):
             asks = True
     return Decision("ask" if asks else "allow", f"mode {mode}")
 
@@ -164,7 +173,7 @@ class Gate:
             if decision.verdict == "deny":
                 return decision
             if decision.verdict == "allow":
-                return Approved(call, _KEY)
+                return Approved(call, False, _KEY)
             if digest_of(call) in self._refused:
                 return Decision("deny", "you have just said no to this")
             answer = await ask(call)
@@ -182,13 +191,12 @@ class Gate:
                 return Decision("deny", "it was forbidden meanwhile")
             if answer == "allow_always":
                 await self._learn("allow", call)
-            return Approved(now, _KEY)
+            return Approved(now, True, _KEY)
         return Decision("deny", "what it is about does not stand still")
 
     async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
-        for act in call.acts:
-            rule = Rule(effect, call.tool, act.subject)
-            if act.kind not in ("read", "free") and rule not in self.rules:
+        for rule in rules_for(call, effect):
+            if rule not in self.rules:
                 self.rules.append(rule)
                 await self._remember(rule)
 
@@ -198,11 +206,46 @@ def digest_of(call: Call) -> str:
     return msgspec.json.encode([call.tool, call.input, call.acts, call.stamp], order="sorted").decode()
 
 
-def _covers(rule: Rule, call: Call, act: Act) -> bool:
+def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:
+    """What an "always" about this call is remembered as. An allowed command may get harmless words more."""
+    return [
+        Rule(effect, call.tool, matched)
+        for act in call.acts
+        if act.kind not in ("read", "free")
+        for matched in (_command_rules(act.subject) if act.kind == "command" else [act.subject])
+    ]
+
+
+# Behind the words of a rule that is about more than one command line.
+_MORE: Final = " …"
+
+
+def _command_rules(command: str) -> list[str]:
+    """The rules that would cover this command; where its words say too little, it is the command and no other."""
+    return [shlex.join(prefix) + _MORE for prefix in prefixes(parse(command))] or [command]
+
+
+def _prefix(matched: str) -> tuple[str, ...]:
+    """The words of a rule about commands; none: it is about one command line alone."""
+    if not matched.endswith(_MORE):
+        return ()
+    try:
+        return tuple(shlex.split(matched.removesuffix(_MORE)))
+    except ValueError:
+        return ()
+
+
+def _covers(allowed: Sequence[str], act: Act) -> bool:
     """Whether a yes was said to this before."""
-    return rule.tool == call.tool and rule.matched == act.subject
+    if act.subject in allowed:
+        return True
+    words = [prefix for matched in allowed if (prefix := _prefix(matched))] if act.kind == "command" else []
+    return bool(words) and covers(words, parse(act.subject), readable=lambda path: path in act.inside)
 
 
-def _touches(rule: Rule, call: Call, act: Act) -> bool:
+def _denies(forbidden: str, act: Act) -> bool:
     """Whether a no was said to this before."""
-    return rule.tool == call.tool and rule.matched == act.subject
+    if act.kind != "command":
+        return forbidden == act.subject
+    words = _prefix(forbidden)
+    return denies(words, act.subject) if words else forbidden == act.subject

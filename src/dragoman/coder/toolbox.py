@@ -6,21 +6,25 @@ from collections.abc import Sequence
 from typing import Final
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.agent.serve import complain
-from dragoman.agent.session import Session
+from dragoman.agent.session import YES_OR_NO, Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.models.contract import ToolCard
-from dragoman.coder.permissions import DENIED, Approved, Call, Gate, offers
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
+from dragoman.coder.permissions import DENIED, Approved, Call, Gate, offers, rules_for
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
 
 # The same call with the same input, so many times in a row, is a model that turns in circles.
 CIRCLE: Final = 3
+# A rule that takes more to say is not understood by whoever clicks on it.
+RULE_CHARACTERS: Final = 300
 
 
 class Toolbox:
@@ -139,7 +143,7 @@ class Toolbox:
             return call._replace(acts=now.acts, stamp=now.stamp)
 
         async def ask(asked: Call) -> str | None:
-            answer = await self.session.ask_permission(shown.title, tool=shown)
+            answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked))
             return answer.option.kind if answer.option else None
 
         verdict = await self._gate.approve(call, look, ask)
@@ -167,3 +171,14 @@ class Toolbox:
         self._times = self._times + 1 if same == self._last else 1
         self._last = same
         return self._times >= CIRCLE
+
+
+def choices(call: Call) -> list[PermissionOption]:
+    """What the user can answer. "Always" says what it is about, and is not offered for what nobody can read."""
+    rules = " and ".join(f"`{rule.matched}`" for rule in rules_for(call, "allow"))
+    if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
+        return [option for option in YES_OR_NO if not option.kind.endswith("_always")]
+    return [
+        replace(option, name=f"{option.name} {rules}") if option.kind.endswith("_always") else option
+        for option in YES_OR_NO
+    ]

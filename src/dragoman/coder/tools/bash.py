@@ -7,10 +7,23 @@ from typing import Final
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.permissions import Act, ActKind, Approved, Call
-from dragoman.coder.tools.contract import Desk, Outcome, Preview, count_input, cut, only_known, schema, text_input
+from dragoman.coder.tools.contract import (
+    Desk,
+    Outcome,
+    Preview,
+    count_input,
+    cut,
+    only_known,
+    schema,
+    shown_text,
+    text_input,
+)
 from dragoman.errors import StartFailed
+from dragoman.host.commands import is_unrecoverable, paths_of
+from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
+from dragoman.host.shell import parse
 
 DEADLINE_SECONDS: Final = 120
 # Kept for the model: the head says what was tried, the tail how it ended.
@@ -39,7 +52,7 @@ class Bash:
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
         command = text_input(call, "command")
-        return Preview(command, [Act("command", command)])
+        return Preview(shown_text(command), [_act(command, desk)])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -96,6 +109,29 @@ class Bash:
         fresh = output.fresh()
         if fresh:
             await screen.write(fresh)
+
+
+def _act(command: str, desk: Desk) -> Act:
+    """What running it is, as far as its text tells."""
+    parsed = parse(command)
+    hopeless = is_unrecoverable(command)
+    reads = paths_of(parsed)
+    inside = tuple(path for path in reads or () if _is_inside(path, desk))
+    return Act(
+        "command",
+        command,
+        harmless=reads is not None and len(inside) == len(reads),
+        hopeless=f"it cannot be undone: {hopeless}" if hopeless else "",
+        inside=inside,
+    )
+
+
+def _is_inside(path: str, desk: Desk) -> bool:
+    try:
+        desk.roots.place(path)
+    except PathRefused:
+        return False
+    return True
 
 
 class _Output:

@@ -1,5 +1,6 @@
 """The contract of a tool. It is given an approved call and a desk to work at, and nothing else."""
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -14,6 +15,8 @@ from dragoman.vocabulary.tools import Location, ToolContent
 
 # What the model is given of one result. Head and tail are kept, and the cut is stated.
 RESULT_CHARACTERS: Final = 100_000
+# A longer title is not read, and makes a menu unusable.
+TITLE_CHARACTERS: Final = 2_000
 
 
 class BadInput(Exception):
@@ -112,6 +115,19 @@ def only_known(call: Call, *names: str) -> None:
     for name in call.input:
         if name not in names:
             raise BadInput(f"{call.tool} has no argument {name!r}; it takes {', '.join(names)}.")
+
+
+def shown_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
+    """A text as a user may be asked about it: what would not show, or would show as something else, is spelled out."""
+    plain = "".join(_visible(character) for character in text[:limit])
+    return plain if len(text) <= limit else f"{plain}… ({len(text)} characters in all)"
+
+
+def _visible(character: str) -> str:
+    if character in "\n\t" or (character.isprintable() and not unicodedata.combining(character)):
+        return character
+    kind = unicodedata.category(character)
+    return character if kind in ("Mn", "Mc", "Me") else f"\\u{ord(character):04x}"
 
 
 def cut(text: str, limit: int = RESULT_CHARACTERS) -> str:

@@ -1,0 +1,116 @@
+"""What the user has set: the command line, then `DRAGOMAN_KEY` in the environment, then `config.toml`, then ours."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dragoman.cli.home import home
+
+CONFIG_BYTES: Final = 1024 * 1024
+
+
+class SettingsError(Exception):
+    """A setting that cannot be used; the text says where and why."""
+
+
+class Key(NamedTuple):
+    """A setting: its type in the file, what it is without being set, and what it is for."""
+
+    kind: type
+    default: object
+    about: str
+
+
+KEYS: Final[dict[str, Key]] = {
+    "model": Key(str, "", "who thinks: provider/name, offline, local:FILE.gguf; empty: what there is a key for"),
+    "mode": Key(str, "ask", "what the agent may do without asking"),
+    "max_turn_requests": Key(int, 100, "model calls in one turn"),
+    "thought_level": Key(str, "", "how hard the model thinks, where it can be told"),
+}
+# Tables, whose content others read.
+TABLES: Final = ("providers", "mcp")
+
+
+class Setting(NamedTuple):
+    """A value, and where it comes from."""
+
+    value: object
+    source: str
+
+
+class Settings(NamedTuple):
+    """All of it."""
+
+    keys: dict[str, Setting]
+    tables: dict[str, dict[str, Any]]
+    file: Path
+
+    def text(self, key: str) -> str:
+        """A setting that is text."""
+        return str(self.keys[key].value)
+
+    def number(self, key: str) -> int:
+        """A setting that is a number."""
+        value = self.keys[key].value
+        assert isinstance(value, int)
+        return value
+
+
+def read_settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+    """Read them; `SettingsError` names the place of the first mistake."""
+    environment = os.environ if environment is None else environment
+    file = file or home() / "config.toml"
+    written = _read(file)
+    for name in written:
+        if name not in KEYS and name not in TABLES:
+            raise SettingsError(f"{file}: unknown key {name!r}; there are {', '.join([*KEYS, *TABLES])}")
+    keys = {name: _setting(name, key, written, environment, file) for name, key in KEYS.items()}
+    return Settings(keys, {name: _table(name, written, file) for name in TABLES}, file)
+
+
+def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mapping[str, str], file: Path) -> Setting:
+    variable = f"DRAGOMAN_{name.upper()}"
+    if environment.get(variable):
+        return Setting(_converted(environment[variable], key, variable), variable)
+    if name not in written:
+        return Setting(key.default, "default")
+    value = written[name]
+    if type(value) is not key.kind:
+        raise SettingsError(f"{file}: {name} must be {_NAMES[key.kind]}")
+    return Setting(value, str(file))
+
+
+_NAMES: Final = {str: "text", int: "a whole number"}
+
+
+def _converted(text: str, key: Key, variable: str) -> object:
+    if key.kind is str:
+        return text
+    if not text.isascii() or not text.isdigit():
+        raise SettingsError(f"{variable} must be {_NAMES[key.kind]}")
+    return int(text)
+
+
+def _table(name: str, written: Mapping[str, Any], file: Path) -> dict[str, Any]:
+    table = written.get(name, {})
+    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
+        raise SettingsError(f"{file}: [{name}.NAME] must be a table")
+    return table
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(CONFIG_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SettingsError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from error
+    if len(data) > CONFIG_BYTES:
+        raise SettingsError(f"{file}: longer than {CONFIG_BYTES} bytes")
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{file}: {error}") from error

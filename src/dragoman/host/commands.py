@@ -1,0 +1,189 @@
+"""What a remembered answer says about a command line: allow rules, deny rules. Pure.
+
+An allow rule is a list of words. It covers a command that consists of exactly these words, and a longer one only where
+the options that may follow are known to be harmless. It never covers what was not seen: every command of a line must be
+covered, or read only what may be read, and assignments, files and unknown words are never covered.
+A deny rule is the other way around: it holds wherever the program may be run, by whatever name, wrapper or nesting.
+"""
+
+import fnmatch
+import posixpath
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+from dragoman.host.danger import is_unrecoverable
+from dragoman.host.loose import HOLE, Loose, TooMuch, commands_in, name_of
+from dragoman.host.options import Grammar
+from dragoman.host.readonly import KNOWN, is_read_only, read_paths
+from dragoman.host.shell import Parsed, Simple, Unparsed, parse
+
+__all__ = ["covers", "denies", "is_read_only", "is_unrecoverable", "paths_of", "prefix_of", "prefixes", "read_paths"]
+
+Prefix = tuple[str, ...]
+
+
+def paths_of(parsed: Parsed | Unparsed) -> tuple[str, ...] | None:
+    """The paths a line of read-only commands reads; None if it does more, or if they are unknown.
+
+    One `cd` to a known folder may come first; then each relative path is named twice, from both folders.
+    """
+    if isinstance(parsed, Unparsed):
+        return None
+    first, *rest = parsed.commands
+    folder = _entered(first)
+    if folder is None:
+        folder, rest = "", list(parsed.commands)
+    elif any(simple.argv[:1] == ("git",) for simple in rest):
+        return None  # git runs what the configuration it finds there tells it to
+    found = [read_paths(simple) for simple in rest]
+    paths = [path for part in found if part is not None for path in part]
+    if None in found or not rest:
+        return None
+    return (*([folder, *(posixpath.join(folder, path) for path in paths)] if folder else ()), *paths)
+
+
+def prefix_of(simple: Simple) -> Prefix:
+    """The words that an "always" about this command should remember; none if it should not be remembered."""
+    if not _is_plain(simple) or simple.argv[0] in _CHANGES_THE_SHELL:
+        return ()
+    if is_read_only(simple):
+        if simple.argv[0] != "git":
+            return simple.argv[:1]
+        return simple.argv[:2] if not simple.argv[1].startswith("-") else simple.argv
+    for prefix in (simple.argv[:1], simple.argv[:2]):
+        if prefix in _EXTENSIBLE and _extends(prefix, simple, lambda path: False):
+            return prefix
+    return simple.argv
+
+
+def prefixes(parsed: Parsed | Unparsed) -> tuple[Prefix, ...]:
+    """What an "always" about a whole line should remember; none if any part of it should not be."""
+    if isinstance(parsed, Unparsed):
+        return ()
+    found = tuple(dict.fromkeys(prefix_of(simple) for simple in parsed.commands))
+    return found if () not in found else ()
+
+
+def covers(
+    rules: Collection[Prefix], parsed: Parsed | Unparsed, *, readable: Callable[[str], bool] = lambda path: False
+) -> bool:
+    """Whether allow rules cover every command of a line. `readable` says which paths may be read without asking."""
+    if isinstance(parsed, Unparsed):
+        return False
+    ruled = [_is_ruled(simple, rules, readable) for simple in parsed.commands]
+    return any(ruled) and all(
+        is_ruled or _may_read(simple, readable) for is_ruled, simple in zip(ruled, parsed.commands, strict=True)
+    )
+
+
+def denies(rule: Sequence[str], command: str) -> bool:
+    """Whether a deny rule (a program, and words that follow it) may be about anything in a text."""
+    try:
+        found = commands_in(command)
+    except TooMuch:
+        return True
+    if any(_may_run(rule, loose) for loose in found):
+        return True
+    names = {name for loose in found for name, _ in loose.names()}
+    if isinstance(parse(command), Unparsed) or any(_INTERPRETER.fullmatch(name) for name in names):
+        return _mentions(rule, command)
+    return False
+
+
+def _is_ruled(simple: Simple, rules: Collection[Prefix], readable: Callable[[str], bool]) -> bool:
+    if not _is_plain(simple) or simple.argv[0] in _CHANGES_THE_SHELL:
+        return False
+    return simple.argv in rules or any(_extends(rule, simple, readable) for rule in rules)
+
+
+def _may_read(simple: Simple, readable: Callable[[str], bool]) -> bool:
+    paths = read_paths(simple)
+    return paths is not None and all(map(readable, paths))
+
+
+def _entered(simple: Simple) -> str | None:
+    """The folder that a `cd` leads to, if that can be known: `cd -` and `cd` alone depend on the environment."""
+    known = simple.argv[:1] == ("cd",) and len(simple.argv) == 2 and _is_plain(simple) and not simple.redirects
+    return simple.argv[1] if known and simple.argv[1] and not simple.argv[1].startswith("-") else None
+
+
+def _is_plain(simple: Simple) -> bool:
+    """Whether the words are all there is to a command."""
+    files = any(target != "/dev/null" for _, target, _ in simple.redirects)
+    return bool(simple.argv) and simple.literal and not simple.assignments and not files
+
+
+# After these, other commands mean something else.
+_CHANGES_THE_SHELL: Final = frozenset(
+    {"cd", "pushd", "popd", "export", "set", "unset", "shopt", "read", "mapfile", "readarray", "getopts", "umask"}
+)
+# Beyond reading: commands that may get further words without becoming something else.
+_EXTENSIBLE: Final[Mapping[Prefix, Grammar]] = {
+    ("git", "add"): Grammar("-A -u -v -n -f --all --update --verbose --dry-run --force --intent-to-add -N"),
+    ("git", "commit"): Grammar("-m: -a -q -v -s --message: --all --amend --no-edit --quiet --signoff --allow-empty"),
+    ("pytest",): Grammar(
+        "-q -v -x -s -l -k: -m: -n: --quiet --verbose --exitfirst --tb: --maxfail: --lf --ff --last-failed",
+        "--failed-first --durations: --no-header --collect-only --stepwise",
+    ),
+    ("cargo", "build"): Grammar("-v -q --release --all --workspace --all-targets --tests --locked --offline"),
+    ("cargo", "check"): Grammar("-v -q --release --all --workspace --all-targets --tests --locked --offline"),
+    ("cargo", "test"): Grammar(
+        "-v -q --release --all --workspace --all-targets --no-run --locked --offline --nocapture"
+    ),
+    ("go", "build"): Grammar("-v -x -race"),
+    ("go", "vet"): Grammar(),
+    ("go", "test"): Grammar("-v -race -short -count: -run:"),
+}
+
+
+def _extends(rule: Prefix, simple: Simple, readable: Callable[[str], bool]) -> bool:
+    if simple.argv[: len(rule)] != rule or not rule:
+        return False
+    if rule in _EXTENSIBLE:
+        return _EXTENSIBLE[rule].read(simple.argv[len(rule) :]) is not None
+    return rule[0] in KNOWN and len(rule) <= 2 and _may_read(simple, readable)
+
+
+# Programs that run texts of their own.
+_INTERPRETER: Final = re.compile(
+    r"(python|pypy|perl|ruby|node|nodejs|php|lua|tclsh|awk|gawk|mawk|nawk|make|osascript)[\d.]*"
+)
+_UNKNOWN: Final = re.compile(rf"[*?\[{HOLE}]")
+_LONGEST_NAME: Final = 255  # what a file may be called
+
+
+def _may_run(rule: Sequence[str], loose: Loose) -> bool:
+    wanted = name_of(rule[0])
+    for place, (name, at) in enumerate(loose.names()):
+        if _may_be(name, wanted, first=place == 0):
+            return _in_order(rule[1:], loose.words[at + 1 :])  # what comes after a later place comes after this one
+    return False
+
+
+def _may_be(name: str, wanted: str, *, first: bool) -> bool:
+    """Whether a program's name, as far as it is known, may be the wanted one."""
+    if not _UNKNOWN.search(name):
+        return name == wanted
+    if len(name) > _LONGEST_NAME:
+        return True
+    if not first and not name.strip("*?"):
+        return False  # a `*` among the arguments of a wrapper is seldom a program
+    return fnmatch.fnmatchcase(wanted, name.replace(HOLE, "*"))
+
+
+def _in_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the wanted words may come one after another, whatever stands between them."""
+    rest = iter(words)
+    return all(any(word == one or HOLE in word for word in rest) for one in wanted)
+
+
+_QUOTES: Final = re.compile(r"[\\'\"]")
+
+
+def _mentions(rule: Sequence[str], command: str) -> bool:
+    words = (name_of(rule[0]), *rule[1:])
+    return any(
+        all(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) for word in words)
+        for text in (command, _QUOTES.sub("", command))
+    )

@@ -1,0 +1,232 @@
+"""A command line is read as bash reads it, or not at all (reliability H2, H3, H5)."""
+
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.host.shell import COMMAND_BYTES, SUB_COMMANDS, Parsed, Redirect, Simple, Unparsed, parse
+
+
+def parsed(command: str) -> Parsed:
+    result = parse(command)
+    assert isinstance(result, Parsed), result
+    return result
+
+
+def only(command: str) -> Simple:
+    (simple,) = parsed(command).commands
+    return simple
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("ls -la", ("ls", "-la")),
+        ("r''m x", ("rm", "x")),
+        ("'rm' \"x y\" z\\ w", ("rm", "x y", "z w")),
+        ("ec\\\nho a\\\nb", ("echo", "ab")),
+        ("echo 'a\\\nb'", ("echo", "a\\\nb")),
+        ('echo "a\\"b\\$c\\d"', ("echo", 'a"b$c\\d')),
+        ("echo '' \"\"", ("echo", "", "")),
+        ("ls # not this; rm x", ("ls",)),
+        ("echo a#b", ("echo", "a#b")),
+        ("echo 'x$' $ \"y$\"", ("echo", "x$", "$", "y$")),
+        ("git log HEAD~3 HEAD@{1}", ("git", "log", "HEAD~3", "HEAD@{1}")),
+        ("[ -f x ]", ("[", "-f", "x", "]")),
+        ("'if' x", ("if", "x")),
+    ],
+)
+def test_the_words_are_what_bash_would_run(command: str, argv: tuple[str, ...]) -> None:
+    assert only(command) == Simple(argv)
+
+
+def test_pipelines_and_lists_come_apart() -> None:
+    result = parsed("a && b || c; d & e | f |& g\n\n h")
+    assert [" ".join(simple.argv) for simple in result.commands] == list("abcdefgh")
+    assert result.operators == ("&&", "||", ";", "&", "|", "|&", ";", "")
+
+
+def test_assignments_stand_before_the_command() -> None:
+    assert only("A=1 B='x y' c D=2") == Simple(("c", "D=2"), (("A", "1"), ("B", "x y")))
+    assert only("A=1") == Simple((), (("A", "1"),))
+    assert only("'A'=1") == Simple(("A=1",))
+
+
+@pytest.mark.parametrize(
+    ("command", "redirects"),
+    [
+        ("x > out", [Redirect("write", "out")]),
+        ("x>out", [Redirect("write", "out")]),
+        ("x >| out", [Redirect("write", "out")]),
+        ("x >> out", [Redirect("append", "out")]),
+        ("x < in", [Redirect("read", "in")]),
+        ("x <> both", [Redirect("write", "both")]),
+        ("x &> all", [Redirect("write", "all")]),
+        ("x &>> all", [Redirect("append", "all")]),
+        ("x >& all", [Redirect("write", "all")]),
+        ("x 2> 'a b'", [Redirect("write", "a b")]),
+        ("> out x", [Redirect("write", "out")]),
+        ("x < /dev/tcp/10.0.0.1/80", [Redirect("read", "/dev/tcp/10.0.0.1/80")]),
+        ("x > ~/a*", [Redirect("write", "~/a*", literal=False)]),
+        ("x 2>&1 >&3 <&- 3>&2-", []),
+    ],
+)
+def test_h3_redirects_are_reads_and_writes(command: str, redirects: list[Redirect]) -> None:
+    assert only(command) == Simple(("x",), redirects=tuple(redirects))
+
+
+@pytest.mark.parametrize("word", ["*.py", "a?", "[ab]", "{a,b}", "{1..3}", "~", "~/x", "a=~", "x:~/y"])
+def test_a_word_that_the_shell_expands_is_marked(word: str) -> None:
+    simple = only(f"ls {word} b")
+    assert simple == Simple(("ls", word, "b"), expands=frozenset({1}))
+    assert not simple.literal
+
+
+@pytest.mark.parametrize("word", ["'*.py'", "a\\?", '"[ab]"', "'{a,b}'", "'~'", "a~b", "{}", "{a}", "@{1}"])
+def test_a_word_that_the_shell_leaves_alone_is_not_marked(word: str) -> None:
+    assert only(f"ls {word}").literal
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("echo $(ls)", "echo `ls`", 'echo "$(ls)"', 'echo "`ls`"', "cat <(ls)", "tee >(ls)", "cat <<E\nx\nE"),
+        *("cat <<< x", "echo $X", "echo ${X}", "echo ${x@P}", 'echo "$X"', "echo $1 $@ $? $$", "echo $((1))", "$X ls"),
+        *("echo $'a'", 'echo $"a"', "eval ls", "'eval' ls", ". ./x", "source x", "trap 'ls' EXIT", "alias l=ls"),
+        *("exec ls", "builtin ls", "hash -p /x ls", "f() { ls; }", "function f { ls; }", "(ls)", "{ ls; }", "a=(1)"),
+        *("if ls; then ls; fi", "for i in a; do ls; done", "while ls; do ls; done", "case a in a) ls;; esac"),
+        *("[[ a ]]", "((1))", "! ls", "time ls", "coproc ls", "/bin/l* x", "{ls,x}", "~/x", "declare -n a=b"),
+        *("ls; PROMPT_COMMAND=$(x)", "a[0]=1", "{fd}>x ls", "ls >&2x3 3>&x"),
+    ],
+)
+def test_h2_what_the_text_does_not_tell_is_unparsed(command: str) -> None:
+    assert isinstance(parse(command), Unparsed)
+
+
+@pytest.mark.parametrize(
+    "command", ["", " ", "\n", "# x", "; ls", "ls ;; ls", "ls &&", "| ls", "ls | ", "ls & ; ls", "a &&; b"]
+)
+def test_half_a_command_is_unparsed(command: str) -> None:
+    assert isinstance(parse(command), Unparsed)
+
+
+@pytest.mark.parametrize("command", ["echo 'a", 'echo "a', "echo a\\", "ls >", "ls > | x", "ls )"])
+def test_a_command_that_is_not_closed_is_unparsed(command: str) -> None:
+    assert isinstance(parse(command), Unparsed)
+
+
+ODD = "\r\v\f\0\x1b\x7f\x85\u00a0\u1680\u2003\u2028\u200b\u200f\u202e\u2066\u3000\ufeff\ud800\ue000"
+
+
+@pytest.mark.parametrize("character", ODD)
+def test_h5_a_character_that_does_not_show_is_unparsed(character: str) -> None:
+    for command in (f"ls{character}x", f"echo '{character}'", f"ls # {character}"):
+        result = parse(command)
+        assert isinstance(result, Unparsed)
+        assert character not in result.reason
+
+
+def test_h4_long_lines_are_unparsed() -> None:
+    assert isinstance(parse("x" * COMMAND_BYTES), Parsed)
+    assert isinstance(parse("x" * (COMMAND_BYTES + 1)), Unparsed)
+    assert isinstance(parse("é" * (COMMAND_BYTES // 2 + 1)), Unparsed)
+    assert len(parsed(";".join(["ls"] * SUB_COMMANDS)).commands) == SUB_COMMANDS
+    assert isinstance(parse(";".join(["ls"] * (SUB_COMMANDS + 1))), Unparsed)
+
+
+PIECES = st.sampled_from(
+    [
+        *("a", "-b", "é", "=", "#", "~", "%", "^", "!", ",", "..", ".", "/", "*"),
+        *("?", "[", "]", "{", "}", ":", "+", "$", "@"),
+        *("''", '""', "'x y'", '"x y"', "'\"'", '"\'"', "\\ ", "\\\\", "\\'", '\\"', "\\\n", '"\\$"', '"\\x"'),
+        *("'\\\n'", '"$"', "\\*", "'{'", "'$x'", "\\#", "1", "22", "'\n'", '"\\\n"', "-", "_", "X=", "\\~"),
+    ]
+)
+WORDS = st.lists(PIECES, min_size=1, max_size=6).map("".join)
+BETWEEN = st.sampled_from([" ", "  ", "\t", " \\\n", "\\\n "])
+NAMES = st.sampled_from(["zz", "z'z'", '"z"\\z', "zz\\\n", "z\\z1"])
+JOINS = st.sampled_from(
+    [";", " ; ", "\n", "&&", " && ", "|", " |\n", "&&\n", "|&", " 2>&1 | ", " >/dev/null;", " # c\n"]
+)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> str:
+    parts = []
+    for _ in range(draw(st.integers(1, 3))):
+        parts.append(draw(NAMES))
+        for word in draw(st.lists(WORDS, max_size=4)):
+            parts += [draw(BETWEEN), word]
+        parts.append(draw(JOINS))
+    return "".join(parts[:-1])
+
+
+# Nothing is found on the PATH, so bash hands every command to this function, which shows it and does nothing. Newlines
+# are replaced, because bash writes line by line, and the lines of a pipeline's commands would mix.
+HARNESS = r"""
+command_not_found_handle() { printf '%s\0' "$#" "${@//$'\n'/$'\1'}" >&9; return 0; }
+exec 9>&1 >/dev/null 2>&1
+for line in "$@"; do
+    eval "$line"
+    wait
+    printf 'end\0' >&9
+done
+"""
+
+
+def seen_by_bash(commands: Sequence[str]) -> list[list[tuple[str, ...]]]:
+    """The commands that bash runs for each line, sorted: those of a pipeline run at the same time."""
+    done = subprocess.run(
+        ["/bin/bash", "--noprofile", "--norc", "-c", HARNESS, "bash", *commands],
+        capture_output=True,
+        check=False,
+        timeout=30,
+        cwd="/",
+        env={"PATH": "/nowhere", "LC_ALL": "C.UTF-8", "HOME": "/nowhere"},
+    )
+    found: list[list[tuple[str, ...]]] = [[]]
+    fields = iter(done.stdout.decode().split("\0")[:-1])
+    for field in fields:
+        if field == "end":
+            found.append([])
+        else:
+            found[-1].append(tuple(next(fields).replace("\1", "\n") for _ in range(int(field))))
+    return [sorted(line) for line in found[:-1]]
+
+
+@settings(max_examples=60)
+@given(st.lists(lines(), min_size=1, max_size=12))
+def test_h5_what_is_parsed_is_what_bash_runs(commands: list[str]) -> None:
+    known = [(command, result) for command in commands if isinstance(result := parse(command), Parsed)]
+    known = [(command, result) for command, result in known if all(map(_can_be_seen, result.commands))]
+    ours = [sorted(simple.argv for simple in result.commands) for _, result in known]
+    assert ours == seen_by_bash([command for command, _ in known])
+
+
+def _can_be_seen(simple: Simple) -> bool:
+    """A newline may make a command of any word: of a path, which is not handed to our function, or of a builtin."""
+    return simple.literal and simple.argv[0].startswith("z") and "/" not in simple.argv[0]
+
+
+@settings(max_examples=100)
+@given(lines())
+def test_h5_what_is_displayed_is_what_runs(command: str) -> None:
+    result = parse(command)
+    if isinstance(result, Parsed):
+        for simple in result.commands:
+            if simple.literal:
+                assert only(simple.display)[:3] == simple[:3]
+
+
+def test_the_harness_sees_a_difference() -> None:
+    assert seen_by_bash(["zz 'a b' c; zy", "zx |zw"]) == [[("zy",), ("zz", "a b", "c")], [("zw",), ("zx",)]]
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_parsed_or_has_a_reason(text: str) -> None:
+    result = parse(text)
+    assert result.text == text
+    assert isinstance(result, Parsed) or result.reason

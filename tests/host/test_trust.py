@@ -1,0 +1,65 @@
+"""Trust in a project's configuration: given for exactly what it says, and gone when that changes. Rows J3 and J4."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.host.trust import TrustFailed, is_trusted, revoke, trust, trusted_folders
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "acp.json").write_text('{"servers": {}}')
+    return folder
+
+
+def test_nothing_is_trusted_before_it_is(tmp_path: Path, project: Path) -> None:
+    registry = tmp_path / "home" / "trust.json"
+    assert not is_trusted(registry, project)
+    assert trust(registry, project) == ["acp.json"]
+    assert is_trusted(registry, project)
+    assert registry.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("name", ["acp.json", ".mcp.json"])
+def test_a_change_voids_it(tmp_path: Path, project: Path, name: str) -> None:
+    registry = tmp_path / "trust.json"
+    trust(registry, project)
+    (project / name).write_text('{"servers": {"evil": {}}}')
+    assert not is_trusted(registry, project)
+    trust(registry, project)
+    assert is_trusted(registry, project)
+
+
+def test_a_link_is_the_folder_it_leads_to_and_another_folder_is_another(tmp_path: Path, project: Path) -> None:
+    registry = tmp_path / "trust.json"
+    (tmp_path / "link").symlink_to(project)
+    trust(registry, tmp_path / "link")
+    assert trusted_folders(registry) == [str(project.resolve())]
+    assert is_trusted(registry, project)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "acp.json").write_text('{"servers": {}}')
+    assert not is_trusted(registry, other)
+
+
+def test_it_can_be_taken_back(tmp_path: Path, project: Path) -> None:
+    registry = tmp_path / "trust.json"
+    trust(registry, project)
+    assert revoke(registry, project)
+    assert not revoke(registry, project)
+    assert not is_trusted(registry, project)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}'])
+def test_a_list_that_cannot_be_read_trusts_nobody_and_is_not_overwritten(
+    tmp_path: Path, project: Path, text: str
+) -> None:
+    registry = tmp_path / "trust.json"
+    registry.write_text(text)
+    assert not is_trusted(registry, project)
+    with pytest.raises(TrustFailed):
+        trust(registry, project)
+    assert registry.read_text() == text
