@@ -16,6 +16,8 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
 from dragoman.coder.tools.reading import ReadFile
+from dragoman.coder.tools.searching import Glob, Grep, ListFiles
+from dragoman.coder.tools.web import WebFetch
 from dragoman.coder.tools.writing import EditFile, WriteFile
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
@@ -25,6 +27,7 @@ from dragoman.vocabulary.services import ReadTextFile, WriteTextFile
 from dragoman.vocabulary.tools import FINAL_STATUSES, Diff, ExitStatus, FileChange
 
 TOOLS: dict[str, Tool] = {"read_file": ReadFile(), "write_file": WriteFile(), "edit_file": EditFile(), "bash": Bash()}
+TOOLS |= {"list_files": ListFiles(), "glob": Glob(), "grep": Grep(), "web_fetch": WebFetch()}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
@@ -151,6 +154,38 @@ async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, data: byte
     assert done is not None
     assert done.failed
     assert (bench.folder / "a.txt").read_bytes() == data
+
+
+async def test_a_folder_is_listed_and_files_are_found(bench: Bench) -> None:
+    (bench.folder / "src").mkdir()
+    (bench.folder / "src" / "a.py").write_text("one\nneedle here\n")
+    (bench.folder / "b.txt").write_text("needle\n")
+    (bench.folder / ".gitignore").write_text("*.txt\n")
+    listed = await bench.run("list_files")
+    found = await bench.run("glob", pattern="**/*")
+    matches = await bench.run("grep", pattern="NEED.e", case_insensitive=True)
+    assert listed is not None and found is not None and matches is not None
+    assert listed.text == ".gitignore\nb.txt\nsrc/"
+    assert found.text == ".gitignore\nsrc/a.py"
+    assert (matches.text, matches.raw) == ("src/a.py:2:needle here", {"matches": 1})
+
+
+async def test_nothing_is_an_answer_and_outside_is_none(bench: Bench) -> None:
+    nothing = await bench.run("grep", pattern="x")
+    outside = await bench.run("glob", pattern="*", path="..")
+    assert nothing is not None and outside is not None
+    assert (nothing.text, nothing.failed) == ("Nothing matches.", False)
+    assert (outside.text, outside.failed) == (".. is outside of the workspace.", True)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1/", "http://[::1]:80/", "file:///etc/passwd", "http://169.254.169.254/"]
+)
+async def test_the_web_is_not_this_machine(bench: Bench, url: str) -> None:
+    """Row I9, as far as the tool."""
+    outcome = await bench.run("web_fetch", url=url)
+    assert outcome is not None
+    assert outcome.failed
 
 
 async def test_nothing_is_written_outside(bench: Bench, tmp_path: Path) -> None:

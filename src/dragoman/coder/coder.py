@@ -22,7 +22,9 @@ from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
 from dragoman.coder.tools.delegating import Delegate
 from dragoman.coder.tools.reading import ReadFile
+from dragoman.coder.tools.searching import Glob, Grep, ListFiles
 from dragoman.coder.tools.talking import AskUser, UpdatePlan
+from dragoman.coder.tools.web import WebFetch
 from dragoman.coder.tools.writing import EditFile, WriteFile
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
@@ -129,7 +131,7 @@ class Coder:
 
     def _tools(self) -> list[Tool]:
         """What a helper has as well."""
-        return [ReadFile(), WriteFile(), EditFile(), Bash()]
+        return [ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch()]
 
     def _own_tools(self) -> list[Tool]:
         """What only the agent itself has: a helper does not talk to the user, and has no helpers."""

@@ -30,6 +30,11 @@ class Rule(NamedTuple):
     folders_only: bool
     anchored: bool
 
+    @property
+    def line(self) -> str:
+        """As it stands in a file."""
+        return f"{'!' * self.brings_back}{'/' * self.anchored}{self.pattern}{'/' * self.folders_only}"
+
 
 def parse(text: str) -> list[Rule]:
     """The rules of a file, in order."""
@@ -41,6 +46,7 @@ class Rules:
     """The rules of one file, arranged so that most names are judged by a look into a set."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
+        self.all: Final = tuple(rules)
         self._runs: list[_Run] = []  # the last first
         for rule in rules:
             if not self._runs or self._runs[0].brings_back != rule.brings_back:
@@ -89,6 +95,16 @@ class Ignores:
             if verdict is not None:
                 return verdict
         return False
+
+    def floating(self) -> list[str]:
+        """The lines that mean the same wherever they stand, the strongest last; none if others could overrule them.
+
+        For somebody who starts further down and reads the rules from there on himself.
+        """
+        rules = [rule for scope in reversed(self._all) for rule in scope.rules.all]
+        if self._own or any(rule.anchored and rule.brings_back for rule in rules):
+            return []
+        return [rule.line for rule in rules if not rule.anchored]
 
 
 class _Scope(NamedTuple):

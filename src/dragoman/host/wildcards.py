@@ -6,7 +6,8 @@ takes time in proportion to its length and the path's, not to a power of them. P
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
@@ -89,9 +90,23 @@ def path(pattern: str) -> str:
     head = "/".join(groups[0])
     if len(groups) == 1:
         return head
-    start = f"{head}/" if head else ""
+    start = f"{head}/" if groups[0] else ""
     middle = "".join(f"(?>(?:[^/]+/)*?{'/'.join(group)}/)" for group in groups[1:-1])
     return start + middle + (f"(?:[^/]+/)*{'/'.join(groups[-1])}" if groups[-1] else ".+")
+
+
+def file_filter(patterns: Sequence[str]) -> Callable[[str, str], bool] | None:
+    """Whether a file is wanted, by its folder (which ends in a slash, or is empty) and its name. None: every file is.
+
+    A pattern without a slash means the name, wherever the file is; one with a slash means the path.
+    """
+    if not patterns:
+        return None
+    names = [segment(each) for each in patterns if "/" not in each]
+    paths = [path(each.removeprefix("/")) for each in patterns if "/" in each]
+    by_name = re.compile("|".join(names) if names else _NEVER, re.DOTALL).fullmatch
+    by_path = re.compile("|".join(paths) if paths else _NEVER, re.DOTALL).fullmatch
+    return lambda folder, name: by_name(name) is not None or by_path(folder + name) is not None
 
 
 def literal(pattern: str) -> str | None:
@@ -123,7 +138,7 @@ def _first_group(pattern: str) -> _Group | None:
             start, commas = opened.pop()
             if commas and (found is None or start < found.start):
                 edges = [start, *commas, at]
-                choices = [pattern[left + 1 : right] for left, right in zip(edges, edges[1:], strict=False)]
+                choices = [pattern[left + 1 : right] for left, right in pairwise(edges)]
                 found = _Group(start, at + 1, choices)
             if not opened and found is not None:
                 break
@@ -131,7 +146,7 @@ def _first_group(pattern: str) -> _Group | None:
 
 
 def _signs(pattern: str) -> Iterator[tuple[int, str]]:
-    """Every character that is not escaped and not inside `[...]`."""
+    """Every character that is not escaped and not inside `[...]`; none after a `[` that has no end."""
     at = 0
     while at < len(pattern):
         if pattern[at] == "\\":
@@ -139,15 +154,32 @@ def _signs(pattern: str) -> Iterator[tuple[int, str]]:
             continue
         if pattern[at] == "[":
             parsed = _bracket(pattern, at)
-            at = at + 1 if parsed is None else parsed[1]
+            if parsed is None:
+                return
+            at = parsed[1]
             continue
         yield at, pattern[at]
         at += 1
 
 
 def _split(pattern: str) -> list[str]:
-    """At the slashes; an escaped one is one, too."""
-    return pattern.replace("\\/", "/").split("/")
+    """At the slashes, an escaped one included, but not inside `[...]`, nor after a `[` that has no end."""
+    segments = [""]
+    at = 0
+    while at < len(pattern):
+        end = at + 1
+        if pattern[at] == "\\":
+            end += 1
+        elif pattern[at] == "[":
+            parsed = _bracket(pattern, at)
+            end = len(pattern) if parsed is None else parsed[1]
+        taken = pattern[at:end]
+        at = end
+        if taken in ("/", "\\/"):
+            segments.append("")
+        else:
+            segments[-1] += taken
+    return segments
 
 
 def _pieces(pattern: str) -> list[str | None] | None:

@@ -1,0 +1,172 @@
+"""Which server to start or to reach: read from `[mcp.NAME]` tables, described for people, and what is secret in it."""
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Final, assert_never
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from dragoman.coder.mcp.plain import plain
+from dragoman.errors import UsageError
+from dragoman.host.environment import is_secret
+from dragoman.vocabulary.requests import (
+    EnvVariable,
+    HttpHeader,
+    McpAcp,
+    McpHttp,
+    McpServer,
+    McpSse,
+    McpStdio,
+    UnknownMcp,
+)
+
+Config = McpServer
+HIDDEN: Final = "[hidden]"
+# Shorter values are words like `true` and `8080`, which stand in every other line.
+_SECRET_CHARACTERS: Final = 6
+_KEYS: Final = {
+    "stdio": frozenset({"type", "command", "args", "env"}),
+    "http": frozenset({"type", "url", "headers"}),
+    "sse": frozenset({"type", "url", "headers"}),
+}
+_VARIABLE: Final = re.compile(r"\$(?:\$|([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+
+
+def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) -> list[Config]:
+    """The servers of `config.toml`: `tables` is its `mcp` table. `UsageError` names the key that is wrong.
+
+    `$NAME` and `${NAME}` in the values of `env` and `headers` are taken from `environment`; `$$` is a dollar. Commands
+    and URLs are taken as they are: what stands there is shown, and a secret would be too.
+    """
+    return [_server(name, table, environment) for name, table in tables.items()]
+
+
+def describe(config: Config) -> str:
+    """All of what would be started or reached, for a person who has to decide. Only secrets are left out."""
+    match config:
+        case McpStdio():
+            variables = [f"{one.name}={_shown(one)}" for one in config.env or ()]
+            return plain(" ".join([*variables, shlex.join([config.command, *(config.args or ())])]))
+        case McpHttp() | McpSse():
+            return plain(shown_url(config.url))
+        case McpAcp():
+            return "a server behind the client"
+        case UnknownMcp():
+            return f"a server of the unknown type {plain(config.kind)}"
+    assert_never(config)
+
+
+def name_of(config: Config) -> str:
+    """What it is called, whatever it is."""
+    return str(config.fields.get("name", config.kind)) if isinstance(config, UnknownMcp) else config.name
+
+
+def identity(config: Config) -> list[str]:
+    """What makes it this server: another program or address under the same name is another server."""
+    match config:
+        case McpStdio():
+            return ["stdio", config.name, config.command, *(config.args or ())]
+        case McpHttp() | McpSse():
+            return ["http", config.name, shown_url(config.url)]
+    return [describe(config)]
+
+
+def shown_url(url: str) -> str:
+    """The URL without user, password and query: all three carry keys."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.scheme}://{host}{parts.path}" + ("?…" if parts.query else "")
+
+
+def secrets_of(config: Config) -> list[str]:
+    """What must not be printed, whoever says it; longest first, so that no part of one is left."""
+    found: set[str] = set()
+    match config:
+        case McpStdio():
+            found.update(one.value for one in config.env or ())
+        case McpHttp() | McpSse():
+            for header in config.headers or ():
+                found.update([header.value, *header.value.split()])
+            found.update(_secrets_in(config.url))
+    return sorted((one for one in found if len(one) >= _SECRET_CHARACTERS), key=len, reverse=True)
+
+
+def hide(text: str, secrets: list[str]) -> str:
+    """The text without them."""
+    for secret in secrets:
+        text = text.replace(secret, HIDDEN)
+    return text
+
+
+def _secrets_in(url: str) -> list[str]:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return [url]
+    user = parts.netloc.rpartition("@")[0]
+    found = [user, *user.split(":", 1), parts.query, *(value for _, value in parse_qsl(parts.query))]
+    return [*found, *map(unquote, found)]
+
+
+def _shown(variable: EnvVariable) -> str:
+    return HIDDEN if is_secret(variable.name, variable.value) else shlex.quote(variable.value)
+
+
+def _server(name: str, table: object, environment: Mapping[str, str]) -> Config:
+    if not isinstance(table, Mapping):
+        raise UsageError(f"mcp.{name} has to be a table, with `command` or `url`.")
+    kind = table.get("type", "http" if "url" in table else "stdio")
+    if not isinstance(kind, str) or kind not in _KEYS:
+        raise UsageError(f"mcp.{name}.type has to be stdio, http or sse.")
+    for key in table:
+        if key not in _KEYS[kind]:
+            known = ", ".join(sorted(_KEYS[kind]))
+            raise UsageError(f"mcp.{name}.{key} is not known; a server of type {kind} has {known}.")
+    if kind == "stdio":
+        variables = _texts(f"mcp.{name}.env", table.get("env", {}), environment)
+        env = [EnvVariable(key, value) for key, value in variables.items()]
+        return McpStdio(name, _text(f"mcp.{name}.command", table), _arguments(f"mcp.{name}.args", table), env)
+    url = _text(f"mcp.{name}.url", table)
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"mcp.{name}.url has to begin with http:// or https://.")
+    values = _texts(f"mcp.{name}.headers", table.get("headers", {}), environment)
+    headers = [HttpHeader(key, value) for key, value in values.items()]
+    return McpSse(name, url, headers) if kind == "sse" else McpHttp(name, url, headers)
+
+
+def _text(where: str, table: Mapping[str, object]) -> str:
+    value = table.get(where.rpartition(".")[2])
+    if not isinstance(value, str) or not value:
+        raise UsageError(f"{where} has to be a text.")
+    return value
+
+
+def _arguments(where: str, table: Mapping[str, object]) -> list[str]:
+    value = table.get("args", [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise UsageError(f"{where} has to be a list of texts.")
+    return list(value)
+
+
+def _texts(where: str, value: object, environment: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise UsageError(f"{where} has to be a table of texts.")
+    return {str(key): _expanded(f"{where}.{key}", one, environment) for key, one in value.items()}
+
+
+def _expanded(where: str, value: object, environment: Mapping[str, str]) -> str:
+    if not isinstance(value, str):
+        raise UsageError(f"{where} has to be a text.")
+
+    def taken(found: "re.Match[str]") -> str:
+        name = found[1] or found[2]
+        if name is None:
+            return "$"
+        if name not in environment:
+            raise UsageError(f"{where} needs the environment variable {name}, which is not set.")
+        return environment[name]
+
+    return _VARIABLE.sub(taken, value)

@@ -1,0 +1,154 @@
+"""What passes between a server and the SDK's client, whatever carries it.
+
+Everything here is cheap for a server to send and dear for us to take: requests that pile up behind a reader who does
+not read, notifications nobody listens to (each is a task), a million blocks in one result, schemas for results that
+would be checked, with regular expressions of the server's choice, on our event loop. A tool that is not well-formed
+costs only itself.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from mcp.client import Transport
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    RequestId,
+    Tool,
+)
+
+from dragoman.coder.mcp.definition import TOOLS
+
+if TYPE_CHECKING:
+    from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+
+# Requests of the server that wait for our answer; further ones get none.
+REQUESTS: Final = 32
+# The parts of one result; a page of text is one, a folder of pictures some dozens.
+BLOCKS: Final = 256
+_HEARD: Final = frozenset(
+    {
+        "notifications/cancelled",
+        "notifications/tools/list_changed",
+        "notifications/subscriptions/acknowledged",
+    }
+)
+_SAID: Final = "dragoman/said"
+
+
+@asynccontextmanager
+async def filtered(transport: Transport, on_end: Callable[[], None]) -> "AsyncIterator[TransportStreams]":
+    """The transport, filtered. `on_end` comes when the server will say nothing more."""
+    async with transport as (read, write):
+        pending: dict[RequestId, None] = {}
+        yield _Inflow(read, pending, on_end), _Outflow(write, pending)
+
+
+class _Inflow:
+    """A read stream of the SDK."""
+
+    def __init__(
+        self,
+        inner: "ReadStream[SessionMessage | Exception]",
+        pending: dict[RequestId, None],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._inner = inner
+        self._pending = pending
+        self._on_end = on_end
+
+    async def receive(self) -> SessionMessage | Exception:
+        while True:
+            try:
+                item = await self._inner.__anext__()
+            except StopAsyncIteration:
+                self._on_end()
+                raise
+            if isinstance(item, Exception) or self._passes(item.message):
+                return item
+
+    def _passes(self, message: JSONRPCMessage) -> bool:
+        match message:
+            case JSONRPCRequest():
+                if len(self._pending) >= REQUESTS:
+                    return False
+                self._pending[message.id] = None
+            case JSONRPCNotification():
+                if message.method == "notifications/cancelled":
+                    self._pending.pop((message.params or {}).get("requestId", ""), None)
+                return message.method in _HEARD
+            case JSONRPCResponse():
+                self._mend(message.result)
+            case JSONRPCError():
+                pass
+        return True
+
+    def _mend(self, result: dict[str, Any]) -> None:
+        """Make an answer fit what the SDK's models take, and no larger than what we take."""
+        if isinstance(result.get("tools"), list):
+            result["tools"] = [tool for tool in map(_mended, result["tools"][: 2 * TOOLS]) if tool]
+        content = result.get("content")
+        if isinstance(content, list) and len(content) > BLOCKS:
+            note = f"[… {len(content) - BLOCKS} more parts were thrown away …]"
+            result["content"] = [*content[:BLOCKS], {"type": "text", "text": note}]
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage | Exception:
+        return await self.receive()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.__aexit__(*error)
+
+
+class _Outflow:
+    """A write stream of the SDK."""
+
+    def __init__(self, inner: "WriteStream[SessionMessage]", pending: dict[RequestId, None]) -> None:
+        self._inner = inner
+        self._pending = pending
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, JSONRPCResponse | JSONRPCError) and item.message.id is not None:
+            self._pending.pop(item.message.id, None)
+        await self._inner.send(item)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.__aexit__(*error)
+
+
+def said_of(tool: Tool) -> object:
+    """What the server said of a tool, word for word."""
+    return (tool.meta or {}).get(_SAID)
+
+
+def _mended(tool: object) -> dict[str, Any] | None:
+    """A tool that the SDK takes, with what was said of it inside. It needs the properties to make headers of them."""
+    if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+        return None
+    schema: dict[str, Any] = {"type": "object"}
+    said = tool.get("inputSchema")
+    properties = said.get("properties") if isinstance(said, dict) else None
+    if isinstance(properties, dict) and all(isinstance(one, dict | bool) for one in properties.values()):
+        schema["properties"] = properties
+    return {"name": tool["name"], "inputSchema": schema, "_meta": {_SAID: tool}}

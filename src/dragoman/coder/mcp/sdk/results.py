@@ -1,0 +1,119 @@
+"""What a server answered to a call, as an outcome. It is data: cut, escaped, and never anything but the result."""
+
+import binascii
+from base64 import b64decode
+from typing import Any, Final, assert_never
+
+import msgspec
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from dragoman import limits
+from dragoman.coder.mcp.definition import deeper_than
+from dragoman.coder.mcp.plain import one_line, plain
+from dragoman.coder.tools.contract import RESULT_CHARACTERS, Outcome, cut
+from dragoman.vocabulary import content as words
+
+# Pictures and sounds of one result, as base64. Providers take 5 MB for a picture.
+MEDIA_CHARACTERS: Final = 7 * limits.MIB
+# For programs; what is larger has its text.
+RAW_BYTES: Final = 64 * limits.KIB
+RAW_DEPTH: Final = 32
+_URI_CHARACTERS: Final = 2_000
+_TYPE_CHARACTERS: Final = 100
+
+
+def outcome_of(result: CallToolResult) -> Outcome:
+    """The outcome of a call that was answered."""
+    reading = _Reading()
+    for block in result.content:
+        reading.take(block)
+    text = "\n".join(reading.texts)
+    raw = _raw(result.structured_content)
+    if not text and not reading.content and result.structured_content is not None:
+        text = msgspec.json.encode(result.structured_content).decode()
+    return Outcome(_bounded(text), failed=result.is_error, raw=raw, content=reading.content)
+
+
+class _Reading:
+    """Goes through the parts of a result, as long as there is room."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.content: list[words.Content] = []
+        self._media = MEDIA_CHARACTERS
+        self._characters = RESULT_CHARACTERS
+
+    def take(self, block: TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource) -> None:
+        match block:
+            case TextContent():
+                self.texts.append(block.text)
+            case ImageContent():
+                if self._has_room("image", block.data):
+                    self.content.append(words.Image(block.data, _short(block.mime_type)))
+            case AudioContent():
+                if self._has_room("sound", block.data):
+                    self.content.append(words.Audio(block.data, _short(block.mime_type)))
+            case ResourceLink():
+                self.content.append(words.ResourceLink(_short(block.name), _uri(block.uri)))
+            case EmbeddedResource():
+                self._take_resource(block.resource)
+            case _:
+                assert_never(block)
+
+    def _take_resource(self, resource: TextResourceContents | BlobResourceContents) -> None:
+        uri, kind = _uri(resource.uri), _short(resource.mime_type or "")
+        if isinstance(resource, BlobResourceContents):
+            if self._has_room("resource", resource.blob):
+                blob = words.BlobResource(resource.blob, uri, kind or msgspec.UNSET)
+                self.content.append(words.Resource(blob))
+            return
+        if not self._characters:
+            self.texts.append(f"[resource {uri} left out: the result is too long]")
+            return
+        text = _bounded(resource.text, self._characters)
+        self._characters = max(0, self._characters - len(text))
+        self.content.append(words.Resource(words.TextResource(text, uri, kind or msgspec.UNSET)))
+
+    def _has_room(self, what: str, data: str) -> bool:
+        """Whether it can be passed on. A provider refuses the whole conversation for one picture that is none."""
+        if len(data) > self._media:
+            self.texts.append(f"[{what} left out: too large]")
+            return False
+        try:
+            b64decode(data, validate=True)
+        except (binascii.Error, ValueError):
+            self.texts.append(f"[{what} left out: not base64]")
+            return False
+        self._media -= len(data)
+        return True
+
+
+def _bounded(text: str, limit: int = RESULT_CHARACTERS) -> str:
+    # Twice: before, so that a huge text is not gone through; after, because writing out makes it longer.
+    return cut(plain(cut(text, limit)), limit)
+
+
+def _short(text: str) -> str:
+    return one_line(text, _TYPE_CHARACTERS)
+
+
+def _uri(uri: Any) -> str:
+    return one_line(str(uri), _URI_CHARACTERS)
+
+
+def _raw(structured: object) -> object:
+    if structured is None or deeper_than(structured, RAW_DEPTH):
+        return None
+    try:
+        return structured if len(msgspec.json.encode(structured)) <= RAW_BYTES else None
+    except (msgspec.MsgspecError, UnicodeError):
+        return None

@@ -1,0 +1,110 @@
+"""Servers behind a URL. The SDK speaks with them, through an HTTP client of ours that does not take just anything.
+
+The SDK reads an answer that is no event stream whole, however long it is, and unpacks what is packed. Ours counts, and
+takes nothing packed: a kilobyte of it can be a gigabyte.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Final
+from urllib.parse import unquote, urlsplit
+
+import httpx2
+from mcp.client import Transport
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
+from dragoman.errors import StartFailed
+from dragoman.vocabulary.requests import McpHttp, McpSse
+
+if TYPE_CHECKING:
+    from mcp.client._transport import TransportStreams
+
+# A machine that does not answer at all.
+CONNECT_SECONDS: Final = 10.0
+# An event stream may be silent for long; a call has its own deadline, and a lost stream is opened again.
+SILENT_SECONDS: Final = 300.0
+
+
+class Web:
+    """A server behind a URL. `status` is the last HTTP status, if that was a refusal, else 0."""
+
+    def __init__(self, config: McpHttp | McpSse) -> None:
+        self.status = 0
+        self._config = config
+        self._headers = {header.name: header.value for header in config.headers or ()}
+        self._url, self._auth = _without_user(config.url)
+
+    def transport(self) -> Transport:
+        """A way to it; one connection each."""
+        return self._sse() if isinstance(self._config, McpSse) else self._http()
+
+    @asynccontextmanager
+    async def _http(self) -> "AsyncIterator[TransportStreams]":
+        async with (
+            self._client(self._headers) as client,
+            streamable_http_client(self._url, http_client=client, max_sse_event_size=MESSAGE_BYTES) as streams,
+        ):
+            yield streams
+
+    def _sse(self) -> "AbstractAsyncContextManager[TransportStreams]":
+        return sse_client(
+            self._url,
+            self._headers,
+            timeout=CONNECT_SECONDS,
+            sse_read_timeout=SILENT_SECONDS,
+            httpx_client_factory=self._client,
+        )
+
+    def _client(
+        self,
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=(headers or {}) | {"Accept-Encoding": "identity"},
+            timeout=timeout or httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
+            auth=auth or self._auth,
+            event_hooks={"response": [self._heard]},
+        )
+
+    async def _heard(self, response: httpx2.Response) -> None:
+        # Servers that push nothing refuse the stream for that, and many refuse to be told of the end.
+        if response.request.method == "POST" or isinstance(self._config, McpSse):
+            self.status = response.status_code if response.is_error else 0
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise httpx2.DecodingError("Its answer is packed, which was not asked for.", request=response.request)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _Counted(response.stream)
+
+
+def _without_user(url: str) -> tuple[str, httpx2.BasicAuth | None]:
+    """A URL that may be printed by whoever is given it, and the user that stood in it."""
+    try:
+        parts = urlsplit(url)
+        user, _, host = parts.netloc.rpartition("@")
+    except ValueError:
+        raise StartFailed("has an address that cannot be read") from None
+    name, _, password = user.partition(":")
+    return parts._replace(netloc=host).geturl(), httpx2.BasicAuth(unquote(name), unquote(password)) if user else None
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """A body that ends in an error when it is too long."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MESSAGE_BYTES
+        async for chunk in self._inner:
+            left -= len(chunk)
+            if left < 0:
+                raise httpx2.StreamError(TOO_LARGE)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

@@ -1,0 +1,218 @@
+"""One server of a session, kept by one task: connected in the background, connected again when it was lost, given up.
+
+Promise: whatever the server does, the session goes on; a server that is given up is reported once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from dragoman import limits
+from dragoman.coder.mcp.config import Config, identity, name_of
+from dragoman.coder.mcp.definition import Definition, Definitions
+from dragoman.coder.mcp.plain import one_line
+from dragoman.coder.mcp.terms import Manners
+from dragoman.coder.tools.contract import Outcome
+from dragoman.errors import StartFailed
+
+if TYPE_CHECKING:
+    from dragoman.coder.mcp.sdk.connection import Connection, Sdk
+    from dragoman.coder.mcp.sdk.peer import Peer
+
+State = Literal["starting", "connected", "reconnecting", "failed", "refused", "closed"]
+# A list of tools is asked for again at most this often, however often it changes.
+LIST_SECONDS: Final = 1.0
+# After a cancel, for telling the server; then nobody waits for that any more.
+CANCEL_SECONDS: Final = 0.1
+# What ending a child takes at most, and a moment.
+CLOSE_SECONDS: Final = limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + limits.CHILD_KILL_SECONDS + 0.5
+NAME_CHARACTERS: Final = 64
+
+
+class Gone(Exception):
+    """The server cannot be called; the text says why."""
+
+
+class SdkMissing(StartFailed):
+    """No server can be connected, and that has been said already."""
+
+
+class _Ended(NamedTuple):
+    """How a connection went: whether there was one, and what ended it."""
+
+    lived: bool
+    error: Exception | None
+
+
+class Server:
+    """A server and its owner task."""
+
+    def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", manners: Manners) -> None:
+        self.config: Final = config
+        self.name: Final = one_line(name_of(config), NAME_CHARACTERS)
+        self.state: State = "starting"
+        self.error = ""
+        self.definitions = Definitions({}, 0)
+        self._load = load
+        self._manners = manners
+        self._bounds = manners.bounds
+        self._peer: Peer | None = None
+        self._connection: Connection | None = None
+        # Set while `definitions` is what the server said last; between a change and the new list it is not.
+        self._settled = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._owner: asyncio.Task[None] | None = None
+        self._closing = False
+
+    def start(self) -> None:
+        """Begins to connect."""
+        if self._owner is None:
+            self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
+
+    async def close(self) -> None:
+        """Ends it. The first cancel is a farewell; the second is for those whose farewell takes too long."""
+        self._closing = True
+        for _ in range(2):
+            if self._owner is not None and not self._owner.done():
+                self._owner.cancel()
+                await asyncio.wait([self._owner], timeout=CLOSE_SECONDS)
+        for call in self._calls:
+            call.cancel()
+        self.state = "closed"
+
+    def stderr(self) -> str:
+        """The last of what it wrote there."""
+        return self._peer.stderr() if self._peer is not None else ""
+
+    async def definition(self, tool: str) -> Definition:
+        """What the server says now that a tool is. `Gone` if that cannot be said."""
+        if self._connection is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._settled.wait(), self._bounds.call)
+        if self._connection is None:
+            coming = self.state in ("starting", "reconnecting")
+            raise Gone(f"The MCP server {self.name} is {'being connected; try later' if coming else 'not connected'}.")
+        if not self._settled.is_set():
+            raise Gone(f"The MCP server {self.name} does not say which tools it has.")
+        if tool not in self.definitions.by_tool:
+            raise Gone(f"The MCP server {self.name} does not have this tool any more.")
+        return self.definitions.by_tool[tool]
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+        """Calls a tool. A cancel or the deadline is told to the server, and not waited for."""
+        if self._connection is None:
+            return Outcome(f"The MCP server {self.name} is not connected.", failed=True)
+        call = asyncio.create_task(self._connection.call(tool, arguments))
+        self._calls.add(call)
+        call.add_done_callback(self._calls.discard)
+        seconds = self._bounds.call
+        try:
+            done, _ = await asyncio.wait([call], timeout=seconds)
+        finally:
+            if not call.done():
+                call.cancel()
+                await asyncio.wait([call], timeout=CANCEL_SECONDS)
+        if not done:
+            return Outcome(f"The MCP server {self.name} did not answer within {seconds:g} s.", failed=True)
+        return Outcome("The session is being closed.", failed=True) if call.cancelled() else call.result()
+
+    async def _own(self) -> None:
+        try:
+            sdk = await self._load()
+            if not await self._manners.allow(self.config):
+                self._turn("refused")
+                return
+            await self._keep(sdk)
+        except SdkMissing as error:
+            self.error = str(error)
+            self._turn("failed")
+        except StartFailed as error:
+            await self._give_up(str(error))
+        except Exception as error:
+            await self._give_up(f"failed ({type(error).__name__})")
+
+    async def _keep(self, sdk: "Sdk") -> None:
+        """Connects, and again. One that never was connected will not be by trying: its command is wrong."""
+        loop = asyncio.get_running_loop()
+        tries = 0
+        while True:
+            began = loop.time()
+            self._peer = peer = sdk.peer_for(self.config)
+            lived, error = await self._attempt(sdk, peer)
+            # A cancel that meets a failure of the SDK may come out as the failure alone.
+            if self._closing:
+                return
+            reason = peer.explain(error)
+            if lived and loop.time() - began >= self._bounds.steady:
+                tries = 0
+            if tries == len(self._bounds.pauses) or not (lived or tries):
+                await self._give_up(reason)
+                return
+            self.error = reason
+            await asyncio.sleep(self._bounds.pauses[tries])
+            tries += 1
+
+    async def _attempt(self, sdk: "Sdk", peer: "Peer") -> _Ended:
+        """One connection, from its beginning to its end."""
+        lived = False
+        try:
+            async with sdk.connect(peer, self._bounds.start, self._on_change) as connection:
+                await self._list(connection)
+                lived = True
+                await self._live(connection)
+        except Exception as error:
+            return _Ended(lived, error)
+        return _Ended(lived, None)
+
+    async def _live(self, connection: "Connection") -> None:
+        self._connection = connection
+        self.error = ""
+        self._turn("connected")
+        try:
+            await self._stay(connection)
+        finally:
+            self._connection = None
+            self._settled.set()
+            if not self._closing:
+                self._turn("reconnecting")
+
+    async def _stay(self, connection: "Connection") -> None:
+        """Until it is lost. What its tools are is asked again when it says that they are others."""
+        pause = 0.0
+        while await self._has_changed(connection):
+            await asyncio.sleep(pause)
+            await self._list(connection)
+            self._manners.changed()
+            pause = LIST_SECONDS
+
+    async def _has_changed(self, connection: "Connection") -> bool:
+        waits = [asyncio.ensure_future(event.wait()) for event in (connection.lost, self._changed)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        return not connection.lost.is_set()
+
+    async def _list(self, connection: "Connection") -> None:
+        self._changed.clear()
+        async with asyncio.timeout(self._bounds.start):
+            self.definitions = await connection.definitions(identity(self.config))
+        if not self._changed.is_set():
+            self._settled.set()
+
+    def _on_change(self) -> None:
+        self._settled.clear()
+        self._changed.set()
+
+    async def _give_up(self, reason: str) -> None:
+        self.error = reason
+        self._turn("failed")
+        with suppress(Exception):
+            await self._manners.notice(f"MCP server {self.name}: {reason}")
+
+    def _turn(self, state: State) -> None:
+        self.state = state
+        self._manners.changed()

@@ -1,0 +1,127 @@
+"""The MCP servers of one session."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dragoman.coder.mcp.config import Config, name_of
+from dragoman.coder.mcp.names import labels, tool_name
+from dragoman.coder.mcp.server import SdkMissing, Server, State
+from dragoman.coder.mcp.terms import Bounds, Manners, Surroundings
+from dragoman.coder.mcp.tool import ForeignTool
+from dragoman.coder.tools.contract import Tool
+from dragoman.host.guardian import Guardian
+
+if TYPE_CHECKING:
+    from dragoman.coder.mcp.sdk.connection import Sdk
+
+# More are a mistake; each may be a process tree.
+SERVERS: Final = 32
+DEFAULT_BOUNDS: Final = Bounds()
+MISSING: Final = "MCP servers need the package mcp, which is not installed: pip install 'dragoman[mcp]'"
+
+
+class Status(NamedTuple):
+    """How a server is doing. `error` is why it is not connected; `left_out` counts tools that are of no use."""
+
+    name: str
+    state: State
+    tools: list[str]
+    left_out: int
+    error: str
+    stderr: str
+
+
+async def allow_all(config: Config) -> bool:
+    """Asks nobody."""
+    return True
+
+
+class Servers:
+    """Starts them, has their tools, ends them. `changed` is called whenever `tools` or `status` has become another."""
+
+    def __init__(
+        self,
+        configs: Sequence[Config],
+        *,
+        environment: Mapping[str, str],
+        cwd: str,
+        guardian: Guardian,
+        notice: Callable[[str], Awaitable[None]],
+        changed: Callable[[], None],
+        roots: Sequence[str] = (),
+        allow: Callable[[Config], Awaitable[bool]] = allow_all,
+        bounds: Bounds = DEFAULT_BOUNDS,
+    ) -> None:
+        """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask."""
+        self._notice = notice
+        self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian)
+        self._too_many = max(0, len(configs) - SERVERS)
+        self._loading: asyncio.Task[Sdk] | None = None
+        manners = Manners(notice, changed, allow, bounds)
+        servers = [Server(config, self._load, manners) for config in configs[:SERVERS]]
+        self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
+
+    def start(self) -> None:
+        """Begins to connect to all of them, and returns at once."""
+        for server in self._servers.values():
+            server.start()
+
+    def tools(self) -> list[Tool]:
+        """The tools of the servers that are connected now."""
+        return [
+            ForeignTool(name, server.definitions.by_tool[tool], server)
+            for label, server in self._servers.items()
+            if server.state == "connected"
+            for name, tool in _named(label, server).items()
+        ]
+
+    def status(self) -> list[Status]:
+        """How each of them is doing, in the order they were given."""
+        return [
+            Status(
+                server.name,
+                server.state,
+                list(_named(label, server)) if server.state == "connected" else [],
+                server.definitions.left_out,
+                server.error,
+                server.stderr(),
+            )
+            for label, server in self._servers.items()
+        ]
+
+    async def close(self) -> None:
+        """Ends all of them, at the same time; what they have started is dead afterwards."""
+        if self._loading is not None:
+            self._loading.cancel()
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+    async def _load(self) -> "Sdk":
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._load_once())
+        return await asyncio.shield(self._loading)
+
+    async def _load_once(self) -> "Sdk":
+        """The SDK, imported in a thread: that takes a second."""
+        if self._too_many:
+            await self._notice(f"Only {SERVERS} MCP servers are connected; {self._too_many} more are left out")
+        try:
+            return await asyncio.to_thread(self._import)
+        except SdkMissing as error:
+            await self._notice(str(error))
+            raise
+
+    def _import(self) -> "Sdk":
+        try:
+            from dragoman.coder.mcp.sdk.connection import Sdk
+        except ImportError as error:
+            raise SdkMissing(MISSING) from error
+        return Sdk(self._surroundings)
+
+
+def _named(label: str, server: Server) -> dict[str, str]:
+    """What its tools are called here, and there. Of two that would be called the same, the first is."""
+    names: dict[str, str] = {}
+    for tool in server.definitions.by_tool:
+        names.setdefault(tool_name(label, tool), tool)
+    return names

@@ -1,0 +1,41 @@
+"""The terms on which a session has servers: where they run, who is told what, how long anything may take."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dragoman import limits
+from dragoman.coder.mcp.config import Config
+from dragoman.host.guardian import Guardian
+
+# Waits before a server that was lost is connected again.
+PAUSES: Final = (0.5, 2.0, 8.0)
+
+
+class Bounds(NamedTuple):
+    """How long anything may take, in seconds."""
+
+    # A search over the network does not take longer; who needs more can say so.
+    call: float = 120.0
+    # A server that is fetched with npx first may need so long.
+    start: float = limits.START_SECONDS
+    pauses: tuple[float, ...] = PAUSES
+    # A server that stayed for so long may be lost as often as a new one.
+    steady: float = 60.0
+
+
+class Surroundings(NamedTuple):
+    """Where servers are started, and what they may know."""
+
+    cwd: str
+    environment: Mapping[str, str]
+    roots: Sequence[str]
+    guardian: Guardian
+
+
+class Manners(NamedTuple):
+    """How servers are treated."""
+
+    notice: Callable[[str], Awaitable[None]]
+    changed: Callable[[], None]
+    allow: Callable[[Config], Awaitable[bool]]
+    bounds: Bounds

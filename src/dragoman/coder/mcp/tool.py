@@ -1,0 +1,50 @@
+"""A server's tool behind our contract. What is approved is this tool as it was defined then, of this very server."""
+
+from typing import Any
+
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.mcp.definition import Definition
+from dragoman.coder.mcp.plain import one_line
+from dragoman.coder.mcp.server import Gone, Server
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview
+
+_TITLE_CHARACTERS = 120
+
+
+class ForeignTool:
+    """One tool of one server. Its arguments are its server's business, its hints are nobody's."""
+
+    kind = "other"
+    does: ActKind = "foreign"
+
+    def __init__(self, name: str, definition: Definition, server: Server) -> None:
+        self.name = name
+        self.description = definition.description
+        self.schema: dict[str, Any] = definition.schema
+        self._tool = definition.tool
+        self._server = server
+
+    def check(self, call: Call) -> None:
+        """Nothing to say."""
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        try:
+            definition = await self._server.definition(self._tool)
+        except Gone as gone:
+            raise BadInput(str(gone)) from None
+        title = one_line(f"{self._server.name}: {self._tool}", _TITLE_CHARACTERS)
+        return Preview(title, [self._act(definition)], stamp=definition.digest)
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        call = approved.call
+        try:
+            definition = await self._server.definition(self._tool)
+        except Gone as gone:
+            return Outcome(str(gone), failed=True)
+        if list(call.acts) != [self._act(definition)]:
+            return Outcome("The MCP server has defined this tool anew since it was approved. Call it again.", True)
+        return await self._server.call(self._tool, call.input)
+
+    def _act(self, definition: Definition) -> Act:
+        return Act("foreign", f"{self.name} {definition.digest}")

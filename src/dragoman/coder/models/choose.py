@@ -1,0 +1,106 @@
+"""From a name to a model. Cheap: nothing is loaded, connected or probed before the first model call."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
+from dragoman.coder.models import local, providers, script
+from dragoman.coder.models.contract import Model
+from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
+from dragoman.coder.models.names import LOCAL, OFFLINE, SCRIPT, BadModelName, ModelName, parse
+from dragoman.coder.models.patience import Patience
+
+__all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model"]
+
+# What a provider's key alone means; `[providers.NAME] model` says otherwise.
+DEFAULTS: Final = {
+    "openai": "gpt-5.6-sol",
+    "anthropic": "claude-sonnet-5",
+    "google": "gemini-3.8-flash",
+    "ollama": "llama3.2",
+}
+
+
+def find_default_model(
+    environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
+) -> ModelName:
+    """What no `--model` means: the configuration's, else that of the first provider with a key, else `offline`.
+
+    Ollama counts when its address is given. Nobody is asked over the network whether he is there.
+    """
+    wanted = config.get("model")
+    if isinstance(wanted, str) and wanted:
+        try:
+            return parse(wanted, configured=configured(config))
+        except BadModelName as error:
+            raise ModelUnavailable(f"model in the configuration: {error}") from None
+    for provider in _usable(environment, config, credentials):
+        name = _default(config, provider)
+        if name is not None:
+            return name
+    return ModelName(OFFLINE)
+
+
+def choices(
+    environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials, current: ModelName
+) -> list[ModelName]:
+    """What a client is offered: the current model, the default of every provider that can be used, and `offline`."""
+    defaults = [_default(config, provider) for provider in _usable(environment, config, credentials)]
+    return list(dict.fromkeys([current, *(name for name in defaults if name is not None), ModelName(OFFLINE)]))
+
+
+def make_model(
+    choice: ModelName,
+    *,
+    environment: Mapping[str, str],
+    config: Mapping[str, object],
+    credentials: Credentials,
+    offline: Callable[[], Model] | None = None,
+    cache: Path | None = None,
+    progress: Callable[[str], None] | None = None,
+    patience: Patience | None = None,
+) -> Model:
+    """A model for one session, or `ModelUnavailable`; for a script that cannot be played `ScriptError`.
+
+    `cache` is the folder where weights of local models are kept; `progress` is told of downloads.
+    """
+    if choice.provider == OFFLINE:
+        if offline is None:
+            raise ModelUnavailable("The offline model is not part of this installation.")
+        return offline()
+    if choice.provider == SCRIPT:
+        return script.ScriptModel(script.load(choice.name))
+    if choice.provider == LOCAL:
+        return local.LocalModel(choice, environment=environment, cache=cache, progress=progress)
+    endpoint = find_endpoint(choice, environment=environment, config=config, credentials=credentials)
+    if not providers.is_installed():
+        raise ModelUnavailable(providers.INSTALL)
+    return providers.ProviderModel(endpoint, patience)
+
+
+def _usable(environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials) -> list[str]:
+    """The providers there is a credential for, in the order they are tried."""
+    named = configured(config)
+    found = [provider for provider in KEY_VARIABLES if _has_key(provider, environment, config, credentials)]
+    if environment.get(OLLAMA_VARIABLE, "").strip() or provider_config(config, "ollama").base_url:
+        found.append("ollama")
+    for provider in named:
+        settings = provider_config(config, provider)
+        if provider in DEFAULTS or not settings.base_url:
+            continue
+        if not settings.api_key_env or _has_key(provider, environment, config, credentials):
+            found.append(provider)
+    return found
+
+
+def _has_key(
+    provider: str, environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
+) -> bool:
+    variable = provider_config(config, provider).api_key_env or None
+    return credentials.find(provider, environment, variable) is not None
+
+
+def _default(config: Mapping[str, object], provider: str) -> ModelName | None:
+    name = provider_config(config, provider).model or DEFAULTS.get(provider, "")
+    return ModelName(provider, name) if name else None

@@ -1,0 +1,158 @@
+"""Everything that can go wrong with a hosted model, as one `ModelFailed` a person can read.
+
+Promise: whatever comes in, the sentence that goes out holds no key, no header and no address beyond the host's name.
+What a provider said is repeated only shortly and scrubbed, and not at all where it speaks about a key.
+Loaded together with the SDKs, never before.
+"""
+
+import asyncio
+import json
+import logging
+from typing import Final
+
+import httpx2
+from pydantic_ai.exceptions import (
+    ModelAPIError,
+    ModelAuthenticationError,
+    ModelConnectionError,
+    ModelContextWindowExceededError,
+    ModelHTTPError,
+    ModelNotFoundError,
+    ModelQuotaExceededError,
+    ModelRateLimitError,
+    ModelRequestRejectedError,
+    ModelRequestTimeout,
+    ModelServerError,
+    ModelUnavailableError,
+    UserError,
+)
+
+from dragoman.coder.credentials import KEY_VARIABLES, scrubbed
+from dragoman.coder.models.contract import ModelFailed
+from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.overflow import NEVER, ContextFull
+from dragoman.limits import KIB
+
+# What is repeated of a provider's own words: a sentence or two.
+_WORDS: Final = 300
+# What is looked through for it.
+_HEARD: Final = 16 * KIB
+
+_log = logging.getLogger(__name__)
+
+
+class TooMuch(Exception):
+    """An answer beyond every bound."""
+
+
+class Encoded(Exception):
+    """A compressed answer, which we had asked not to get."""
+
+
+def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
+    """The failure, in a kind and a sentence."""
+    who = endpoint.provider
+    for cause in _causes(error):
+        match cause:
+            case TooMuch() | Encoded():
+                return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+            case TimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
+                return ModelFailed("network", f"{who} ({endpoint.place}) did not answer in time")
+            case httpx2.DecodingError():
+                return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+            case httpx2.TransportError() | OSError():
+                return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed")
+            case _:
+                pass
+    match error:
+        case ModelAuthenticationError():
+            return ModelFailed("auth", f"{who} does not accept the key. {_how_to_log_in(endpoint)}")
+        case ModelContextWindowExceededError():
+            return ContextFull(f"{who}/{endpoint.model}")
+        case ModelQuotaExceededError():
+            return ModelFailed("rate_limit", f"The account at {who} has no credit left{_words(error, endpoint)}", NEVER)
+        case ModelRateLimitError():
+            return ModelFailed("rate_limit", f"{who} asks to slow down", _wait(error))
+        case ModelUnavailableError():
+            return ModelFailed("server", f"{who} is overloaded", _wait(error))
+        case ModelServerError():
+            return ModelFailed("server", f"{who} failed{_status(error)}", _wait(error))
+        case ModelConnectionError():
+            return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed")
+        case ModelNotFoundError():
+            sentence = f"{who} has no model {endpoint.model}, or {endpoint.place} is not its address"
+            return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
+        case ModelRequestRejectedError() | ModelHTTPError():
+            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+        case UserError():
+            return ModelFailed("server", f"{who} cannot be asked this{_plain(str(error), endpoint)}", NEVER)
+        case ModelAPIError() if _is_redirect(error):
+            return ModelFailed("server", f"{who} sends us to another address; put the right one into base_url", NEVER)
+        case ModelAPIError(body=None, __cause__=None):
+            # The library's own complaint: the stream ended, and not with an end.
+            return ModelFailed("network", f"{who} broke off in the middle of its answer")
+        case ModelAPIError() if not _is_unreadable(error):
+            return ModelFailed("server", f"{who} failed{_words(error, endpoint)}", _wait(error))
+    # The text stays here: it may quote what came, and what came may quote us.
+    _log.warning("unreadable answer of a model: %s", type(error).__name__)
+    return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """The error and what it was made from, the outermost first; bounded, because a chain can be a circle."""
+    chain: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and len(chain) < 8:
+        chain.append(following)
+        following = following.__cause__
+    # Status errors carry the HTTP library's as their cause; they say more than it does.
+    return (
+        []
+        if isinstance(error, ModelHTTPError)
+        else [one for one in chain if not isinstance(one, asyncio.CancelledError)]
+    )
+
+
+def _is_unreadable(error: BaseException) -> bool:
+    return any(isinstance(cause, json.JSONDecodeError | UnicodeDecodeError) for cause in _causes(error))
+
+
+def _is_redirect(error: BaseException) -> bool:
+    status = getattr(error.__cause__, "status_code", 0)
+    return isinstance(status, int) and 300 <= status < 400
+
+
+def _wait(error: BaseException) -> float | None:
+    """What the other side asked us to wait, if that is a number to go by."""
+    wait = error.retry_after if isinstance(error, ModelAPIError) else None
+    return wait if wait is not None and 0 <= wait < NEVER else None
+
+
+def _status(error: BaseException) -> str:
+    return f" (status {error.status_code})" if isinstance(error, ModelHTTPError) else ""
+
+
+def _words(error: BaseException, endpoint: Endpoint) -> str:
+    """What the provider said, if it said something a person can read."""
+    body = error.body if isinstance(error, ModelAPIError) else None
+    for _ in range(3):  # {"error": {"message": "…"}}, in a list with some
+        if isinstance(body, list) and body:
+            body = body[0]
+        if isinstance(body, dict):
+            body = body.get("message") or body.get("error") or body.get("detail")
+    return _plain(body, endpoint) if isinstance(body, str) else ""
+
+
+def _plain(text: str, endpoint: Endpoint) -> str:
+    """One short line of somebody else's text, behind a colon; nothing where it is a web page."""
+    text = " ".join(text.split())
+    if not text or text.startswith("<"):
+        return ""
+    text = scrubbed(text[:_HEARD], [endpoint.key] if endpoint.key else [])
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return ": " + (text if len(text) <= _WORDS else text[:_WORDS] + "…")
+
+
+def _how_to_log_in(endpoint: Endpoint) -> str:
+    variable = endpoint.config.api_key_env or KEY_VARIABLES.get(endpoint.provider)
+    return f"Set {variable or 'the right one'}, or run: dragoman login {endpoint.provider}"

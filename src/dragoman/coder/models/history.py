@@ -1,0 +1,145 @@
+"""The conversation, in the words of the model library. Loaded together with the SDKs, never before.
+
+A response goes back to the provider that made it in its own form (`ModelSaid.raw`), so that signed thoughts survive;
+to everybody else, and where that form cannot be read, as text and calls.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from pydantic_ai.messages import (
+    BinaryContent,
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ModelResponsePart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserContent,
+    UserPromptPart,
+)
+
+from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid
+from dragoman.vocabulary.content import (
+    Audio,
+    BlobResource,
+    Content,
+    Image,
+    Resource,
+    ResourceLink,
+    Text,
+    TextResource,
+    UnknownContent,
+)
+
+# What every provider that looks at pictures can look at.
+_PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
+# No provider takes an empty result.
+_NOTHING: Final = "(no output)"
+
+
+def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bool) -> list[ModelMessage]:
+    """The items as messages; neighbouring ones of ours are one request."""
+    messages: list[ModelMessage] = []
+    asking: list[ModelRequestPart] = []
+    for item in items:
+        if isinstance(item, ModelSaid):
+            said = _response(item, provider)
+            if said is not None:
+                if asking:
+                    messages.append(ModelRequest(asking))
+                asking = []
+                messages.append(said)
+        else:
+            asking.append(_part(item, images=images))
+    # The library takes the system prompt from the last request.
+    messages.append(ModelRequest(asking, instructions=system or None))
+    return messages
+
+
+def kept(response: ModelResponse, provider: str) -> dict[str, Any]:
+    """A response in the provider's own form, as plain JSON."""
+    message = ModelMessagesTypeAdapter.dump_python([response], mode="json", exclude_none=True)[0]
+    message.pop("usage", None)
+    return {"by": provider, "message": message}
+
+
+def _response(item: ModelSaid, provider: str) -> ModelResponse | None:
+    original = _original(item, provider)
+    if original is not None:
+        return original
+    parts: list[ModelResponsePart] = [TextPart(item.text)] if item.text.strip() else []
+    parts += [ToolCallPart(call.tool, call.input, call.id) for call in item.calls]
+    return ModelResponse(parts) if parts else None
+
+
+def _original(item: ModelSaid, provider: str) -> ModelResponse | None:
+    """The response as it came, if it came from this provider, can be read, and has the calls that were run."""
+    raw = item.raw
+    if not isinstance(raw, dict) or raw.get("by") != provider:
+        return None
+    try:
+        [message] = ModelMessagesTypeAdapter.validate_python([raw.get("message")])
+    except ValueError:
+        return None
+    if not isinstance(message, ModelResponse):
+        return None
+    run = {call.id for call in item.calls}
+    message.parts = [part for part in message.parts if not isinstance(part, ToolCallPart) or part.tool_call_id in run]
+    there = {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}
+    return message if there == run and message.parts else None
+
+
+def _part(item: UserSaid | ToolSaid | Summed, *, images: bool) -> ModelRequestPart:
+    match item:
+        case UserSaid():
+            return UserPromptPart(_content(item.content, images=images) or [_NOTHING])
+        case Summed():
+            return UserPromptPart(f"A summary of the conversation so far:\n\n{item.text}")
+        case ToolSaid():
+            more = _content(item.content, images=images)
+            content = [item.text, *more] if more else item.text or _NOTHING
+            outcome: Any = "failed" if item.failed else "success"
+            return ToolReturnPart(item.tool, content, item.call_id, outcome=outcome)
+
+
+def _content(blocks: Iterable[Content], *, images: bool) -> list[UserContent]:
+    return [_block(block, images=images) for block in blocks]
+
+
+def _block(block: Content, *, images: bool) -> UserContent:
+    match block:
+        case Text():
+            return block.text
+        case Image():
+            return _picture(block.data, block.mime_type, images=images) or f"[image: {block.mime_type}]"
+        case Audio():
+            return f"[audio: {block.mime_type}]"
+        case ResourceLink():
+            return f"[{block.name}]({block.uri})"
+        case Resource():
+            return _resource(block.resource, images=images)
+        case UnknownContent():
+            return "[something this agent does not know]"
+
+
+def _resource(resource: TextResource | BlobResource, *, images: bool) -> UserContent:
+    if isinstance(resource, TextResource):
+        return f"{resource.uri}:\n\n{resource.text}"
+    kind = resource.mime_type if isinstance(resource.mime_type, str) else "application/octet-stream"
+    return _picture(resource.blob, kind, images=images) or f"[file: {kind}] {resource.uri}"
+
+
+def _picture(data: str, kind: str, *, images: bool) -> BinaryContent | None:
+    """A picture for a model that looks at it; None where it cannot."""
+    if not images or kind not in _PICTURES:
+        return None
+    try:
+        return BinaryContent(base64.b64decode(data, validate=True), media_type=kind)
+    except (binascii.Error, ValueError):
+        return None

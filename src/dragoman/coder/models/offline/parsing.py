@@ -1,0 +1,111 @@
+"""From a whole message to the requests in it, in order.
+
+A message is cut where a list or a `then` says so, and only where both sides make sense: content that happens to
+contain such a word stays whole.
+"""
+
+import re
+from typing import Final
+
+from dragoman.coder.models.offline.intents import (
+    Create,
+    Explain,
+    Fix,
+    Intent,
+    Replace,
+    Request,
+    Run,
+    RunTests,
+    Unknown,
+    Where,
+)
+from dragoman.coder.models.offline.phrases import MARK, Phrase
+from dragoman.coder.models.offline.rules import intent
+
+# A message of more, blocks and quotations not counted, is a document and no request; rules take time for long ones.
+MESSAGE_CHARACTERS: Final = 2_000
+# Places where a message may be cut; trying them all takes time.
+_CUTS: Final = 16
+
+_ITEM: Final = re.compile(r"^\s*(?:\d{1,3}[.)]|[-*•])\s+(?=\S)")
+_THEN: Final = re.compile(
+    r"\s*[,;.]?\s*\b(?:and\s+)?(?:then|after that|afterwards|finally)\b,?\s+|\s*,\s*and\s+|\s+and\s+(?:also\s+)?|"
+    r"(?<=[\w\x00)])[.!?]\s+|\s*\n+\s*",
+    re.IGNORECASE,
+)
+_AND: Final = re.compile(r"\s*,?\s*and\s+(?:also\s+)?", re.IGNORECASE)
+
+
+def requests(phrase: Phrase) -> list[Request]:
+    """What the user wants, in order. What makes no sense is an `Unknown`."""
+    if len(phrase.masked) > MESSAGE_CHARACTERS:
+        return [Request(Unknown("Your message is too long for my rules; blocks and quotations may be long."), "")]
+    parts = _listed(phrase) or _parts(phrase)
+    return _merged([_request(part) for part in parts if part.masked]) or [Request(Unknown(), "")]
+
+
+def _listed(phrase: Phrase) -> list[Phrase]:
+    """The items of a list; empty if it is none. A line above it that ends in a colon is its title."""
+    lines = [line for line in phrase.masked.splitlines() if line.strip()]
+    if len(lines) > 1 and lines[0].rstrip().endswith(":") and _ITEM.match(lines[1]):
+        lines = lines[1:]
+    if len(lines) < 2 or not all(_ITEM.match(line) for line in lines):
+        return []
+    return [part for line in lines for part in _parts(phrase.part(_ITEM.sub("", line)))]
+
+
+def _parts(phrase: Phrase) -> list[Phrase]:
+    """The message in pieces that make sense, cut as early as possible; whole, if there are none."""
+    text = phrase.masked
+    cuts = [(0, 0, ""), *((cut.start(), cut.end(), cut[0]) for cut in list(_THEN.finditer(text))[:_CUTS])]
+    # What the text behind each cut comes to, from the last to the first.
+    behind: list[list[Phrase]] = [[]] * len(cuts)
+    for here in reversed(range(len(cuts))):
+        begin = cuts[here][1]
+        whole = intent(phrase.part(text[begin:]))
+        behind[here] = [phrase.part(text[begin:])]
+        for there in range(here + 1, len(cuts)):
+            left = phrase.part(text[begin : cuts[there][0]])
+            first = intent(left) if left.masked else Unknown()
+            if isinstance(first, Unknown) or isinstance(intent(behind[there][0]), Unknown):
+                continue
+            is_and = _AND.fullmatch(cuts[there][2]) is not None
+            if is_and and not isinstance(whole, Unknown) and _goes_on(first, left):
+                continue
+            behind[here] = [left, *behind[there]]
+            break
+    return behind[0]
+
+
+def _goes_on(first: Intent, phrase: Phrase) -> bool:
+    """Whether an `and` behind this request may belong to its own words."""
+    if re.search(rf"{MARK}$", phrase.masked):
+        return False
+    if isinstance(first, Create):
+        return not phrase.raw(phrase.masked).rstrip(".").endswith(first.path)
+    return isinstance(first, Run) or (isinstance(first, Replace) and first.where == Where())
+
+
+def _merged(requests: list[Request]) -> list[Request]:
+    """Running the tests, or finding why they fail, and then fixing them: that is one thing."""
+    merged: list[Request] = []
+    for request in requests:
+        last = merged[-1].intent if merged else None
+        if isinstance(request.intent, Fix) and not request.intent.name and isinstance(last, Fix | RunTests):
+            edit = request.intent.edit or (isinstance(last, Fix) and last.edit)
+            merged[-1] = Request(Fix(last.name, edit), f"{merged[-1].words} and {request.words}")
+        else:
+            merged.append(request)
+    return merged
+
+
+def _request(phrase: Phrase) -> Request:
+    made = intent(phrase)
+    mentions = [n for n, chunk in enumerate(phrase.chunks) if chunk.kind == "mention" and f"\0{n}\0" in phrase.masked]
+    if mentions and isinstance(made, Unknown):
+        # Attachments behind the words are context: the words may make sense without them.
+        bare = re.sub("|".join(f"\0{n}\0" for n in mentions), " ", phrase.masked)
+        made = intent(phrase.part(bare)) if bare.strip() else made
+        if isinstance(made, Explain) and not made.subject:
+            made = Explain(phrase.chunks[mentions[0]].value)
+    return Request(made, " ".join(phrase.raw(phrase.masked).split()))

@@ -1,0 +1,108 @@
+"""A walk: what to say and which tools to call, in order, written as plain sequential code.
+
+It keeps nothing. Every model call walks from the beginning again, is handed the results that are in the context, and
+goes on behind the last of them. So the same context gives the same next step, in this process or in another one.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from dragoman.coder.context import ToolSaid
+from dragoman.coder.models.contract import Called, Said, Thought
+from dragoman.coder.models.offline.conversation import Done
+from dragoman.coder.permissions import DENIED
+
+Action = Said | Thought | Called
+Result = TypeVar("Result")
+Walk = Generator[Action, ToolSaid | None, Result]
+
+_SANDBOX: Final = "sandbox_"
+_LOST: Final = "What I can do has changed while I was at it, so I stopped. Please ask again."
+_FORBIDDEN: Final = {
+    "write_file": "This mode does not let me write.",
+    "edit_file": "This mode does not let me write.",
+    "bash": "This mode does not let me run commands.",
+    "web_fetch": "This mode does not let me fetch pages.",
+}
+
+
+class Halted(Exception):
+    """The walk ends here; the text says why, and is fit for the user."""
+
+
+class Denied(Halted):
+    """The user, or a rule, said no."""
+
+
+class Reach(NamedTuple):
+    """What a walk can use."""
+
+    offered: frozenset[str]
+    attached: Mapping[str, str | None]
+    folder: str = ""
+
+    def has(self, tool: str) -> bool:
+        """Whether there is such a tool now."""
+        return tool in self.offered or _SANDBOX + tool in self.offered
+
+    def need(self, *tools: str) -> None:
+        """Halt at once if something that will be needed is not there."""
+        for tool in tools:
+            if not self.has(tool):
+                raise Halted(_FORBIDDEN.get(tool, f"I would need the tool {tool}, and it is not offered here."))
+
+    def call(self, tool: str, **given: object) -> Walk[ToolSaid]:
+        """Call a tool. A no ends the walk; a failure is for the caller to tell."""
+        self.need(tool)
+        name = tool if tool in self.offered else _SANDBOX + tool
+        result = yield Called(name, {key: value for key, value in given.items() if value is not None})
+        assert result is not None
+        if result.text == DENIED:
+            raise Denied(f"Permission denied ({_titled(tool, given)}), so I stopped here.")
+        return result
+
+    def short(self, path: str) -> str:
+        """A path as the user would write it."""
+        folder = self.folder.rstrip("/") + "/"
+        return path.removeprefix(folder) if len(folder) > 1 else path.removeprefix("./")
+
+
+def fresh(walk: Walk[None], done: Sequence[Done]) -> Iterator[Action]:
+    """What comes after all that was said and done: up to the next call, or to the end."""
+    position = 0
+    result: ToolSaid | None = None
+    while True:
+        try:
+            action = walk.send(result)
+        except StopIteration:
+            return
+        result = None
+        if not isinstance(action, Called):
+            if position >= len(done):
+                yield action
+        elif position >= len(done):
+            yield action
+            return
+        else:
+            call = done[position].call
+            if (call.tool, call.input) != (action.tool, action.input):
+                yield Said(_LOST)
+                return
+            result = done[position].result
+            position += 1
+
+
+def halting(walk: Callable[[], Walk[None]]) -> Walk[bool]:
+    """A walk that tells why it halted, if it did. True: it came to its end."""
+    try:
+        yield from walk()
+    except Halted as halt:
+        yield Said(f"{halt}\n")
+        return False
+    return True
+
+
+def _titled(tool: str, given: Mapping[str, object]) -> str:
+    subject = next((str(given[key]) for key in ("command", "path", "url", "question") if given.get(key)), "")
+    line = subject.splitlines()[0] if subject else ""
+    return f"{tool} `{line[:80]}`" if line else tool

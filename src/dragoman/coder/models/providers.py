@@ -1,0 +1,113 @@
+"""A hosted model behind our own `Model`. Cheap to make: the SDKs are loaded with the first call, off the loop.
+
+One object per session. Between calls it keeps its connection for a while, then hangs up by itself.
+"""
+
+import asyncio
+import importlib.util
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from dragoman.coder.models.abilities import Abilities, abilities
+from dragoman.coder.models.contract import Inquiry, ModelFailed, Piece
+from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.overflow import NEVER
+from dragoman.coder.models.patience import Patience
+
+if TYPE_CHECKING:
+    from dragoman.coder.models.hosted import Line
+
+# Before the first retry; then twice as long each time.
+_RETRY_SECONDS: Final = 1.0
+_LONGEST_RETRY_SECONDS: Final = 30.0
+INSTALL: Final = 'Hosted models need more packages. Run: pip install "dragoman[models]"'
+
+
+def is_installed() -> bool:
+    """Whether the SDKs are there, without loading them."""
+    return importlib.util.find_spec("pydantic_ai") is not None and importlib.util.find_spec("httpx2") is not None
+
+
+class ProviderModel:
+    """A model of OpenAI, Anthropic, Google, Ollama, or of anybody who speaks as OpenAI does."""
+
+    def __init__(self, endpoint: Endpoint, patience: Patience | None = None) -> None:
+        known = abilities(endpoint)
+        self.name = f"{endpoint.provider}/{endpoint.model}"
+        self.window = known.window
+        self.thought_levels = known.thought_levels
+        self.sees = frozenset({"image"} if known.images else ())
+        self._known = known
+        self._endpoint = endpoint
+        self._patience = patience or Patience()
+        # Lines nobody talks on.
+        self._idle: list[Line] = []
+        self._hanging_up: asyncio.TimerHandle | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    def begin_turn(self) -> None:
+        """Nothing to remember: the conversation comes with every call."""
+
+    def assistant(self, name: str) -> "ProviderModel":
+        """The same one: it remembers nothing, and every call has a line of its own."""
+        return self
+
+    def retry_seconds(self, attempt: int) -> float:
+        """Longer each time."""
+        return min(_RETRY_SECONDS * 2.0 ** (attempt - 1), _LONGEST_RETRY_SECONDS)
+
+    async def prepare(self) -> None:
+        """Load the SDKs now, so that the first prompt need not wait for them (1 to 3 s of work in a thread)."""
+        self._rest(await self._line())
+
+    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+        """One model call."""
+        line = await self._line()
+        try:
+            async with aclosing(line.respond(inquiry)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        finally:
+            self._rest(line)
+
+    async def close(self) -> None:
+        """Hang up wherever nobody talks. The next call connects again."""
+        if self._hanging_up is not None:
+            self._hanging_up.cancel()
+            self._hanging_up = None
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _line(self) -> "Line":
+        """A line for one call."""
+        if self._idle:
+            return self._idle.pop()
+        try:
+            line = await asyncio.to_thread(_open, self._endpoint, self._known, self._patience)
+        except ImportError:
+            raise ModelFailed("server", INSTALL, NEVER) from None
+        self.window = line.window
+        return line
+
+    def _rest(self, line: "Line") -> None:
+        self._idle.append(line)
+        if self._hanging_up is not None:
+            self._hanging_up.cancel()
+        self._hanging_up = asyncio.get_running_loop().call_later(self._patience.idle, self._hang_up)
+
+    def _hang_up(self) -> None:
+        self._hanging_up = None
+        self._closing = asyncio.create_task(self.close())
+
+
+# Two threads that load the same packages in another order can see each other's halves.
+_loading: Final = threading.Lock()
+
+
+def _open(endpoint: Endpoint, known: Abilities, patience: Patience) -> "Line":
+    with _loading:
+        from dragoman.coder.models.hosted import Line
+
+        return Line(endpoint, known, patience)

@@ -1,0 +1,162 @@
+"""`list_files`, `glob` and `grep`: looking through the workspace without reading all of it."""
+
+import os
+from typing import Any, Final
+
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    count_input,
+    cut,
+    flag_input,
+    only_known,
+    schema,
+    text_input,
+)
+from dragoman.errors import WorldError
+from dragoman.host import search
+from dragoman.host.paths import Place
+from dragoman.host.ripgrep import find_ripgrep
+from dragoman.vocabulary.tools import Location
+
+_FOLDER: Final[dict[str, Any]] = {"type": "string", "description": "where to look; the working folder if left out"}
+# An editor follows these; more of them is a flood.
+_LOCATIONS: Final = 20
+
+
+class ListFiles:
+    """`list_files(path?)`."""
+
+    name = "list_files"
+    kind = "read"
+    does: ActKind = "read"
+    description = "List what is in a folder: files, and folders with a slash behind their name."
+    schema = schema([], path=_FOLDER)
+
+    def check(self, call: Call) -> None:
+        only_known(call, "path")
+        _where(call)
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        return _preview(f"List {_where(call)}", call, desk)
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        try:
+            listing = await search.list_files(_place(approved.call, desk))
+        except WorldError as error:
+            raise BadInput(str(error)) from None
+        marks = {"folder": "/", "link": "@"}
+        lines = [entry.name + marks.get(entry.kind, "") for entry in listing.entries]
+        return _outcome(lines, listing.cut, "The folder is empty.", {"entries": len(lines)})
+
+
+class Glob:
+    """`glob(pattern, path?)`."""
+
+    name = "glob"
+    kind = "search"
+    does: ActKind = "read"
+    description = "Find files by their path: `src/**/*.py`, `*.{ts,tsx}`. What the project ignores is left out."
+    schema = schema(["pattern"], pattern={"type": "string"}, path=_FOLDER)
+
+    def check(self, call: Call) -> None:
+        only_known(call, "pattern", "path")
+        text_input(call, "pattern")
+        _where(call)
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        return _preview(f"Find {call.input['pattern']}", call, desk)
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        place = _place(approved.call, desk)
+        try:
+            files = await search.glob(text_input(approved.call, "pattern"), place, guardian=desk.guardian)
+        except WorldError as error:
+            raise BadInput(str(error)) from None
+        await _locate(shown, [Location(path) for path in files.paths])
+        lines = [_short(path, desk) for path in files.paths]
+        return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
+
+
+class Grep:
+    """`grep(pattern, path?, glob?, case_insensitive?, max_results?)`."""
+
+    name = "grep"
+    kind = "search"
+    does: ActKind = "read"
+    description = "Find lines by a regular expression. What the project ignores is left out, and so are binary files."
+    schema = schema(
+        ["pattern"],
+        pattern={"type": "string", "description": "a regular expression"},
+        path=_FOLDER,
+        glob={"type": "string", "description": "only in files with such a path: `*.py`"},
+        case_insensitive={"type": "boolean"},
+        max_results={"type": "integer", "minimum": 1, "maximum": search.MOST_GREP_RESULTS},
+    )
+
+    def check(self, call: Call) -> None:
+        only_known(call, "pattern", "path", "glob", "case_insensitive", "max_results")
+        text_input(call, "pattern")
+        _where(call)
+        if call.input.get("glob") is not None:
+            text_input(call, "glob")
+        flag_input(call, "case_insensitive")
+        count_input(call, "max_results", 1)
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        return _preview(f"Search for {call.input['pattern']}", call, desk)
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        call = approved.call
+        most = count_input(call, "max_results", 1) or search.GREP_RESULTS
+        try:
+            found = await search.grep(
+                text_input(call, "pattern"),
+                _place(call, desk),
+                glob=text_input(call, "glob") if call.input.get("glob") is not None else None,
+                case_insensitive=flag_input(call, "case_insensitive"),
+                max_results=min(most, search.MOST_GREP_RESULTS),
+                ripgrep=find_ripgrep(desk.environment.get("PATH", os.defpath), desk.roots),
+                guardian=desk.guardian,
+            )
+        except WorldError as error:
+            raise BadInput(str(error)) from None
+        await _locate(shown, [Location(match.path, match.line) for match in found.matches])
+        lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in found.matches]
+        return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
+
+
+def _where(call: Call) -> str:
+    return text_input(call, "path") if call.input.get("path") is not None else "."
+
+
+def _place(call: Call, desk: Desk) -> Place:
+    try:
+        return desk.roots.place(_where(call))
+    except WorldError as error:
+        raise BadInput(str(error)) from None
+
+
+def _preview(title: str, call: Call, desk: Desk) -> Preview:
+    place = _place(call, desk)
+    return Preview(title, [Act("read", place.path)], locations=[Location(place.path)])
+
+
+async def _locate(shown: ToolCall, places: list[Location]) -> None:
+    if places:
+        await shown.update(locations=places[:_LOCATIONS])
+
+
+def _short(path: str, desk: Desk) -> str:
+    """A path as the model may say it again: from the working folder where it lies in it."""
+    here = os.path.realpath(desk.roots.cwd).rstrip("/") + "/"
+    return path.removeprefix(here)
+
+
+def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> Outcome:
+    text = cut("\n".join(lines)) if lines else nothing
+    return Outcome(f"{text}\n[{missing}]" if missing else text, raw=raw)

@@ -1,0 +1,66 @@
+"""`web_fetch(url, max_length?)`: one page of the public web, as readable text."""
+
+from typing import Final
+
+from dragoman.agent.tool import ToolCall
+from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    count_input,
+    cut,
+    only_known,
+    schema,
+    shown_text,
+    text_input,
+)
+from dragoman.errors import WorldError
+from dragoman.host.address import check_url
+from dragoman.host.fetch import Dial, Resolve, fetch
+
+# Characters for the model, if it does not say how many it wants; and the most it gets.
+LENGTH: Final = 20_000
+MOST_LENGTH: Final = 100_000
+
+
+class WebFetch:
+    """The tool. `resolve` and `dial` are for tests, which have no public web."""
+
+    name = "web_fetch"
+    kind = "fetch"
+    does: ActKind = "network"
+    description = "Fetch a page of the public web and get its text. Private and local addresses are refused."
+    schema = schema(
+        ["url"],
+        url={"type": "string"},
+        max_length={"type": "integer", "minimum": 1, "maximum": MOST_LENGTH, "description": "characters"},
+    )
+
+    def __init__(self, resolve: Resolve | None = None, dial: Dial | None = None) -> None:
+        self._resolve = resolve
+        self._dial = dial
+
+    def check(self, call: Call) -> None:
+        only_known(call, "url", "max_length")
+        count_input(call, "max_length", 1)
+        try:
+            check_url(text_input(call, "url"))
+        except WorldError as error:
+            raise BadInput(str(error)) from None
+
+    async def preview(self, call: Call, desk: Desk) -> Preview:
+        url = text_input(call, "url")
+        return Preview(f"Fetch {shown_text(url)}", [Act("network", check_url(url).host)])
+
+    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        call = approved.call
+        length = min(count_input(call, "max_length", 1) or LENGTH, MOST_LENGTH)
+        try:
+            page = await fetch(text_input(call, "url"), resolve=self._resolve, dial=self._dial)
+        except WorldError as error:
+            raise BadInput(str(error)) from None
+        more = "\n[there was more]" if page.truncated else ""
+        raw = {"url": page.url, "status": page.status, "contentType": page.content_type}
+        return Outcome(cut(page.text, length) + more, failed=page.status >= 400, raw=raw)

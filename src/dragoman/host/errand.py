@@ -1,0 +1,73 @@
+"""A process that is sent for something: it gets its input, what it prints is taken piece by piece, and it is gone.
+
+Promise: however this ends (done, enough, too late, cancelled), nothing of the process is left.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from dragoman.errors import UsageError
+from dragoman.host.guardian import Guardian
+from dragoman.host.pipes import PolledReadEnd
+from dragoman.host.process import Child
+
+# What a pipe takes at once, so that the input needs no writer of its own.
+INPUT_BYTES = 64 * 1024
+
+
+class Ended(NamedTuple):
+    """How it went: the exit code if it came to its own end, and the last of what it said on stderr."""
+
+    exit_code: int | None
+    complaint: str
+    is_late: bool
+
+
+async def run_errand(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    input: bytes,
+    take: Callable[[bytes], bool],
+    seconds: float,
+    guardian: Guardian | None = None,
+) -> Ended:
+    """Runs `argv` until it ends, `take` has enough (returns False), or the time is over."""
+    if len(input) > INPUT_BYTES:
+        raise UsageError(f"An errand takes at most {INPUT_BYTES} bytes of input.")
+    child = Child.start(argv, cwd=cwd, env=env)
+    if guardian is not None:
+        guardian.watch(child.pid, child.mark)
+    over = asyncio.Event()
+    has_enough = False
+
+    def on_data(data: bytes) -> None:
+        nonlocal has_enough
+        if not has_enough and not take(data):
+            has_enough = True
+            over.set()
+
+    output = PolledReadEnd(child.stdout, on_data, lambda error: over.set())
+    output.resume()
+    child.on_exit(output.finish)  # what it started itself may hold the pipe open for ever
+    try:
+        with suppress(BrokenPipeError):
+            os.write(child.stdin, input)
+        child.close_stdin()
+        async with asyncio.timeout(seconds):
+            await over.wait()
+            if not has_enough:
+                await child.wait()
+        return Ended(child.exit_code, child.stderr_tail(), is_late=False)
+    except TimeoutError:
+        return Ended(None, child.stderr_tail(), is_late=True)
+    finally:
+        output.close()
+        child.kill_now()
+        await child.stop()
+        if guardian is not None:
+            guardian.leave(child.pid)
