@@ -1,6 +1,9 @@
 """A log read as a story: compact, complete, and mended where it was cut off."""
 
 import base64
+import time
+
+from msgspec.structs import replace
 
 from dragoman.agent.story import Story
 from dragoman.store.entries import Entry, Happened, Noted, Said
@@ -145,3 +148,49 @@ def test_a_prompt_alone_is_a_turn_that_was_cut_off() -> None:
 
 def test_the_first_words_of_the_user_are_known() -> None:
     assert told(USER, END, events.UserMessage("v", [Text("again")])).first_words == "hello"
+
+
+def test_a_story_can_be_told_twice_and_goes_on_after_that() -> None:
+    picture = Image("AAAA", "image/png")
+    story = told(USER, say("a"), events.AgentMessageChunk(picture, message_id="m"), say("b"))
+    call = events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])
+    story.take([Happened(call), Happened(events.ToolCallContentChunk("c", ContentItem(Text("two"))))])
+    assert list(story.retold()) == list(story.retold())
+    story.take([say("c"), Happened(events.ToolCallContentChunk("c", ContentItem(Text("three"))))])
+    assert list(story.retold()) == [
+        USER,
+        events.AgentMessage("m", [Text("a"), picture, Text("bc")]),
+        replace(call, content=[ContentItem(Text(text)) for text in ("one", "two", "three")]),
+    ]
+
+
+def test_what_grows_in_a_hundred_thousand_steps_is_read_in_a_moment() -> None:
+    """Each of these once copied everything before it: that is minutes, and not the seconds this test has."""
+    item, picture = ContentItem(Text("x")), Image("AAAA", "image/png")
+    steps: list[events.AnyEvent] = [
+        events.ToolCallContentChunk("c", item),
+        events.AgentMessageChunk(picture, message_id="m"),
+        events.TerminalOutputChunk("t", base64_of(b"x")),
+        events.CompactionSummaryChunk("s", Text("x")),
+    ]
+    story = told(events.CompactionUpdate("s", "in_progress"))
+    began = time.process_time()
+    story.take(Happened(step) for _ in range(100_000) for step in steps)
+    assert time.process_time() - began < 10
+    assert [len(str(event)) > 100_000 for event in story.retold()] == [True] * 4
+
+
+def test_what_was_appended_before_a_list_was_set_anew_is_gone() -> None:
+    final = [ContentItem(Text("final"))]
+    story = told(
+        events.ToolCallUpdate("c", title="Read"),
+        events.ToolCallContentChunk("c", ContentItem(Text("draft"))),
+        events.ToolCallUpdate("c", content=[*final]),
+        events.CompactionUpdate("s", "in_progress"),
+        events.CompactionSummaryChunk("s", Text("draft")),
+        events.CompactionUpdate("s", "completed", [Text("summary")]),
+    )
+    assert list(story.retold()) == [
+        events.ToolCallUpdate("c", title="Read", content=[*final]),
+        events.CompactionUpdate("s", "completed", [Text("summary")]),
+    ]

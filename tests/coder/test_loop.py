@@ -10,10 +10,10 @@ import pytest
 from dragoman import Agent
 from dragoman.coder import loop
 from dragoman.coder.brain import coding_agent
-from dragoman.coder.coder import Setup
 from dragoman.coder.context import Asked, Context, Item, ModelSaid, ToolSaid, UserSaid
 from dragoman.coder.models.contract import Inquiry, Piece, ToolCard
 from dragoman.coder.models.script import Script, ScriptModel, parse
+from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
 from dragoman.testing import pair
 from dragoman.vocabulary.content import Text

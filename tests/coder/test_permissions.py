@@ -2,7 +2,8 @@
 
 import pytest
 
-from dragoman.coder.permissions import MODES, Act, Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
+from dragoman.coder.modes import MODES, Act
+from dragoman.coder.permissions import Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
 
 READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
 WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.coder.context import ModelSaid, ToolSaid, UserSaid, read
+from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import (
@@ -16,10 +17,14 @@ from dragoman.vocabulary.events import (
     Notice,
     OptionsChanged,
     PlanUpdate,
+    TerminalUpdate,
     ToolCallContentChunk,
     ToolCallUpdate,
+    UserMessage,
 )
 from dragoman.vocabulary.options import PlanItems
+from dragoman.vocabulary.requests import CancelTerminal, GetSessionStatus, Prompt, PromptAccepted
+from dragoman.vocabulary.tools import Cancellable, ExitStatus
 from tests.coder.whole import User, ends, events_of, scripted, whole
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
@@ -387,3 +392,95 @@ async def test_a_question_that_is_cancelled_is_a_no(tmp_path: Path, protocol: in
 
 async def _all(turn: Any) -> list[Any]:
     return [event async for event in turn]
+
+
+# -- while it runs ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_word_while_it_works_is_heard_before_the_next_model_call(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store")
+    steps = [
+        {"say": "a"},
+        {"call": "bash", "input": {"command": "until test -e go; do sleep 0.01; done"}},
+        {"say": "b"},
+    ]
+    async with whole(tmp_path, scripted(steps), mode="full-access", store=store) as (client, session):
+        turn = session.prompt("go")
+        events = []
+        steering: asyncio.Future[Any] | None = None
+        async for event in turn:
+            events.append(event)
+            if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
+                steering = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("and this")])))
+                await client.ask(GetSessionStatus(session.id))  # behind it: the prompt has been heard
+                assert not steering.done()
+                (tmp_path / "go").touch()
+        assert steering is not None
+        accepted = await steering
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    inserted = [event.message_id for event in events if isinstance(event, UserMessage)]
+    assert inserted[1:] == [accepted.message_id]
+    match read(entries):
+        case [UserSaid(), ModelSaid(), ToolSaid(), UserSaid(content=[Text(text="and this")]), ModelSaid(text="b")]:
+            pass
+        case other:
+            pytest.fail(f"{other}")
+    await store.close()
+
+
+async def test_a_word_at_the_end_of_a_turn_makes_it_go_on(tmp_path: Path) -> None:
+    async with whole(tmp_path, scripted([{"say": "a"}, {"say": "b", "delay_ms": 100}])) as (client, session):
+        turn = session.prompt("go")
+        ended = 0
+        async for event in turn:
+            if isinstance(event, AgentMessageChunk) and event.text == "a":
+                answer = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("more")])))
+            ended += isinstance(event, Idle)
+        assert ended == 1
+        assert isinstance(await answer, PromptAccepted)
+
+
+@pytest.mark.parametrize("how", ["cancel", "close"])
+async def test_a_word_that_nobody_will_hear_is_refused(tmp_path: Path, how: str) -> None:
+    async with whole(tmp_path, scripted([{"say": "a"}, {"say": "b", "delay_ms": 60_000}])) as (client, session):
+        turn = session.prompt("go")
+        async for event in turn:
+            if isinstance(event, AgentMessageChunk):
+                answer = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("more")])))
+                await client.list_sessions()
+                await (turn.cancel() if how == "cancel" else session.close())
+        with pytest.raises(RequestFailed) as refused:
+            await answer
+    assert refused.value.code == -32800
+
+
+async def test_one_call_can_be_stopped_and_the_turn_goes_on(tmp_path: Path) -> None:
+    steps = [{"call": "bash", "input": {"command": "sleep 983"}}, {"say": "On."}]
+    async with whole(tmp_path, scripted(steps), mode="full-access") as (_, session):
+        events = []
+        async for event in session.prompt("go"):
+            events.append(event)
+            if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
+                assert isinstance(event.capabilities, Cancellable)
+                await session.cancel_tool_call(event.tool_call_id)
+        assert (ends(events), text(events)) == ([("bash", "cancelled")], "On.")
+        last = [e for e in events if isinstance(e, ToolCallUpdate) and e.status == "cancelled"][-1]
+        assert last.capabilities is None
+        with pytest.raises(RequestFailed) as refused:
+            await session.cancel_tool_call(last.tool_call_id)
+        assert refused.value.code == -32602
+
+
+async def test_one_terminal_can_be_stopped_and_its_call_ends_by_itself(tmp_path: Path) -> None:
+    steps = [{"call": "bash", "input": {"command": "echo up; sleep 982"}}, {"say": "On."}]
+    async with whole(tmp_path, scripted(steps), mode="full-access") as (client, session):
+        events = []
+        async for event in session.prompt("go"):
+            events.append(event)
+            if isinstance(event, TerminalUpdate) and isinstance(event.capabilities, Cancellable):
+                await client.ask(CancelTerminal(session.id, event.terminal_id))
+    assert (ends(events), text(events)) == ([("bash", "failed")], "On.")
+    (status,) = [
+        e.exit_status for e in events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
+    ]
+    assert status.signal == "SIGKILL"

@@ -8,10 +8,9 @@ from typing import Any
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.coder.brain import coding_agent
-from dragoman.coder.coder import Setup
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
-from dragoman.host.guardian import Guardian
+from dragoman.coder.setup import Setup
 from dragoman.store.contract import Store
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
@@ -53,15 +52,14 @@ async def whole(
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
-    guardian = Guardian()
     setup = Setup(make_model, ENVIRONMENT, home=home)
-    agent = coding_agent(setup, "script", mode=mode, store=store, guardian=guardian)
+    agent = coding_agent(setup, "script", mode=mode, store=store)
     asking = (user or User("reject_once")).permission
     try:
         async with pair(agent, protocol=protocol, permission=asking, **client) as connected:
             yield connected, await connected.new_session(str(folder))
     finally:
-        guardian.close()
+        setup.close()
 
 
 async def events_of(session: Conversation, prompt: str = "go") -> list[AnyEvent]:

@@ -59,11 +59,14 @@ class Agent:
         auth_methods: Iterable[AuthMethod] = (),
         store: Store | Callable[[], Store] | None = None,
         resume: str | None = None,
+        hears_interjections: bool = False,
         protocol: int | None = None,
     ) -> None:
         self._store = store
         # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
         self.resume: Final = resume
+        # A prompt that comes while a turn runs waits for `session.interjected()`; else it is refused.
+        self.hears_interjections: Final = hears_interjections
         self.info: Final = Implementation(name, version, UNSET if title is None else title)
         self.options: Final = list(options)
         self.spoken: Final = _spoken(protocol)

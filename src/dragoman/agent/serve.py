@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Final
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -25,7 +25,7 @@ from dragoman.errors import (
 from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.options import Option, Select, Toggle
@@ -60,6 +60,7 @@ class Connection:
         self.note: Final = self._speech.note
         self.text_stream: Final = self._speech.text_stream
         self.sessions: Final = Sessions(agent, self, self._speech)
+        self._answers: Final = self._what_we_answer()
 
     async def run(self) -> None:
         """Serve until the client is gone; then stop what it started."""
@@ -90,43 +91,39 @@ class Connection:
         return self._agent.hello()
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
-        match request:
-            case ask.Prompt():
-                return self._prompt(request)
-            case ask.NewSession():
-                return self.sessions.new(request)
-            case ask.SetOption():
-                return self._set_option(request)
-            case ask.CloseSession():
-                return self.sessions.close(request.session_id)
-            case ask.ResumeSession():
-                return self.sessions.resume(request)
-            case ask.ForkSession():
-                return self.sessions.fork(request)
-            case ask.ListSessions():
-                return self.sessions.list(request)
-            case ask.DeleteSession():
-                return self.sessions.delete(request.session_id)
-            case ask.GetSessionStatus():
-                return self.sessions.status(request.session_id)
-            case ask.SetTitle():
-                return self.sessions.set_title(request.session_id, request.title)
-            case ask.ArchiveSession() | ask.UnarchiveSession():
-                return self.sessions.archive(request.session_id, isinstance(request, ask.ArchiveSession))
-            case ask.Login():
-                return self._agent.login(request)
-            case ask.Logout():
-                return self._agent.logout(request)
-            case Extension():
-                return self._extension(request)
-            case _:
-                raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        answer = self._answers.get(type(request))
+        if answer is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        return answer(request)
+
+    def _what_we_answer(self) -> dict[type[Request], Callable[[Any], Reply | Awaitable[Reply]]]:
+        sessions, agent = self.sessions, self._agent
+        return {
+            ask.Prompt: self._prompt,
+            ask.SetOption: self._set_option,
+            ask.NewSession: sessions.new,
+            ask.ResumeSession: sessions.resume,
+            ask.ForkSession: sessions.fork,
+            ask.ListSessions: sessions.list,
+            ask.CloseSession: lambda request: sessions.close(request.session_id),
+            ask.DeleteSession: lambda request: sessions.delete(request.session_id),
+            ask.GetSessionStatus: lambda request: sessions.status(request.session_id),
+            ask.SetTitle: lambda request: sessions.set_title(request.session_id, request.title),
+            ask.ArchiveSession: lambda request: sessions.archive(request.session_id, True),
+            ask.UnarchiveSession: lambda request: sessions.archive(request.session_id, False),
+            ask.CancelToolCall: lambda request: self._stop(request.session_id, request.tool_call_id),
+            ask.CancelTerminal: lambda request: self._stop(request.session_id, request.terminal_id),
+            ask.Login: agent.login,
+            ask.Logout: agent.logout,
+            Extension: self._extension,
+        }
 
     def on_note(self, note: Note) -> None:
         match note:
             case ask.CancelTurn():
                 session = self.sessions.open.get(note.session_id)
                 if session is not None and session.turn is not None:
+                    session.interjections.refuse()
                     session.turn.cancel()
             case ExtensionNote():
                 handler = self._agent.notifications.get(note.method)
@@ -162,25 +159,45 @@ class Connection:
 
     # -- turns and options -------------------------------------------------------------------------------------------
 
-    def _prompt(self, request: ask.Prompt) -> Reply:
+    def _prompt(self, request: ask.Prompt) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
         if not request.prompt:
             raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
-        if session.turn is not None:
-            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
         prompt = Prompt(request.prompt, new_id("msg"))
+        if session.turn is None:
+            # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
+            self._begin(session, prompt)
+            return ask.PromptAccepted(prompt.message_id)
+        if not self._agent.hears_interjections:
+            raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+        return session.interjections.wait(prompt)
+
+    def _begin(self, session: Session, prompt: Prompt) -> None:
         turn = session.turn = Turn(session, prompt)
         self._turns.add(turn)
-        turn.over.add_done_callback(lambda _: self._turns.discard(turn))
-        # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
+        turn.over.add_done_callback(lambda _: self._ended(session, turn))
         self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
-        return ask.PromptAccepted(prompt.message_id)
+
+    def _ended(self, session: Session, turn: Turn) -> None:
+        """What was said too late for this turn is the next one."""
+        self._turns.discard(turn)
+        if turn.cancelled or self.link.closed or self.sessions.open.get(session.id) is not session:
+            session.interjections.refuse()
+        elif session.turn is None and (waiting := session.interjections.take()) is not None:
+            waiting.accept()
+            self._begin(session, waiting.prompt)
+
+    def _stop(self, session_id: str, id: str) -> Reply:
+        """Stop one call or one terminal. The answer means that it was heard; the end is told when it comes."""
+        stop = self.sessions.find(session_id).stoppable.get(id)
+        if stop is None:
+            raise RequestFailed(INVALID_PARAMS, "This cannot be cancelled", {"id": id})
+        stop()
+        return Done()
 
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
-        if not any(_named(option, request.config_id) for option in session.options):
-            raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
-        before, session.options = session.options, [_changed(option, request) for option in session.options]
+        before, session.options = session.options, _changed(session.options, request)
         if self._agent.option_handlers or session.journal is not None:
             return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)
@@ -225,19 +242,19 @@ def complain(text: str) -> None:
         pass
 
 
-def _named(option: Option, config_id: str) -> bool:
-    return isinstance(option, (Select, Toggle)) and option.config_id == config_id
+def _changed(options: list[Option], request: ask.SetOption) -> list[Option]:
+    """The options with one new value; an option or a value that is not there is refused."""
+    for place, option in enumerate(options):
+        if isinstance(option, (Select, Toggle)) and option.config_id == request.config_id:
+            if not _fits(option, request.value):
+                raise RequestFailed(INVALID_PARAMS, "No such value", {"configId": request.config_id})
+            after = options.copy()
+            after[place] = replace(option, current_value=request.value)
+            return after
+    raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
 
 
-def _changed(option: Option, request: ask.SetOption) -> Option:
-    """The option with its new value; a value it does not have is refused."""
-    if not isinstance(option, (Select, Toggle)) or option.config_id != request.config_id:
-        return option
-    fits = (
-        isinstance(request.value, bool)
-        if isinstance(option, Toggle)
-        else any(choice.value == request.value for choice in option.choices())
-    )
-    if not fits:
-        raise RequestFailed(INVALID_PARAMS, "No such value", {"configId": request.config_id})
-    return replace(option, current_value=request.value)
+def _fits(option: Select | Toggle, value: object) -> bool:
+    if isinstance(option, Toggle):
+        return isinstance(value, bool)
+    return value in [choice.value for choice in option.choices()]

@@ -4,8 +4,7 @@ A session knows no wire and no version; it speaks vocabulary into its `Speech`. 
 to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
 """
 
-import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
+from dragoman.agent.interjections import Interjections
 from dragoman.agent.speech import Speech, TextStream
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
 from dragoman.agent.tool import ToolCall
@@ -37,6 +37,7 @@ from dragoman.vocabulary.events import (
     ToolCallUpdate,
     Usage,
     UsageChanged,
+    UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
@@ -62,6 +63,8 @@ from dragoman.vocabulary.tools import Location, ToolContent
 from dragoman.vocabulary.word import Word
 
 if TYPE_CHECKING:
+    import asyncio
+
     from dragoman.agent.journal import Journal
     from dragoman.agent.turn import Turn
 
@@ -128,6 +131,9 @@ class Session:
         # Room for whatever the author wants to keep with the session.
         self.memory: dict[str, object] = {}
         self.turn: Turn | None = None
+        # What the user says while a turn runs, and what can be stopped without stopping the turn, by its id.
+        self.interjections: Final = Interjections()
+        self.stoppable: Final[dict[str, Callable[[], object]]] = {}
         # The story being told again behind an answer; what is said next waits for it.
         self.retelling: asyncio.Task[None] | None = None
         self._speech = speech
@@ -152,12 +158,15 @@ class Session:
 
     async def finish(self) -> None:
         """Cancel the running turn, if there is one, and wait for its end."""
+        self.interjections.refuse()
         if self.retelling is not None:
             self.retelling.cancel()
         turn = self.turn
         if turn is not None:
+            from asyncio import wait
+
             turn.cancel()
-            await asyncio.wait([turn.over])
+            await wait([turn.over])
 
     # -- saying ------------------------------------------------------------------------------------------------------
 
@@ -172,7 +181,7 @@ class Session:
     async def _speak(self, kind: str, content: str | Content) -> None:
         turn = CURRENT_TURN.get()
         if turn is not None and turn.ended:
-            raise asyncio.CancelledError("the turn has ended")
+            raise _too_late()
         stream = self._stream
         if stream is None or self._stream_kind != kind:
             self._message_id = new_id("msg")
@@ -230,11 +239,12 @@ class Session:
             locations=places or UNSET,
             raw_input=raw_input,
         )
-        return ToolCall(self.emit, opening)
+        return ToolCall(self.emit, opening, self.stoppable)
 
     def terminal(self, command: str, cwd: str | None = None) -> DisplayTerminal:
         """A terminal that shows a command the agent runs itself."""
-        return DisplayTerminal(self.emit, TerminalUpdate(new_id("term"), command=command, cwd=cwd or self.cwd))
+        opening = TerminalUpdate(new_id("term"), command=command, cwd=cwd or self.cwd)
+        return DisplayTerminal(self.emit, opening, self.stoppable)
 
     async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
         """Show the plan, whole; it replaces the one before."""
@@ -277,6 +287,15 @@ class Session:
             if isinstance(option, (Select, Toggle)) and option.config_id == config_id:
                 return option.current_value
         raise UsageError(f"the session has no option {config_id!r}; give it to Agent(options=[...]) first")
+
+    async def interjected(self) -> list[Prompt]:
+        """What the user has said since the turn began, taken into it. Only for agents that were made to listen."""
+        heard: list[Prompt] = []
+        while (interjection := self.interjections.take()) is not None:
+            interjection.accept()
+            await self.record(UserMessage(interjection.prompt.message_id, interjection.prompt.content))
+            heard.append(interjection.prompt)
+        return heard
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
@@ -397,9 +416,16 @@ def _check_turn() -> None:
     """Whatever belongs to a turn that has ended is over too."""
     turn = CURRENT_TURN.get()
     if turn is not None and turn.ended:
-        raise asyncio.CancelledError("the turn has ended")
+        raise _too_late()
 
 
 def _is_plain(text: Text) -> bool:
     """Whether there is nothing to it but its text."""
     return text.annotations is UNSET and text.meta is UNSET and text.extras is UNSET
+
+
+def _too_late() -> BaseException:
+    # Imported here: an author who names `Session` in an annotation must not wait for asyncio before `initialize`.
+    from asyncio import CancelledError
+
+    return CancelledError("the turn has ended")

@@ -6,7 +6,7 @@ is asked for, and goes on. Without a store a session lives as long as its connec
 
 import asyncio
 import os
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -42,7 +42,7 @@ from dragoman.store.contract import (
 from dragoman.store.entries import Noted
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done
-from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
+from dragoman.vocabulary.events import Idle, Notice, Running, SessionInfoChanged
 from dragoman.vocabulary.options import Option, Select, Toggle
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OPTIONS: Final = "options"
+# How long a client that is gone is waited for; a process that ends with it ends its leases, whatever is left of them.
+_LEAVE_SECONDS: Final = 0.5
+_freeing: Final[set["asyncio.Task[None]"]] = set()
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
 
@@ -93,14 +96,14 @@ class Sessions:
             return None
         try:
             session_id = wanted or await _newest(store, request.cwd)
-            if session_id is None or (await store.look(session_id)).cwd != request.cwd:
+            if session_id is None or not _same((await store.look(session_id)).cwd, request.cwd):
                 return None
-            session = await self._from_log(session_id, request, await store.open(session_id))
+            session, story = await self._from_log(session_id, request, await store.open(session_id))
         except (StoreFailed, RequestFailed):
             return None
         self._announced.announce_next(session_id)
         # The client learns the id from the answer, so the story comes after it; a prompt waits for its end.
-        session.retelling = asyncio.get_running_loop().create_task(self._retell_behind(session))
+        session.retelling = asyncio.get_running_loop().create_task(self._retell_behind(session, story))
         return _answer(session)
 
     async def resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
@@ -110,16 +113,22 @@ class Sessions:
         session = self.open.get(request.session_id)
         if session is not None and session.turn is not None and request.replay_from:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+        story = None
         if session is None:
-            session = await self._reopen(request)
-        elif session.cwd != request.cwd:
+            session, story = await self._reopen(request)
+        elif not _same(session.cwd, request.cwd):
             raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
         else:
             check_folders(request.cwd, request.additional_directories)
             session.reroot(request.additional_directories)
         # The client has named it, so it may be spoken of before the answer.
         self._announced.announce(session.id)
-        await self._retell(session, everything=bool(request.replay_from))
+        if request.replay_from:
+            if session.retelling is not None:
+                await asyncio.wait([session.retelling])
+            await self._retell(session, story)
+        await self._tell_of_damage(session)
+        await self._speech.tell(session.id, Idle() if session.turn is None else Running())
         return _answer(session)
 
     async def fork(self, request: ask.ForkSession) -> ask.SessionOpened:
@@ -134,35 +143,36 @@ class Sessions:
         copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
         log = await told(request.session_id, store.fork(request.session_id, copy))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        session = await self._from_log(session_id, opening, log)
+        session, _ = await self._from_log(session_id, opening, log)
         self._announced.announce_next(session_id)
         return _answer(session)
 
-    async def _reopen(self, request: ask.ResumeSession) -> Session:
+    async def _reopen(self, request: ask.ResumeSession) -> tuple[Session, Story]:
         store = self._stored(request.session_id)
         meta = await told(request.session_id, store.look(request.session_id))
-        if meta.cwd != request.cwd:
+        if not _same(meta.cwd, request.cwd):
             raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
         check_folders(request.cwd, request.additional_directories)
         log = await told(request.session_id, store.open(request.session_id))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
         return await self._from_log(request.session_id, opening, log)
 
-    async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> Session:
-        """A session as its log tells it, mended."""
+    async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> tuple[Session, Story]:
+        """A session as its log tells it, mended, and its story."""
         try:
             story, notes = await _read(session_id, log)
             mended = story.repairs()
             if mended:
                 log.append(mended, lambda error: None)
                 await told(session_id, log.flush())
+                story.take(mended)
             session = await self._opened(session_id, opening, log)
         except BaseException:
             await _give_back(log)
             raise
         session.title = log.meta.title
         session.options = [_restored(option, notes) for option in session.options]
-        return session
+        return session, story
 
     async def _opened(self, session_id: str, request: ask.NewSession, log: Log | None) -> Session:
         journal = None if log is None else Journal(log, self._speech)
@@ -180,23 +190,35 @@ class Sessions:
         self.open[session_id] = session
         return session
 
-    async def _retell(self, session: Session, *, everything: bool) -> None:
-        """The story, where it is wanted, and then how things stand. To the client only: the log has it."""
-        if everything:
-            if session.journal is None:
-                raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
+    async def _retell(self, session: Session, story: Story | None) -> None:
+        """The story, read from the log unless it was just read. To the client only: the log has it."""
+        if session.journal is None:
+            raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
+        if story is None:
             story, _ = await _read(session.id, session.journal.log)
-            for event in story.retold():
-                await self._speech.tell(session.id, event)
-            if session.title:
-                await self._speech.tell(session.id, SessionInfoChanged(title=session.title))
-        await self._speech.tell(session.id, Idle() if session.turn is None else Running())
+        for event in story.retold():
+            await self._speech.tell(session.id, event)
+        if session.title:
+            await self._speech.tell(session.id, SessionInfoChanged(title=session.title))
 
-    async def _retell_behind(self, session: Session) -> None:
+    async def _retell_behind(self, session: Session, story: Story) -> None:
         try:
-            await self._retell(session, everything=True)
+            await self._retell(session, story)
+            await self._tell_of_damage(session)
+            if session.turn is None:  # else it waits for us, and tells how things stand
+                await self._speech.tell(session.id, Idle())
         except (LinkClosed, RequestFailed):
             pass  # nobody is left to tell, or the log cannot be read any more: the next turn says so
+
+    async def _tell_of_damage(self, session: Session) -> None:
+        """What was lost of a log before it was opened, the user hears once."""
+        log = None if session.journal is None else session.journal.log
+        if log is not None and log.salvaged is not None:
+            from dragoman.agent.serve import complain
+
+            lost, log.salvaged = log.salvaged, None
+            complain(f"dragoman: session {session.id}: {lost}\n")  # not every client can show a notice
+            await self._speech.tell(session.id, Notice("warning", lost[:1].upper() + lost[1:]))
 
     # -- closing -----------------------------------------------------------------------------------------------------
 
@@ -221,11 +243,14 @@ class Sessions:
         return Done()
 
     async def leave(self) -> None:
-        """The client is gone: what it opened is freed, and can be found again."""
-        for session in list(self.open.values()):
-            if session.journal is not None:
-                await _give_back(session.journal.log)
+        """The client is gone: what it opened is freed, and can be found again. Thousands are freed behind this."""
+        logs = [session.journal.log for session in self.open.values() if session.journal is not None]
         self.open.clear()
+        if logs:
+            freeing = asyncio.get_running_loop().create_task(_free(logs))
+            _freeing.add(freeing)
+            freeing.add_done_callback(_freeing.discard)
+            await asyncio.wait([freeing], timeout=_LEAVE_SECONDS)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +282,7 @@ class Sessions:
         session = self.open.get(session_id)
         if session is not None:
             session.title = title
-            await session.record(SessionInfoChanged(title=title))
+            await told(session_id, session.record(SessionInfoChanged(title=title)))
         return ask.TitleSet(title)
 
     async def archive(self, session_id: str, archived: bool) -> Done:
@@ -308,9 +333,16 @@ async def told(session_id: str, work: Awaitable[T]) -> T:
 
 
 async def keep_option(session: Session, config_id: str, value: object) -> None:
-    """Remember an option over restarts."""
+    """Remember an option over restarts; it is on disk when this returns."""
     if session.journal is not None:
-        await session.journal.remember(_OPTIONS, {config_id: value})
+        await told(session.id, _keep(session, session.journal, {config_id: value}))
+
+
+async def _keep(session: Session, journal: Journal, options: dict[str, object]) -> None:
+    if session.turn is None:
+        await journal.mend()  # a running turn is told of the failure itself
+    await journal.remember(_OPTIONS, options)
+    await journal.log.flush()
 
 
 def info_of(meta: SessionMeta) -> ask.SessionInfo:
@@ -331,6 +363,11 @@ def check_folders(cwd: str, more: object) -> None:
     for path in [cwd, *(more if isinstance(more, list) else [])]:
         if not os.path.isdir(path):
             raise RequestFailed(INVALID_PARAMS, "Not a folder on the agent's machine", {"path": path})
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two paths are one folder: a link to it is not another folder."""
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
 
 
 async def _read(session_id: str, log: Log) -> tuple[Story, dict[str, object]]:
@@ -355,6 +392,11 @@ async def _give_back(log: Log) -> None:
         await log.release()
     except StoreFailed:
         pass  # whoever appended was told
+
+
+async def _free(logs: Iterable[Log]) -> None:
+    for log in logs:
+        await _give_back(log)
 
 
 async def _raise(error: StoreFailed) -> None:

@@ -24,46 +24,75 @@ _WHOLE: Final[dict[str, type[events.Message]]] = {
     "agent_message_chunk": events.AgentMessage,
     "agent_thought_chunk": events.AgentThought,
 }
-_ROLES: Final[dict[type[events.Chunk], str]] = {
-    events.UserMessageChunk: "user_message_chunk",
-    events.AgentMessageChunk: "agent_message_chunk",
-    events.AgentThoughtChunk: "agent_thought_chunk",
+# What a chunk is a piece of. Chunks come by the hundred thousand, and looking a type up is quicker than `match`.
+_CHUNKS: Final[dict[type, type[events.Message]]] = {
+    events.UserMessageChunk: events.UserMessage,
+    events.AgentMessageChunk: events.AgentMessage,
+    events.AgentThoughtChunk: events.AgentThought,
 }
 
 
-class _Message:
-    """A message as it grows."""
+# A story may have 100,000 messages, and most are one piece of text: such a one has nothing in it that the garbage
+# collector has to look at, or it would look at all of them again and again.
+class _Message(msgspec.Struct, gc=False):
+    """A message as it grows: settled blocks, and the plain text behind them."""
 
-    __slots__ = ("blocks", "kind", "pieces")
-
-    def __init__(self, kind: type[events.Message]) -> None:
-        self.kind = kind
-        self.blocks: list[Content] = []
-        self.pieces: list[str] = []
+    kind: type[events.Message]
+    text: str = ""
+    more: list[str] | None = None
+    blocks: list[Content] | None = None
 
     def say(self, text: str) -> None:
-        self.pieces.append(text)
+        if not self.text:
+            self.text = text
+        elif self.more is None:
+            self.more = [text]
+        else:
+            self.more.append(text)
 
     def add(self, block: Content) -> None:
-        if type(block) is Text and block == Text(block.text):
-            self.pieces.append(block.text)
+        if type(block) is Text and block.annotations is block.meta is block.extras is UNSET:
+            self.say(block.text)
         else:
-            self._settle()
-            self.blocks.append(block)
+            if self.blocks is None:
+                self.blocks = []
+            self.blocks += (*self._unsettled(), block)
+            self.text, self.more = "", None
 
     def patch(self, message: events.Message) -> None:
         if message.content is not UNSET:
-            self.pieces.clear()
-            self.blocks = list(message.content or [])
+            self.text, self.more = "", None
+            self.blocks = list(message.content or ())
 
     def whole(self, message_id: str) -> Any:
-        self._settle()
-        return self.kind(message_id, list(self.blocks))
+        return self.kind(message_id, [*(self.blocks or ()), *self._unsettled()])
 
-    def _settle(self) -> None:
-        if self.pieces:
-            self.blocks.append(Text("".join(self.pieces)))
-            self.pieces.clear()
+    def _unsettled(self) -> tuple[Text, ...]:
+        return (Text(self.text + "".join(self.more or ())),) if self.text else ()
+
+
+class _Grown(msgspec.Struct, gc=False):
+    """A tool call or a summary: its last state, and what was appended to one of its lists since."""
+
+    update: Any
+    list_name: str
+    more: list[Any] | None = None
+
+    def patch(self, patch: Any) -> None:
+        if getattr(patch, self.list_name) is not UNSET:
+            self.more = None
+        self.update = _patched(self.update, patch)
+
+    def append(self, item: Any) -> None:
+        if self.more is None:
+            self.more = []
+        self.more.append(item)
+
+    def whole(self) -> Any:
+        if self.more is None:
+            return self.update
+        items = [*(getattr(self.update, self.list_name) or ()), *self.more]
+        return msgspec.structs.replace(self.update, **{self.list_name: items})
 
 
 class _Screen:
@@ -109,8 +138,13 @@ class Story:
         for entry in entries:
             if type(entry) is Said:
                 self._message(_WHOLE[entry.kind], entry.message_id).say(entry.text)
-            elif isinstance(entry, Happened):
-                self._take(entry.event)
+            elif type(entry) is Happened:
+                event: Any = entry.event
+                whole = _CHUNKS.get(type(event))
+                if whole is None:
+                    self._take(event)
+                else:
+                    self._message(whole, event.message_id).add(event.content)
 
     def retold(self) -> Iterable[events.AnyEvent]:
         """The story, told again. Its title is not in it: that may have changed while nobody wrote."""
@@ -119,7 +153,7 @@ class Story:
                 continue
             if isinstance(thing, _Message):
                 yield thing.whole(name)
-            elif isinstance(thing, _Screen):
+            elif isinstance(thing, (_Grown, _Screen)):
                 yield thing.whole()
             else:
                 yield thing
@@ -130,10 +164,11 @@ class Story:
             return []
         mended: list[Entry] = []
         for thing in self._told.values():
-            if isinstance(thing, events.ToolCallUpdate) and thing.status not in FINAL_STATUSES:
+            call = thing.update if isinstance(thing, _Grown) else None
+            if isinstance(call, events.ToolCallUpdate) and call.status not in FINAL_STATUSES:
                 reason = ContentItem(Text(INTERRUPTED))
-                mended.append(Happened(events.ToolCallContentChunk(thing.tool_call_id, reason)))
-                mended.append(Happened(events.ToolCallUpdate(thing.tool_call_id, status="failed", capabilities=None)))
+                mended.append(Happened(events.ToolCallContentChunk(call.tool_call_id, reason)))
+                mended.append(Happened(events.ToolCallUpdate(call.tool_call_id, status="failed", capabilities=None)))
             elif isinstance(thing, _Screen) and not isinstance(thing.update.exit_status, ExitStatus):
                 ended = events.TerminalUpdate(thing.update.terminal_id, exit_status=ExitStatus(), capabilities=None)
                 mended.append(Happened(ended))
@@ -147,18 +182,15 @@ class Story:
 
     def _take(self, event: events.AnyEvent) -> None:
         match event:
-            case events.Chunk():
-                self._message(_WHOLE[_ROLES[type(event)]], event.message_id).add(event.content)
             case events.Message():
                 self._message(type(event), event.message_id).patch(event)
                 if isinstance(event, events.UserMessage):
                     self.running = True
                     self.first_words = self.first_words or text_of(event.content or [])
             case events.ToolCallUpdate():
-                before = self._told.get(("call", event.tool_call_id))
-                self._told["call", event.tool_call_id] = event if before is None else _patched(before, event)
+                self._call(event)
             case events.ToolCallContentChunk():
-                self._append(event)
+                self._call(events.ToolCallUpdate(event.tool_call_id)).append(event.content)
             case events.TerminalUpdate():
                 self._screen(event.terminal_id).patch(event)
             case events.TerminalOutputChunk():
@@ -190,20 +222,22 @@ class Story:
             case events.UsageChanged():
                 self._told["usage", ""] = event
             case events.CompactionUpdate():
-                self._told["compaction", event.compaction_id] = event
+                self._told["compaction", event.compaction_id] = _Grown(event, "summary")
             case events.CompactionSummaryChunk():
                 before = self._told.get(("compaction", event.compaction_id))
                 if before is not None:
-                    summary = [*(before.summary or []), event.content]
-                    self._told["compaction", event.compaction_id] = msgspec.structs.replace(before, summary=summary)
+                    before.append(event.content)
             case _:
                 self._unknown += 1
                 self._told["unknown", str(self._unknown)] = event
 
-    def _append(self, chunk: events.ToolCallContentChunk) -> None:
-        before = self._told.get(("call", chunk.tool_call_id)) or events.ToolCallUpdate(chunk.tool_call_id)
-        content = [*(before.content or []), chunk.content]
-        self._told["call", chunk.tool_call_id] = msgspec.structs.replace(before, content=content)
+    def _call(self, patch: events.ToolCallUpdate) -> _Grown:
+        found = self._told.get(("call", patch.tool_call_id))
+        if found is None:
+            found = self._told["call", patch.tool_call_id] = _Grown(patch, "content")
+        else:
+            found.patch(patch)
+        return found
 
     def _screen(self, terminal_id: str) -> _Screen:
         found = self._told.get(("terminal", terminal_id))

@@ -5,7 +5,10 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
+from msgspec import UNSET
+
 from dragoman.agent.speech import Speech
+from dragoman.agent.tool import CANCELLABLE, Stoppable
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.services import (
     GetTerminalOutput,
@@ -21,11 +24,17 @@ from dragoman.vocabulary.tools import ClientTerminalItem, ExitStatus, TerminalIt
 class DisplayTerminal:
     """Output of a command that the agent runs itself. Made by `session.terminal(...)`."""
 
-    def __init__(self, emit: Callable[[AnyEvent], Awaitable[None]], opening: TerminalUpdate) -> None:
+    def __init__(
+        self,
+        emit: Callable[[AnyEvent], Awaitable[None]],
+        opening: TerminalUpdate,
+        stoppable: Stoppable | None = None,
+    ) -> None:
         self.id = opening.terminal_id
         self.item = TerminalItem(self.id)
         self._emit = emit
         self._opening = opening
+        self._stoppable = {} if stoppable is None else stoppable
         self._ended = False
 
     async def __aenter__(self) -> Self:
@@ -38,6 +47,11 @@ class DisplayTerminal:
         if not self._ended:
             await self.exit(0 if kind is None else 1)
 
+    async def allow_stopping(self, stop: Callable[[], object]) -> None:
+        """The client may stop the command, as long as it runs."""
+        self._stoppable[self.id] = stop
+        await self._emit(TerminalUpdate(self.id, capabilities=CANCELLABLE))
+
     async def write(self, output: bytes | str) -> None:
         """Append output; bytes may end inside a character."""
         data = output.encode() if isinstance(output, str) else output
@@ -47,7 +61,8 @@ class DisplayTerminal:
         """The command is done."""
         self._ended = True
         status = ExitStatus(exit_code=code) if signal is None else ExitStatus(exit_code=code, signal=signal)
-        await self._emit(TerminalUpdate(self.id, exit_status=status))
+        ended = None if self._stoppable.pop(self.id, None) is not None else UNSET
+        await self._emit(TerminalUpdate(self.id, exit_status=status, capabilities=ended))
 
 
 class ClientTerminal:

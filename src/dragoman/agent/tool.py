@@ -2,27 +2,31 @@
 
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 from msgspec import UNSET, UnsetType
 
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate
-from dragoman.vocabulary.tools import ContentItem, Diff, Location, TerminalItem, ToolContent
+from dragoman.vocabulary.tools import Cancellable, CancelMarker, ContentItem, Diff, Location, TerminalItem, ToolContent
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
+# What a client may stop, by its id.
+Stoppable = dict[str, Callable[[], object]]
+CANCELLABLE: Final = Cancellable(CancelMarker())
 
 
 class ToolCall:
     """Made by `session.tool(...)`. Leaving the block completes the call; an exception fails it, a cancel cancels it."""
 
-    def __init__(self, emit: Emit, opening: ToolCallUpdate) -> None:
+    def __init__(self, emit: Emit, opening: ToolCallUpdate, stoppable: Stoppable | None = None) -> None:
         self.id = opening.tool_call_id
         self.title = opening.title if isinstance(opening.title, str) else self.id
         self.opening = opening
         # Whether it has something to show by now.
         self.showed = bool(opening.content)
         self._emit = emit
+        self._stoppable = {} if stoppable is None else stoppable
         self._ended = False
 
     async def __aenter__(self) -> Self:
@@ -42,9 +46,13 @@ class ToolCall:
             # Cancelled: this very task is being stopped, so the last word must not wait for anything.
             await self.end("cancelled")
 
-    async def start(self) -> None:
-        """The call is past its permission and does its work now."""
-        await self.update(status="in_progress")
+    async def start(self, stop: Callable[[], object] | None = None) -> None:
+        """The call is past its permission and does its work now; `stop` stops it alone, if the client wants that."""
+        if stop is None or self._ended:
+            await self.update(status="in_progress")
+            return
+        self._stoppable[self.id] = stop
+        await self._emit(ToolCallUpdate(self.id, status="in_progress", capabilities=CANCELLABLE))
 
     async def update(
         self,
@@ -86,7 +94,9 @@ class ToolCall:
         """Close the call: completed, failed or cancelled. Once; later words about it are ignored."""
         if not self._ended:
             self._ended = True
-            await self._emit(ToolCallUpdate(self.id, status=status, raw_output=raw_output))
+            was_stoppable = self._stoppable.pop(self.id, None) is not None
+            ended = None if was_stoppable else UNSET
+            await self._emit(ToolCallUpdate(self.id, status=status, raw_output=raw_output, capabilities=ended))
 
 
 def _item(content: "str | Content | ToolContent") -> ToolContent:

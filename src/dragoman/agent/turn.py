@@ -38,6 +38,11 @@ class Turn:
         self._work: asyncio.Task[str | None] | None = None
         self._cancelled: asyncio.Future[float] = loop.create_future()
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether somebody has cancelled it."""
+        return self._cancelled.done()
+
     def cancel(self, grace: float | None = None) -> None:
         """Stop the handler at its next await. The turn ends as cancelled, after so many seconds without it."""
         if not self._cancelled.done():
@@ -64,13 +69,16 @@ class Turn:
             if session.journal is not None:
                 await session.journal.log.touch()  # the list shows it as it will be found
             await session.record(end)
+            if session.journal is not None:
+                await session.journal.said()
         except LinkClosed:
             pass  # nobody is left to tell
         except StoreFailed as error:
             await self._unkept(error)
         finally:
             self.ended = True
-            # In the same step in which the end has found its place in the outbox: a client that has read it may prompt.
+            # In the step in which the end has found its place in the outbox, or, behind a journal, in the one after it:
+            # a client that has read it may prompt, and nothing new is read before.
             session.turn = None
             if not self.over.done():
                 self.over.set_result(None)

@@ -1,20 +1,20 @@
 """The coding agent, put together: an `Agent` whose every session has a `Coder`."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder import commands
-from dragoman.coder.coder import Coder, Setup
-from dragoman.coder.permissions import DEFAULT_MODE, MODES
-from dragoman.host.guardian import Guardian
+from dragoman.coder.modes import DEFAULT_MODE, MODES
+from dragoman.coder.setup import Setup
 from dragoman.store.contract import Store
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Select
+
+if TYPE_CHECKING:
+    from dragoman.coder.coder import Coder
 
 _MEMORY: Final = "coder"
 _MODEL_CATEGORY: Final = "model"
@@ -28,7 +28,6 @@ def coding_agent(
     store: Store | Callable[[], Store] | None = None,
     resume: str | None = None,
     protocol: int | None = None,
-    guardian: Guardian | None = None,
 ) -> Agent:
     """Our agent. `model` is the one to begin with, by its name on the wire."""
     agent = Agent(
@@ -39,21 +38,21 @@ def coding_agent(
         capabilities=AgentCapabilities(embedded_context=True, image=True, list=True, close=True),
         store=store,
         resume=resume,
+        hears_interjections=True,
         protocol=protocol,
     )
 
-    guarding = guardian or Guardian()
-
     @agent.session_opened
     async def opened(session: Session) -> None:
-        coder = session.memory[_MEMORY] = Coder(session, setup, guarding)
-        if setup.home is not None:
-            coder.own_commands = await asyncio.to_thread(commands.read_own, setup.home / "commands")
-        session.commands = commands.announced(coder.own_commands)
+        # Imported with the first session: an editor that asks who we are has its answer before.
+        from dragoman.coder.coder import Coder
+
+        coder = session.memory[_MEMORY] = Coder(session, setup)
+        await coder.open()
 
     @agent.prompt
     def prompt(session: Session, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
-        return cast(Coder, session.memory[_MEMORY]).turn(prompt)
+        return cast("Coder", session.memory[_MEMORY]).turn(prompt)
 
     return agent
 

@@ -1,10 +1,9 @@
 """Our agent in one session: its model, its context, its tools and its gate, made with the first prompt."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from pathlib import Path
-from typing import Final, Literal, NamedTuple, TypeGuard, cast
+from typing import Final, Literal, TypeGuard, cast
 
 from msgspec.structs import replace
 
@@ -17,6 +16,7 @@ from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import Gate, Rule
 from dragoman.coder.prompting import seen
+from dragoman.coder.setup import Setup
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
@@ -28,38 +28,23 @@ from dragoman.coder.tools.web import WebFetch
 from dragoman.coder.tools.writing import EditFile, WriteFile
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
-from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AnyEvent
-from dragoman.vocabulary.options import Choice, Option, Select
+from dragoman.vocabulary.options import Option, Select
 
 _RULE: Final = "rule"
 _REVOKED: Final = "revoked"
 
 
-class Setup(NamedTuple):
-    """What is the same for every session of this process."""
-
-    # A model by its name as the wire has it.
-    make_model: Callable[[str], Model]
-    # What commands may see of this process's environment, secrets left out.
-    environment: Mapping[str, str]
-    models: Sequence[Choice] = ()
-    # Our data folder; None: there is none.
-    home: Path | None = None
-    model_calls: int = loop.MODEL_CALLS
-
-
 class Coder:
     """Nothing is read or made before the first prompt: most sessions are only opened."""
 
-    def __init__(self, session: Session, setup: Setup, guardian: Guardian) -> None:
+    def __init__(self, session: Session, setup: Setup) -> None:
         self.session: Final = session
         self.changes: Final = Changes()
         self.own_commands: dict[str, commands.Own] = {}
         self._setup = setup
-        self._guardian = guardian
         self._models: dict[str, Model] = {}
         self._context: Context | None = None
         self._toolbox: Toolbox | None = None
@@ -67,6 +52,12 @@ class Coder:
         self._room: Room | None = None
         # A mode for this turn alone.
         self._turn_mode = ""
+
+    async def open(self) -> None:
+        """What a client is told when the session opens: the commands there are."""
+        if self._setup.home is not None:
+            self.own_commands = await asyncio.to_thread(commands.read_own, self._setup.home / "commands")
+        self.session.commands = commands.announced(self.own_commands)
 
     @property
     def model(self) -> Model:
@@ -111,10 +102,24 @@ class Coder:
         roots = self.session.roots
         system = await asyncio.to_thread(system_prompt, roots, self.mode())
         said = UserSaid(message_id, await seen(content, Roots(roots), model.sees))
-        turn = loop.turn(model, context, toolbox, said, system=system, model_calls=self._setup.model_calls, room=room)
+        turn = loop.turn(
+            model,
+            context,
+            toolbox,
+            said,
+            system=system,
+            model_calls=self._setup.model_calls,
+            room=room,
+            interjected=self._interjected,
+        )
         async with aclosing(turn) as events:
             async for event in events:
                 yield event
+
+    async def _interjected(self) -> list[UserSaid]:
+        roots, sees = Roots(self.session.roots), self.model.sees
+        heard = await self.session.interjected()
+        return [UserSaid(prompt.message_id, await seen(prompt.content, roots, sees)) for prompt in heard]
 
     async def _ready(self) -> tuple[Context, Toolbox, Room]:
         if self._context is None or self._toolbox is None or self._room is None:
@@ -127,7 +132,7 @@ class Coder:
     def _desk(self) -> Desk:
         environment = command_environment(child_environment(self._setup.environment))
         home = str(self._setup.home or "")
-        return Desk(self.session, Roots(self.session.roots), environment, self._guardian, self.changes, home)
+        return Desk(self.session, Roots(self.session.roots), environment, self._setup.guardian(), self.changes, home)
 
     def _tools(self) -> list[Tool]:
         """What a helper has as well."""

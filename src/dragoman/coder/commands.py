@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET
 
 from dragoman.agent.sessions import keep_option
-from dragoman.coder.permissions import MODES
+from dragoman.coder.modes import MODES
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.coder.permissions import MODES
+from dragoman.coder.modes import MODES
 from dragoman.host.paths import PathRefused, Roots, read_bytes
 
 # Notes of a project that are longer than this are a manual, and the model can read that with a tool.

@@ -4,7 +4,7 @@ Promise: the last event is the turn's end, and there is one: a model that fails 
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Protocol, assert_never
 
@@ -25,6 +25,7 @@ from dragoman.coder.models.contract import (
     ToolCard,
     Used,
 )
+from dragoman.coder.setup import MODEL_CALLS
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
@@ -39,8 +40,6 @@ from dragoman.vocabulary.events import (
     UsageChanged,
 )
 
-# Model calls in one turn, unless somebody says otherwise.
-MODEL_CALLS: Final = 100
 # Tries after the first one, for failures that pass by themselves.
 RETRIES: Final = 3
 _PASSING: Final = ("rate_limit", "network", "server", "garbage")
@@ -68,11 +67,14 @@ async def turn(
     thought_level: str = "",
     model_calls: int = MODEL_CALLS,
     room: Room | None = None,
+    interjected: Callable[[], Awaitable[Sequence[UserSaid]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Everything that happens in one turn; the last event is its end."""
     tally = _Tally()
     await context.add(prompt)
     for _ in range(model_calls):
+        for said in await interjected() if interjected is not None else ():
+            await context.add(said)
         if room is not None:
             await room.make(model)
         response = _Response()
@@ -93,6 +95,12 @@ async def turn(
             await context.forget(prompt.message_id)
         elif not response.is_empty():
             await context.add(response.said())
+        if not response.reason and not response.calls and interjected is not None:
+            heard = await interjected()
+            for said in heard:
+                await context.add(said)
+            if heard:
+                continue
         if response.reason or not response.calls:
             yield _end(response.reason or "end_turn", tally)
             return

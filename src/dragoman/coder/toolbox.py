@@ -21,6 +21,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
 
+STOPPED: Final = "The user has stopped this call."
 # The same call with the same input, so many times in a row, is a model that turns in circles.
 CIRCLE: Final = 3
 # A rule that takes more to say is not understood by whoever clicks on it.
@@ -151,8 +152,25 @@ class Toolbox:
             if shown.showed:
                 await shown.add(DENIED)
             return Outcome(DENIED, failed=True, raw={"reason": verdict.reason})
-        await shown.start()
-        return await tool.run(verdict, shown, self._desk)
+        return await self._run(tool, verdict, shown)
+
+    async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> Outcome:
+        """Run it in a task of its own, which the user can stop without stopping the turn."""
+        stopped = asyncio.Event()
+        await shown.start(stopped.set)
+        running = asyncio.ensure_future(tool.run(approved, shown, self._desk))
+        stopping = asyncio.ensure_future(stopped.wait())
+        try:
+            await asyncio.wait([running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+        finally:
+            stopping.cancel()
+            if not running.done():
+                running.cancel()
+                await asyncio.wait([running])
+        await shown.end("cancelled")
+        return Outcome(STOPPED, failed=True)
 
     async def _end(self, shown: ToolCall, outcome: Outcome) -> None:
         """Close the call. What it showed itself, a diff or a screen, stays; else its words are shown."""

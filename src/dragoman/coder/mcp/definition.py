@@ -18,6 +18,8 @@ SCHEMA_BYTES: Final = 32 * limits.KIB
 SCHEMA_DEPTH: Final = 32
 # For us it only has to name a tool in a request; the specification says 128.
 TOOL_NAME_CHARACTERS: Final = 1_000
+# Enough that nobody finds a second definition for one.
+_DIGEST_CHARACTERS: Final = 32
 
 
 class Definition(NamedTuple):
@@ -60,7 +62,9 @@ def _read(said: object, server: Sequence[str]) -> Definition | None:
         if len(msgspec.json.encode(schema)) > SCHEMA_BYTES:
             return None
         told = [tool, *(said.get(key) for key in ("title", "description", "inputSchema", "annotations"))]
-        digest = hashlib.sha256(msgspec.json.encode([list(server), told], order="sorted")).hexdigest()
+        digest = hashlib.sha256(msgspec.json.encode([list(server), told], order="sorted")).hexdigest()[
+            :_DIGEST_CHARACTERS
+        ]
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     description = said.get("description")

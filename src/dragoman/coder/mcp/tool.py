@@ -6,7 +6,8 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp.definition import Definition
 from dragoman.coder.mcp.plain import one_line
 from dragoman.coder.mcp.server import Gone, Server
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview
 
 _TITLE_CHARACTERS = 120

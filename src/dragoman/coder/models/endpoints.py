@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials, Secret
+from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials, CredentialsError, Secret, check_key
 from dragoman.coder.models.names import LOCAL, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
 
 Family = Literal["openai", "anthropic", "google", "ollama", "compatible"]
@@ -79,6 +79,11 @@ def find_endpoint(
     if key is None and (settings.api_key_env or provider in KEY_VARIABLES):
         variable = settings.api_key_env or KEY_VARIABLES[provider]
         raise ModelUnavailable(f"{provider} needs a key. Set {variable}, or run: dragoman login {provider}", True)
+    if key is not None:
+        try:
+            check_key(key.reveal())
+        except CredentialsError:
+            raise ModelUnavailable(f"What is set as the key of {provider} is no key.", True) from None
     return Endpoint(family, provider, name.name, base_url, key, settings)
 
 

@@ -7,7 +7,7 @@ to everybody else, and where that form cannot be read, as text and calls.
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic_ai.messages import (
     BinaryContent,
@@ -98,14 +98,20 @@ def _original(item: ModelSaid, provider: str) -> ModelResponse | None:
 def _part(item: UserSaid | ToolSaid | Summed, *, images: bool) -> ModelRequestPart:
     match item:
         case UserSaid():
-            return UserPromptPart(_content(item.content, images=images) or [_NOTHING])
+            return UserPromptPart(_joined(_content(item.content, images=images)))
         case Summed():
             return UserPromptPart(f"A summary of the conversation so far:\n\n{item.text}")
         case ToolSaid():
-            more = _content(item.content, images=images)
-            content = [item.text, *more] if more else item.text or _NOTHING
+            content: list[UserContent] = [item.text] if item.text else []
+            content += _content(item.content, images=images)
             outcome: Any = "failed" if item.failed else "success"
-            return ToolReturnPart(item.tool, content, item.call_id, outcome=outcome)
+            return ToolReturnPart(item.tool, cast(Any, _joined(content)), item.call_id, outcome=outcome)
+
+
+def _joined(content: list[UserContent]) -> str | list[UserContent]:
+    """One text where there is nothing but text: not every server takes a list."""
+    texts = [block for block in content if isinstance(block, str)]
+    return content if len(texts) < len(content) else "\n\n".join(texts) or _NOTHING
 
 
 def _content(blocks: Iterable[Content], *, images: bool) -> list[UserContent]:

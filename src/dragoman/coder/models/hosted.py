@@ -10,6 +10,7 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic_ai.direct import model_request_stream
@@ -49,6 +50,7 @@ from dragoman.coder.models.patience import ANSWER_BYTES, Patience
 
 # Some servers of the OpenAI kind want a key and look at none.
 _NO_KEY: Final = "none"
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
 _STOPS: Final = {"length": "max_tokens", "content_filter": "refusal"}
 
 
@@ -61,7 +63,7 @@ class Line:
         self._patience = patience
         # Answers that are not closed yet. Google's SDK leaves them so when it is left.
         self._open: set[_Bounded] = set()
-        self._client = _client(patience, self._open)
+        self._client = _client(endpoint, patience, self._open)
         self._model = _model(endpoint, self._client)
         # OpenAI refuses to tell some accounts what its models think.
         self._summaries = bool(known.thought_levels)
@@ -227,7 +229,7 @@ def _tool(card: ToolCard) -> ToolDefinition:
 # -- the connection --------------------------------------------------------------------------------------------------
 
 
-def _client(patience: Patience, opened: "set[_Bounded]") -> httpx2.AsyncClient:
+def _client(endpoint: Endpoint, patience: Patience, opened: "set[_Bounded]") -> httpx2.AsyncClient:
     """Our own HTTP client: the SDKs' patience is theirs, and they follow redirects with the key in the hand."""
     phases = {"connect": patience.connect, "read": patience.chunk, "write": patience.chunk, "pool": patience.connect}
 
@@ -246,6 +248,8 @@ def _client(patience: Patience, opened: "set[_Bounded]") -> httpx2.AsyncClient:
         timeout=httpx2.Timeout(**phases),
         headers={"accept-encoding": "identity"},
         follow_redirects=False,
+        # The owner's proxy leads to the world, not back to this machine.
+        trust_env=urlsplit(endpoint.base_url).hostname not in _HERE,
         event_hooks={"request": [be_patient], "response": [be_bounded]},
     )
 

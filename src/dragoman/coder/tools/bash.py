@@ -6,7 +6,8 @@ from typing import Final
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import (
     Desk,
     Outcome,
@@ -70,6 +71,7 @@ class Bash:
         try:
             await shown.update(content=[screen.item])
             async with screen:
+                await screen.allow_stopping(child.kill_now)
                 return await self._follow(child, output, screen, seconds)
         finally:
             output.stop()

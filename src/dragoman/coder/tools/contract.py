@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, Protocol
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content

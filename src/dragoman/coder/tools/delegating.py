@@ -8,7 +8,8 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
 from dragoman.coder.context import Context, UserSaid
 from dragoman.coder.models.contract import Model
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, cut, only_known, schema, text_input
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, Idle, Notice

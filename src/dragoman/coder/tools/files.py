@@ -8,7 +8,8 @@ import hashlib
 import os
 from typing import Final, NamedTuple
 
-from dragoman.coder.permissions import Act, Approved, Call
+from dragoman.coder.modes import Act
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes

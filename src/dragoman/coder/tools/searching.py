@@ -4,7 +4,8 @@ import os
 from typing import Any, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import (
     BadInput,
     Desk,

@@ -4,7 +4,8 @@ from typing import Final
 
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input
 from dragoman.errors import PeerError
 from dragoman.vocabulary.hello import ClientCapabilities

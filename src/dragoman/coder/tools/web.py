@@ -3,7 +3,8 @@
 from typing import Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import Act, ActKind, Approved, Call
+from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import (
     BadInput,
     Desk,

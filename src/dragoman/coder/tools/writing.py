@@ -1,7 +1,8 @@
 """`write_file` and `edit_file`: shown as a diff before they are done, written whole or not at all."""
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.permissions import ActKind, Approved, Call
+from dragoman.coder.modes import ActKind
+from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, flag_input, only_known, schema, text_input
 from dragoman.coder.tools.files import FILE_BYTES, Loaded, check_unmoved, load, placed, save, writing
 from dragoman.host.paths import Place

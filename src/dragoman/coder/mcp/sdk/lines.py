@@ -63,7 +63,7 @@ class Splitter:
 
     def _add(self, piece: bytes) -> None:
         if len(self._rest) + len(piece) > self._limit:
-            pass
+            self._skipping = True
             self._rest = bytearray()
         elif not self._skipping:
             self._rest += piece

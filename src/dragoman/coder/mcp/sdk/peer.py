@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # What of an error or of stderr fits into a sentence.
 _SAID_CHARACTERS: Final = 500
+# What the SDK says for a status when the server said nothing else.
+_SAYING_NOTHING: Final = frozenset({"Server returned an error response", "Not Found", "Session terminated"})
 NOT_MCP: Final = "answered with something that is not MCP"
 
 
@@ -117,7 +119,8 @@ class Address:
         return self._web.transport()
 
     def explain(self, error: BaseException | None) -> str:
-        if self._web.status:
+        answer = leaf(error)
+        if self._web.status and (not isinstance(answer, MCPError) or answer.message in _SAYING_NOTHING):
             return f"answered with HTTP status {self._web.status}"
         return hide(_what(error) or "closed the connection", self._secrets)
 

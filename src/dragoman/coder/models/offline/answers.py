@@ -46,21 +46,19 @@ def is_cut(text: str) -> bool:
 def paths(text: str, pattern: str) -> list[str]:
     """The paths in an answer of `glob`; sentences around them are not paths."""
     name = pattern.rpartition("/")[2]
-    names = [name] if "{" not in name else ["*"]
-    lines = [line.strip() for line in text.splitlines()]
-    return [line for line in lines if line and any(fnmatchcase(line.rpartition("/")[2], each) for each in names)]
+    wanted = "*" if "{" in name else name
+    lines = [line.strip() for line in text.splitlines() if not _is_sentence(line)]
+    return [line for line in lines if line and fnmatchcase(line.rpartition("/")[2], wanted)]
 
 
 def entries(text: str) -> list[str]:
-    """The names in an answer of `list_files`; folders end in a slash."""
-    found = []
-    for line in text.splitlines():
-        word = re.sub(
-            r"^(?:[-*] |\[?(?:dir|folder|file|link)\]?:?\s+)|\s+\((?:folder|file|link|other)\)$", "", line.strip()
-        )
-        if word and not re.match(r"\[|Only the first", word):
-            found.append(word)
-    return found
+    """The names in an answer of `list_files`; folders end in a slash, links in an @."""
+    return [line.strip() for line in text.splitlines() if line.strip() and not _is_sentence(line)]
+
+
+def _is_sentence(line: str) -> bool:
+    """`The folder is empty.`, `[Only the first 1000 entries are shown.]`."""
+    return line.startswith("[") or (line.endswith(".") and " " in line)
 
 
 def hits(text: str) -> list[Hit]:

@@ -13,63 +13,95 @@ from dragoman.coder.models.contract import Inquiry
 from dragoman.coder.models.offline.phrases import Chunk, Phrase, phrase
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 
-_FOLDER: Final = re.compile(r"working folder is (/.*?)\.(?:\s|$)")
+_FOLDER: Final = re.compile(r"^The working folder is (/.*?)\.(?: Paths|\s*$)", re.MULTILINE)
+_MODE: Final = re.compile(r'^The mode is "([\w-]+)"', re.MULTILINE)
+# What is made of attachments before a model sees them: each is a text block of its own, and none of it is the user's.
+_RESOURCE: Final = re.compile(r'<resource uri="(?P<uri>[^"\n]*)">\n(?P<text>.*)\n</resource>\s*', re.DOTALL)
+_LINK: Final = re.compile(r"\[.*\]\((?P<uri>\S*)\)", re.DOTALL)
+_MARKER: Final = re.compile(r"\[[^\]]*\]")
 
 
 class Done(NamedTuple):
-    """A call of this turn, and what came of it."""
+    """A call, and what came of it."""
 
     call: Asked
     result: ToolSaid
 
 
-class Situation(NamedTuple):
-    """Everything the rules go by."""
+class Message(NamedTuple):
+    """One message of the user, and what was done after it and before the next. `finished`: it had its answer."""
 
-    wish: Phrase | None
+    wish: Phrase
     # What was attached, by path or address; None where only the address is known.
     attached: Mapping[str, str | None]
     done: Sequence[Done]
+    finished: bool
+
+
+class Situation(NamedTuple):
+    """Everything the rules go by. `messages` are those of this turn: the prompt, and what was said into it."""
+
+    messages: Sequence[Message]
     is_first: bool
     offered: frozenset[str]
     folder: str
+    mode: str
     before: Sequence[Item]
 
 
-def situation(inquiry: Inquiry) -> Situation:
-    """Read the items."""
+def situation(inquiry: Inquiry, prompt_id: str | None = None) -> Situation:
+    """Read the items. `prompt_id` is the message that began this turn; unknown: the last one did."""
     items = list(inquiry.items)
-    place = max((n for n, item in enumerate(items) if isinstance(item, UserSaid)), default=None)
-    found = _FOLDER.search(inquiry.system)
-    offered = frozenset(card.name for card in inquiry.tools)
-    folder = found[1] if found else ""
-    if place is None:
-        return Situation(None, {}, [], False, offered, folder, items)
-    said = items[place]
-    assert isinstance(said, UserSaid)
-    attached: dict[str, str | None] = {}
-    before = items[:place]
+    said = [n for n, item in enumerate(items) if isinstance(item, UserSaid)]
+    first = next((n for n in said if _id(items[n]) == prompt_id), said[-1] if said else len(items))
+    places = [n for n in said if n >= first]
+    messages = [_message(items[n:end]) for n, end in zip(places, [*places[1:], len(items)], strict=True)]
+    before = items[:first]
     is_first = not any(isinstance(item, Summed) or (isinstance(item, ModelSaid) and item.text) for item in before)
-    wish = phrase([part for block in said.content for part in _parts(block, attached)])
-    return Situation(wish, attached, _done(items[place + 1 :]), is_first, offered, folder, before)
+    offered = frozenset(card.name for card in inquiry.tools)
+    folder, mode = _FOLDER.search(inquiry.system), _MODE.search(inquiry.system)
+    return Situation(messages, is_first, offered, folder[1] if folder else "", mode[1] if mode else "", before)
+
+
+def opening(items: Sequence[Item]) -> str | None:
+    """The id of the message that begins the turn, when nothing has been answered in it yet."""
+    place = len(items)
+    while place and isinstance(items[place - 1], UserSaid):
+        place -= 1
+    return _id(items[place]) if place < len(items) else None
 
 
 def text_of_request(said: UserSaid) -> str:
     """The user's own words, in one line."""
-    return " ".join(" ".join(block.text for block in said.content if isinstance(block, Text)).split())
+    parts = [part for block in said.content for part in _parts(block, {})]
+    return " ".join(" ".join(part if isinstance(part, str) else part.raw for part in parts).split())
 
 
-def _done(items: Sequence[Item]) -> list[Done]:
+def _id(item: Item) -> str | None:
+    return item.message_id if isinstance(item, UserSaid) else None
+
+
+def _message(items: Sequence[Item]) -> Message:
+    said = items[0]
+    assert isinstance(said, UserSaid)
+    attached: dict[str, str | None] = {}
+    wish = phrase([part for block in said.content for part in _parts(block, attached)])
     results = {item.call_id: item for item in items if isinstance(item, ToolSaid)}
-    calls = [call for item in items if isinstance(item, ModelSaid) for call in item.calls]
+    answers = [item for item in items if isinstance(item, ModelSaid)]
     lost = ToolSaid("", "", INTERRUPTED, failed=True)
-    return [Done(call, results.get(call.id, lost)) for call in calls]
+    done = [Done(call, results.get(call.id, lost)) for answer in answers for call in answer.calls]
+    return Message(wish, attached, done, finished=bool(answers) and not answers[-1].calls)
 
 
 def _parts(block: Content, attached: dict[str, str | None]) -> list[str | Chunk]:
     match block:
-        case Text():
-            return [block.text]
+        case Text(text=text):
+            quoted = _RESOURCE.fullmatch(text)
+            found = quoted or _LINK.fullmatch(text)
+            if found is None:
+                return [] if _MARKER.fullmatch(text) else [text]
+            key = _key(found["uri"])
+            attached[key] = quoted["text"] if quoted is not None else attached.get(key)
         case Resource(resource=resource):
             key = _key(resource.uri)
             attached[key] = resource.text if isinstance(resource, TextResource) else None

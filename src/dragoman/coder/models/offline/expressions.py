@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from dragoman.coder.models.offline import plain
-from dragoman.coder.models.offline.values import CannotTell, Class, Foreign, Func, Raised, Space, Thing, find_method, last_name
+from dragoman.coder.models.offline.values import (
+    CannotTell,
+    Class,
+    Foreign,
+    Func,
+    Raised,
+    Space,
+    Thing,
+    find_method,
+    last_name,
+)
 
 Names = dict[str, Any]
 
@@ -16,7 +26,7 @@ class Expressions:
     """What expressions come to, as long as there are steps left."""
 
     def __init__(self, steps: int) -> None:
-        self._left = steps
+        self.left = steps
 
     @abstractmethod
     def call(self, function: Func, given: list[Any], keywords: Names) -> Any:
@@ -96,7 +106,7 @@ class Expressions:
             return names[name]
         if name in at:
             value = at[name]
-            return copy.deepcopy(value) if isinstance(value, list | dict | set) else value
+            return copy.deepcopy(value) if type(value) in (list, dict, set) else value
         if name in plain.BUILTINS:
             return plain.BUILTINS[name]
         if name in ("pytest", "math"):
@@ -136,7 +146,7 @@ class Expressions:
             name = node.func.attr
             if isinstance(owner, Thing) and name.startswith("assert") and find_method(owner.cls, name) is None:
                 return self.assertion(name, given)
-            if isinstance(owner, str | list | dict | set):
+            if type(owner) in (str, list, dict, set):
                 return plain.method_of(owner, name, given, named)
             function = self._attribute(owner, name)
         else:
@@ -189,6 +199,6 @@ class Expressions:
         return slice(*parts)
 
     def step(self) -> None:
-        self._left -= 1
-        if self._left <= 0:
+        self.left -= 1
+        if self.left <= 0:
             raise CannotTell

@@ -112,6 +112,8 @@ def _walk(function: Function) -> Iterator[ast.AST]:
         node = waiting.pop(0)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
+        if isinstance(node, ast.JoinedStr):
+            continue  # before Python 3.12 the nodes in it do not know where they are
         yield node
         if isinstance(node, ast.AnnAssign):
             waiting += [node.value] if node.value is not None else []
@@ -129,11 +131,25 @@ def _operators(source: Source, node: ast.BinOp, hint: str) -> Iterator[Mutation]
     if sign is None or place is None:
         return
     start, end = source.span(node)
+    is_by_one = isinstance(node.right, ast.Constant) and node.right.value in (0, 1)
     for rank, other in enumerate(_INSTEAD[sign]):
-        yield Mutation(*place, other, "the operator", 1.0 + rank * 0.4 + _liking(other, hint), node.lineno)
+        # Nobody means `n * 1`.
+        odd = 2.0 if is_by_one and other in ("*", "/", "//", "**") else 0.0
+        yield Mutation(*place, other, "the operator", 1.0 + rank * 0.4 + odd + _liking(other, hint), node.lineno)
+    if is_by_one and sign in ("+", "-"):
+        yield Mutation(*_bracketed(source, start, end, node.left), source.of(node.left), "off by one", 1.1, node.lineno)
     if sign in ("-", "/", "//", "%", "**"):
         left, right = source.cut(start, place[0]).strip(), source.cut(place[1], end).strip()
         yield Mutation(start, end, f"{right} {sign} {left}", "the order of the operands", 1.3, node.lineno)
+
+
+def _bracketed(source: Source, start: int, end: int, kept: ast.expr) -> tuple[int, int]:
+    """With the brackets around it, where what is kept needs none and they are not those of a call."""
+    around = source.cut(max(start - 2, 0), start), source.cut(end, end + 1)
+    is_simple = isinstance(kept, ast.Name | ast.Call | ast.Attribute | ast.Subscript)
+    if is_simple and around[1] == ")" and re.fullmatch(r"[^\w)\]]?\(", around[0]):
+        return start - 1, end + 1
+    return start, end
 
 
 def _liking(sign: str, hint: str) -> float:
@@ -198,6 +214,7 @@ def _attributes(source: Source, node: ast.Attribute, function: Function) -> Iter
         fields = {each.attr for each in ast.walk(function) if isinstance(each, ast.Attribute)}
         for other in sorted(fields - {node.attr})[:_NAMES]:
             yield Mutation(*place, other, "the wrong attribute", 2.1, node.lineno)
+
 
 def _calls(source: Source, node: ast.Call) -> Iterator[Mutation]:
     if isinstance(node.func, ast.Name):

@@ -57,6 +57,10 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 
 
+# What only computes: its mistakes hurt nobody.
+METHODS: Final = frozenset(name for names in _METHODS.values() for name in names) | {"format", "encode", "decode"}
+
+
 def safely(work: Callable[[], Any]) -> Any:
     """An operation on plain values; what it raises is what the code would raise."""
     try:

@@ -229,7 +229,7 @@ class Reckoner(Expressions):
 
     def _demand(self, holds: bool, actual: object = None, expected: object = None) -> None:
         if not holds:
-            raise Unmet(actual, expected)
+            raise Unmet(actual, expected.value if isinstance(expected, Approx) else expected)
 
     def assertion(self, name: str, given: list[Any]) -> None:
         """`self.assertSomething(...)`."""

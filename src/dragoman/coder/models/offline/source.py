@@ -17,7 +17,12 @@ _REMEMBERED: Final = 16
 
 @lru_cache(maxsize=_REMEMBERED)
 def parsed(text: str) -> ast.Module | None:
-    """The tree; None for what is no Python, or too much of it. It is shared: not to be changed."""
+    """The tree of a file; None for what is no Python, or too much of it. It is shared: not to be changed."""
+    return parse(text)
+
+
+def parse(text: str) -> ast.Module | None:
+    """A tree of one's own."""
     if len(text) > SOURCE_CHARACTERS:
         return None
     try:

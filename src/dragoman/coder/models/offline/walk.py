@@ -4,20 +4,26 @@ It keeps nothing. Every model call walks from the beginning again, is handed the
 goes on behind the last of them. So the same context gives the same next step, in this process or in another one.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+import re
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
 from dragoman.coder.context import ToolSaid
 from dragoman.coder.models.contract import Called, Said, Thought
 from dragoman.coder.models.offline.conversation import Done
 from dragoman.coder.permissions import DENIED
+from dragoman.coder.toolbox import STOPPED
 
 Action = Said | Thought | Called
 Result = TypeVar("Result")
 Walk = Generator[Action, ToolSaid | None, Result]
 
 _SANDBOX: Final = "sandbox_"
-_LOST: Final = "What I can do has changed while I was at it, so I stopped. Please ask again."
+_LOST: Final = "What I can do has changed while I was at it, so I stopped. Please ask again.\n"
+_FULL: Final = (
+    "This was too much for my window: I no longer see what I have read, so I stopped. Ask for less at a time.\n"
+)
+_TRIMMED: Final = re.compile(r"\[trimmed: \d+ characters\]")
 _FORBIDDEN: Final = {
     "write_file": "This mode does not let me write.",
     "edit_file": "This mode does not let me write.",
@@ -59,6 +65,8 @@ class Reach(NamedTuple):
         assert result is not None
         if result.text == DENIED:
             raise Denied(f"Permission denied ({_titled(tool, given)}), so I stopped here.")
+        if result.text == STOPPED:
+            raise Denied(f"You stopped {_titled(tool, given)}, so I stopped, too.")
         return result
 
     def short(self, path: str) -> str:
@@ -67,8 +75,8 @@ class Reach(NamedTuple):
         return path.removeprefix(folder) if len(folder) > 1 else path.removeprefix("./")
 
 
-def fresh(walk: Walk[None], done: Sequence[Done]) -> Iterator[Action]:
-    """What comes after all that was said and done: up to the next call, or to the end."""
+def resumed(walk: Walk[None], done: Sequence[Done]) -> Walk[None]:
+    """A walk that goes on after all that was said and done."""
     position = 0
     result: ToolSaid | None = None
     while True:
@@ -77,25 +85,32 @@ def fresh(walk: Walk[None], done: Sequence[Done]) -> Iterator[Action]:
         except StopIteration:
             return
         result = None
-        if not isinstance(action, Called):
-            if position >= len(done):
-                yield action
-        elif position >= len(done):
-            yield action
-            return
-        else:
+        if position >= len(done):
+            result = yield action
+        elif isinstance(action, Called):
             call = done[position].call
             if (call.tool, call.input) != (action.tool, action.input):
                 yield Said(_LOST)
                 return
             result = done[position].result
+            if _TRIMMED.fullmatch(result.text):
+                yield Said(_FULL)
+                return
             position += 1
 
 
-def halting(walk: Callable[[], Walk[None]]) -> Walk[bool]:
+def up_to_call(walk: Walk[None]) -> Iterator[Action]:
+    """What is to be said, and the next call; or everything, if there is none."""
+    for action in walk:
+        yield action
+        if isinstance(action, Called):
+            return
+
+
+def halting(walk: Walk[None]) -> Walk[bool]:
     """A walk that tells why it halted, if it did. True: it came to its end."""
     try:
-        yield from walk()
+        yield from walk
     except Halted as halt:
         yield Said(f"{halt}\n")
         return False

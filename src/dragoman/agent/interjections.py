@@ -1,0 +1,58 @@
+"""What the user says while a turn runs. It waits until the turn takes it in, and is answered then.
+
+An agent takes part by calling `session.interjected()` where it can hear something new. What the turn did not take is
+the next turn, unless the user has cancelled: then nobody works on it, and that is the answer.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from dragoman.errors import CANCELLED, RequestFailed
+from dragoman.vocabulary.requests import PromptAccepted
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from dragoman.agent.session import Prompt
+
+
+class Interjection(NamedTuple):
+    """A prompt that waits, and whoever waits for the answer."""
+
+    prompt: "Prompt"
+    answer: "asyncio.Future[PromptAccepted]"
+
+    def accept(self) -> None:
+        """It stands in the conversation."""
+        if not self.answer.done():
+            self.answer.set_result(PromptAccepted(self.prompt.message_id))
+
+
+class Interjections:
+    """Those of one session, in order."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Interjection] = deque()
+
+    async def wait(self, prompt: "Prompt") -> PromptAccepted:
+        """Until the prompt is taken in."""
+        from asyncio import get_running_loop  # not before `initialize` is answered
+
+        interjection = Interjection(prompt, get_running_loop().create_future())
+        self._waiting.append(interjection)
+        try:
+            return await interjection.answer
+        finally:
+            if interjection in self._waiting:  # whoever asked has given up
+                self._waiting.remove(interjection)
+
+    def take(self) -> Interjection | None:
+        """The next one."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def refuse(self) -> None:
+        """Nobody is going to work on them."""
+        while self._waiting:
+            interjection = self._waiting.popleft()
+            if not interjection.answer.done():
+                interjection.answer.set_exception(RequestFailed(CANCELLED, "Cancelled"))

@@ -1,0 +1,63 @@
+"""What a call would do, and what each mode says about that. Pure, and cheap to import: it is part of the start."""
+
+from typing import Final, Literal, NamedTuple
+
+Verdict = Literal["allow", "ask", "deny"]
+# `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation.
+ActKind = Literal["read", "write", "command", "network", "foreign", "free"]
+
+
+class Act(NamedTuple):
+    """One thing a call would do.
+
+    `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
+    its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs. `inside`
+    has the paths a command reads, as it names them, that lie in the workspace.
+    """
+
+    kind: ActKind
+    subject: str = ""
+    guarded: bool = False
+    harmless: bool = False
+    hopeless: str = ""
+    inside: tuple[str, ...] = ()
+
+
+class Mode(NamedTuple):
+    """What a mode says about each kind of act."""
+
+    name: str
+    description: str
+    read: Verdict
+    write: Verdict
+    command: Verdict
+    network: Verdict
+    foreign: Verdict
+    # Commands that only look need no question.
+    looks: bool = False
+    # Guarded things are as free as all others.
+    unguarded: bool = False
+
+    def says(self, act: Act) -> Verdict:
+        """What this mode says about an act."""
+        if act.kind == "free":
+            return "allow"
+        verdict: Verdict = getattr(self, act.kind)
+        if verdict == "ask" and act.harmless and self.looks:
+            return "allow"
+        return "ask" if verdict == "allow" and act.guarded and not self.unguarded else verdict
+
+
+MODES: Final[dict[str, Mode]] = {
+    "read-only": Mode("Read only", "Looks at files, changes nothing", "allow", "deny", "deny", "deny", "deny"),
+    "plan": Mode("Plan", "Looks at files and makes a plan", "allow", "deny", "deny", "deny", "deny"),
+    "ask": Mode("Ask", "Asks before it writes, runs or fetches", "allow", "ask", "ask", "ask", "ask"),
+    "workspace-write": Mode(
+        "Workspace write", "Writes in the workspace, asks before it runs", "allow", "allow", "ask", "ask", "ask", True
+    ),
+    "safe": Mode("Safe", "Asks before it writes, runs nothing", "allow", "ask", "deny", "deny", "deny"),
+    "full-access": Mode(
+        "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
+    ),
+}
+DEFAULT_MODE: Final = "ask"

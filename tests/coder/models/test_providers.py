@@ -1,0 +1,492 @@
+"""Hosted models: what goes out and what comes back, with the real SDKs against servers of our own."""
+
+import asyncio
+import base64
+import json
+import logging
+import statistics
+import sys
+import time
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from dragoman.coder.context import Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
+from dragoman.coder.models.abilities import abilities
+from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Said, Stopped, Thought, Used
+from dragoman.coder.models.endpoints import Endpoint, Family
+from dragoman.vocabulary.content import Audio, BlobResource, Image, Resource, ResourceLink, Text, TextResource
+from tests.coder.models.dialects import (
+    anthropic_begins,
+    anthropic_block,
+    anthropic_ends,
+    anthropic_thinks_says_and_calls,
+    gemini,
+    gemini_thinks_says_and_calls,
+    openai_thinks_says_and_calls,
+)
+from tests.coder.models.talk import CANARY, ask, connected, endpoint, raw_of, said, without_raw
+from tests.coder.models.upstream import (
+    DONE,
+    Exchange,
+    Reply,
+    answers,
+    chat,
+    chat_call,
+    chat_says,
+    chat_usage,
+    streams,
+    upstream,
+)
+
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+
+
+def chat_thinks_says_and_calls() -> Reply:
+    return streams(
+        chat({"role": "assistant", "reasoning": "Let me "}),
+        chat({"reasoning": "see"}),
+        chat({"content": "Rea"}),
+        chat({"content": "ding"}),
+        chat_call(0, id="call_1", type="function", function={"name": "read_file", "arguments": ""}),
+        chat_call(0, function={"arguments": '{"path"'}),
+        chat_call(0, function={"arguments": ': "x"}'}),
+        chat({}, "tool_calls"),
+        chat_usage(1000, 100),
+        DONE,
+    )
+
+
+SPEAKERS: list[tuple[Family, str, Reply, str]] = [
+    ("openai", "gpt-5", openai_thinks_says_and_calls(), "/v1/responses"),
+    ("anthropic", "claude-opus-4-8", anthropic_thinks_says_and_calls(), "/v1/messages"),
+    ("google", "gemini-2.5-flash", gemini_thinks_says_and_calls(), "streamGenerateContent"),
+    ("ollama", "qwen3:8b", chat_thinks_says_and_calls(), "/v1/chat/completions"),
+    ("compatible", "some/model", chat_thinks_says_and_calls(), "/v1/chat/completions"),
+]
+each_family = pytest.mark.parametrize(
+    ("family", "model", "reply", "path"), SPEAKERS, ids=[speaker[0] for speaker in SPEAKERS]
+)
+
+
+@each_family
+async def test_thoughts_words_calls_usage_and_cost_come_through(
+    family: Family, model: str, reply: Reply, path: str
+) -> None:
+    async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+        *words, used, call = without_raw(await ask(it))
+    assert words == [Thought("Let me see"), Said("Reading")]
+    assert isinstance(call, Called) and call[:2] == ("read_file", {"path": "x"}) and call.id
+    assert isinstance(used, Used) and used[:2] == (1000, 100)
+    assert (used.cost is not None and 0 < used.cost < 0.1) == (family in ("openai", "anthropic", "google"))
+    [request] = up.requests
+    assert path in request.path
+    assert CANARY in json.dumps(request.headers) and CANARY not in request.path
+
+
+@each_family
+async def test_a_thought_goes_back_sealed_to_who_had_it_and_its_call_with_the_result(
+    family: Family, model: str, reply: Reply, path: str
+) -> None:
+    async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+        pieces = await ask(it)
+        [call] = [piece for piece in pieces if isinstance(piece, Called)]
+        raw = json.loads(json.dumps(raw_of(pieces)))
+        answer = ModelSaid("Reading", "Let me see", [Asked(call.id, call.tool, call.input)], raw)
+        history: list[Item] = [said("hi"), answer, ToolSaid(call.id, "read_file", "RESULT", failed=True)]
+        await ask(it, *history)
+    sent = json.dumps(up.requests[1].body)
+    assert "RESULT" in sent and "Reading" in sent and "Be brief." in sent
+    assert ("SEALED" in sent or "U0VBTEVE" in sent) == (family in ("openai", "anthropic", "google"))
+    if family == "anthropic":
+        result = up.requests[1].body["messages"][-1]["content"][0]
+        assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", "toolu_1", True)
+
+
+async def test_the_form_of_another_provider_is_left_alone() -> None:
+    async with upstream(anthropic_thinks_says_and_calls()) as up:
+        async with connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
+            raw = raw_of(await ask(it))
+        answer = ModelSaid("Reading", "Let me see", [Asked("toolu_1", "read_file", {"path": "x"})], raw)
+        up.replies[:] = [chat_says("Hello")]
+        async with connected(endpoint(up)) as it:
+            await ask(it, said("hi"), answer, ToolSaid("toolu_1", "read_file", "RESULT"))
+    messages = up.requests[-1].body["messages"]
+    assert "SEALED" not in json.dumps(messages) and "Let me see" not in json.dumps(messages)
+    assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool"]
+    assert messages[2]["content"] == "Reading" and messages[2]["tool_calls"][0]["id"] == "toolu_1"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"by": "mine", "message": {"kind": "response", "parts": "rubbish"}},
+        {"by": "mine", "message": {"kind": "request", "parts": []}},
+        {"by": "mine"},
+        ["mine"],
+        {
+            "by": "mine",
+            "message": {"kind": "response", "parts": [{"part_kind": "text", "content": "without the call"}]},
+        },
+    ],
+)
+async def test_a_form_that_does_not_fit_is_left_alone(raw: object) -> None:
+    async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
+        answer = ModelSaid("Reading", "", [Asked("c1", "read_file", {"path": "x"})], raw)
+        await ask(it, said("hi"), answer, ToolSaid("c1", "read_file", ""))
+    _, _, assistant, result = up.requests[0].body["messages"]
+    assert assistant["content"] == "Reading" and assistant["tool_calls"][0]["function"]["name"] == "read_file"
+    assert result["tool_call_id"] == "c1" and result["content"] == "(no output)"
+
+
+async def test_a_call_that_was_not_run_is_not_told_of() -> None:
+    async with upstream(chat_thinks_says_and_calls(), chat_says("Hello")) as up, connected(endpoint(up)) as it:
+        raw = raw_of(await ask(it))
+        await ask(it, said("hi"), ModelSaid("Reading", "", [], raw), said("go on"))
+    assert "tool_calls" not in json.dumps(up.requests[1].body["messages"])
+
+
+async def test_calls_get_ids_of_their_own_where_the_server_repeats_itself() -> None:
+    same = {"type": "function", "function": {"name": "read_file", "arguments": "{}"}}
+    twice = streams(chat_call(0, id="call_0", **same), chat_call(1, id="call_0", **same), chat({}, "tool_calls"), DONE)
+    async with upstream(twice) as up, connected(endpoint(up)) as it:
+        earlier: list[Item] = [
+            said("hi"),
+            ModelSaid("", "", [Asked("call_0", "read_file", {})]),
+            ToolSaid("call_0", "read_file", ""),
+        ]
+        pieces = await ask(it, *earlier)
+        calls = [piece for piece in pieces if isinstance(piece, Called)]
+        assert [call.id for call in calls] == ["call_0-2", "call_0-3"]
+        now = ModelSaid("", "", [Asked(call.id, call.tool, call.input) for call in calls], raw_of(pieces))
+        await ask(it, *earlier, now, *(ToolSaid(call.id, call.tool, "") for call in calls))
+    results = [message["tool_call_id"] for message in up.requests[1].body["messages"] if message["role"] == "tool"]
+    assert results == ["call_0", "call_0-2", "call_0-3"]
+
+
+async def test_neighbours_of_ours_are_one_request_and_a_summary_is_told() -> None:
+    reply = streams(anthropic_begins(), anthropic_ends("end_turn"))
+    async with upstream(reply) as up, connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
+        call = ModelSaid("", "", [Asked("c1", "read_file", {}), Asked("c2", "read_file", {})])
+        results = [ToolSaid("c1", "read_file", "one"), ToolSaid("c2", "read_file", "two")]
+        pieces = await ask(it, Summed("we read files"), said("go on"), call, *results, said("and?"))
+    assert without_raw(pieces) == [Used(1000, 100, 0.0075)]
+    roles = [message["role"] for message in up.requests[0].body["messages"]]
+    assert roles == ["user", "assistant", "user"]
+    sent = json.dumps(up.requests[0].body["messages"])
+    assert "A summary of the conversation so far:\\n\\nwe read files" in sent
+    kinds = [block["type"] for block in up.requests[0].body["messages"][2]["content"]]
+    assert kinds == ["tool_result", "tool_result", "text"]
+
+
+# -- why it stopped --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "reply", "stop"),
+    [
+        ("compatible", "m", chat_says("Hel", finish="length"), "max_tokens"),
+        ("compatible", "m", chat_says("Hel", finish="content_filter"), "refusal"),
+        (
+            "openai",
+            "gpt-5",
+            openai_thinks_says_and_calls("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+            "max_tokens",
+        ),
+        (
+            "openai",
+            "gpt-5",
+            openai_thinks_says_and_calls("incomplete", incomplete_details={"reason": "content_filter"}),
+            "refusal",
+        ),
+        ("anthropic", "claude-opus-4-8", streams(anthropic_begins(), anthropic_ends("max_tokens")), "max_tokens"),
+        ("anthropic", "claude-opus-4-8", streams(anthropic_begins(), anthropic_ends("refusal")), "refusal"),
+        ("google", "gemini-2.5-flash", streams(gemini({"text": "Hel"}, finish="MAX_TOKENS")), "max_tokens"),
+        ("google", "gemini-2.5-flash", streams(gemini({"text": "Hel"}, finish="SAFETY")), "refusal"),
+        (
+            "google",
+            "gemini-2.5-flash",
+            streams(gemini(promptFeedback={"blockReason": "SAFETY"}, candidates=[])),
+            "refusal",
+        ),
+    ],
+)
+async def test_an_end_that_is_more_than_being_done_is_told(family: Family, model: str, reply: Reply, stop: str) -> None:
+    async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+        pieces = await ask(it)
+    assert pieces[-1] == Stopped(stop)
+    assert [piece for piece in pieces if isinstance(piece, Called)] == []
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "reply"),
+    [
+        ("openai", "gpt-5", streams(b"event: response.created\n\n")),
+        (
+            "anthropic",
+            "claude-opus-4-8",
+            streams(anthropic_begins(), anthropic_block(0, {"type": "text", "text": "a"})),
+        ),
+        ("google", "gemini-2.5-flash", streams(gemini({"text": "Hel"}))),
+    ],
+)
+async def test_a_stream_without_an_end_has_broken_off(family: Family, model: str, reply: Reply) -> None:
+    async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+        with pytest.raises(ModelFailed) as caught:
+            await ask(it)
+    assert caught.value.kind in ("network", "garbage")
+
+
+@pytest.mark.parametrize(
+    ("family", "model"), [("openai", "gpt-5"), ("anthropic", "claude-opus-4-8"), ("google", "gemini-2.5-flash")]
+)
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "auth"), (403, "auth"), (429, "rate_limit"), (500, "server"), (529, "server")]
+)
+async def test_every_provider_fails_in_the_same_kinds(family: Family, model: str, status: int, kind: str) -> None:
+    body = {"type": "error", "error": {"type": "some_error", "code": status, "message": f"no, {CANARY}"}}
+    async with upstream(answers(status, body)) as up, connected(endpoint(up, family, model)) as it:
+        with pytest.raises(ModelFailed) as caught:
+            await ask(it)
+    assert caught.value.kind == kind and "canary" not in str(caught.value)
+    assert len(up.requests) == 1, "retries are the loop's"
+
+
+@pytest.mark.parametrize(
+    ("family", "model"), [("openai", "gpt-5"), ("anthropic", "claude-opus-4-8"), ("google", "gemini-2.5-flash")]
+)
+async def test_every_provider_is_left_at_once(family: Family, model: str) -> None:
+    first = {
+        "openai": b"event: ping\n\n",
+        "anthropic": anthropic_begins(),
+        "google": gemini({"text": "Hel"}),
+    }[family]
+    begun, closed = asyncio.Event(), asyncio.Event()
+
+    async def waits(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        await exchange.chunk(first)
+        begun.set()
+        await exchange.hung_up()
+        closed.set()
+
+    async with upstream(waits) as up, connected(endpoint(up, family, model)) as it:
+        task = asyncio.create_task(ask(it))
+        await asyncio.wait_for(begun.wait(), 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(closed.wait(), 1.0)
+
+
+# -- pictures and the like -------------------------------------------------------------------------------------------
+
+ATTACHED = UserSaid(
+    "m1",
+    [
+        Text("look"),
+        Image(PNG, "image/png"),
+        Image("not base64!", "image/png"),
+        Audio("AAAA", "audio/wav"),
+        ResourceLink("notes", "file:///notes.md"),
+        Resource(TextResource("the text", "file:///a.txt")),
+        Resource(BlobResource("AAAA", "file:///a.bin")),
+    ],
+)
+AS_TEXT = [
+    *("[image: image/png]", "[audio: audio/wav]", "[notes](file:///notes.md)", "file:///a.txt:\n\nthe text"),
+    "[file: application/octet-stream] file:///a.bin",
+]
+
+
+async def test_a_model_that_looks_at_pictures_gets_them_and_words_for_the_rest() -> None:
+    async with upstream(chat_says("Hello")) as up, connected(endpoint(up, images=True)) as it:
+        await ask(it, ATTACHED)
+    blocks = up.requests[0].body["messages"][1]["content"]
+    pictures = [block["image_url"]["url"] for block in blocks if block["type"] == "image_url"]
+    assert pictures == [f"data:image/png;base64,{PNG}"]
+    texts = "\n".join(block.get("text", "") for block in blocks)
+    assert [text for text in AS_TEXT if text not in texts] == []
+
+
+async def test_a_model_that_does_not_look_gets_markers_in_one_text() -> None:
+    async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
+        await ask(it, ATTACHED)
+    sent = up.requests[0].body["messages"][1]["content"]
+    assert PNG not in sent and sent.count("[image: image/png]") == 2
+
+
+async def test_a_picture_from_a_tool_is_seen() -> None:
+    reply = streams(anthropic_begins(), anthropic_ends("end_turn"))
+    async with upstream(reply) as up, connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
+        shot = ToolSaid("c1", "read_file", "a picture", content=[Image(PNG, "image/png")])
+        await ask(it, said("hi"), ModelSaid("", "", [Asked("c1", "read_file", {})]), shot)
+    assert PNG in json.dumps(up.requests[0].body["messages"])
+
+
+# -- how hard it thinks ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("family", "model", "reply", "level", "sent"),
+    [
+        ("openai", "gpt-5", SPEAKERS[0][2], "low", {"reasoning": {"effort": "low", "summary": "auto"}}),
+        ("openai", "gpt-5.4", SPEAKERS[0][2], "off", {"reasoning": {"effort": "none"}}),
+        ("anthropic", "claude-opus-4-8", SPEAKERS[1][2], "high", {"output_config": {"effort": "high"}}),
+        ("anthropic", "claude-opus-5", SPEAKERS[1][2], "off", {"thinking": {"type": "disabled"}}),
+        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "off", {"thinkingConfig": {"thinking_budget": 0}}),
+        ("google", "gemini-2.5-flash", SPEAKERS[2][2], "", {"thinkingConfig": {"include_thoughts": True}}),
+    ],
+)
+async def test_a_level_of_thought_reaches_the_provider(
+    family: Family, model: str, reply: Reply, level: str, sent: dict[str, dict[str, Any]]
+) -> None:
+    async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+        assert not level or level in it.thought_levels
+        await ask(it, level=level)
+    body = up.requests[0].body
+    body = body.get("generationConfig", body)
+    for name, fields in sent.items():
+        assert {key: body[name].get(key) for key in fields} == fields
+
+
+async def test_a_level_that_a_model_does_not_have_is_not_sent() -> None:
+    async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
+        await ask(it, level="high")
+    assert up.requests[0].body.keys() <= {"model", "stream", "messages", "stream_options", "tools", "tool_choice"}
+
+
+async def test_openai_is_asked_again_where_it_does_not_tell_its_thoughts() -> None:
+    refuses = answers(400, {"error": {"message": "must be verified to generate reasoning summaries"}})
+    async with upstream(refuses, SPEAKERS[0][2]) as up, connected(endpoint(up, "openai", "gpt-5")) as it:
+        assert Said("Reading") in await ask(it)
+        await ask(it)
+    assert ["summary" in request.body.get("reasoning", {}) for request in up.requests] == [True, False, False]
+
+
+async def test_openai_keeps_no_copy_and_anthropic_is_asked_to_cache() -> None:
+    async with upstream(SPEAKERS[0][2]) as up, connected(endpoint(up, "openai", "gpt-5")) as it:
+        await ask(it)
+        assert up.requests[0].body["store"] is False
+    async with upstream(SPEAKERS[1][2]) as up, connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
+        await ask(it)
+        assert "cache_control" in json.dumps(up.requests[0].body)
+
+
+def test_the_table_agrees_with_the_library() -> None:
+    """It claims no level that the library would not send, and no window that the price list contradicts."""
+    from pydantic_ai.models import infer_model_profile
+
+    known: dict[Family, str] = {
+        "openai": "gpt-3.5-turbo gpt-4 gpt-4o gpt-4.1 o3 o4-mini gpt-5 gpt-5-mini gpt-5-chat-latest gpt-5.1 gpt-5.2 "
+        "gpt-5.3-codex gpt-5.4 gpt-5.4-mini gpt-5.5 gpt-5.6-sol gpt-6-astra gpt-6-sol gpt-6.1-sol gpt-6.1-terra",
+        "anthropic": "claude-3-5-haiku-latest claude-haiku-4-5 claude-sonnet-4-5 claude-sonnet-4-6 claude-opus-4-8 "
+        "claude-opus-5 claude-opus-5-5 claude-sonnet-5 claude-sonnet-5-5 claude-haiku-5-5 claude-fable-5-1",
+        "google": "gemini-2.0-flash gemini-2.5-flash gemini-2.5-pro gemini-3-pro-preview gemini-3.8-flash "
+        "gemini-4-argon",
+    }
+    wrong = []
+    for family, names in known.items():
+        for name in names.split():
+            ours = abilities(Endpoint(family, family, name, "", None))
+            theirs = infer_model_profile(f"{family}:{name}")
+            if bool(ours.thought_levels) > bool(theirs.get("supports_thinking")):
+                wrong.append(f"{name} does not think")
+            if "off" in ours.thought_levels and theirs.get("thinking_always_enabled"):
+                wrong.append(f"{name} always thinks")
+            window = theirs.get("context_window")
+            if window and ours.window and not 0.9 < window / ours.window < 1.1:
+                wrong.append(f"{name} sees {window}")
+    assert wrong == []
+
+
+# -- the surroundings ------------------------------------------------------------------------------------------------
+
+
+async def test_no_variable_of_the_sdks_moves_the_address_or_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with upstream(answers(500)) as thief:
+        for name in ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_BASE_URL"):
+            monkeypatch.setenv(name, thief.url)
+        for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+            monkeypatch.setenv(name, "key-of-another")
+        monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+        monkeypatch.setenv("HTTP_PROXY", thief.url)
+        for family, model, reply, _ in SPEAKERS:
+            async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+                await ask(it)
+            headers = json.dumps(up.requests[0].headers)
+            assert CANARY in headers and "key-of-another" not in headers
+        assert thief.requests == []
+
+
+async def test_the_key_is_in_no_log_at_all(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for family, model, reply, _ in SPEAKERS:
+        async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
+            await ask(it)
+    assert [record.name for record in caplog.records if "canary" in record.getMessage()] == []
+
+
+async def test_the_window_is_looked_up_in_the_price_list() -> None:
+    async with upstream(SPEAKERS[0][2]) as up, connected(endpoint(up, "openai", "gpt-5-pro")) as it:
+        windows = [it.window]
+        await it.prepare()
+        assert [*windows, it.window] == [None, 400_000]
+        assert up.requests == []
+
+
+async def test_the_sdks_are_loaded_off_the_loop() -> None:
+    """In a fresh interpreter, so that they are not there yet: the loop keeps turning meanwhile."""
+    program = """
+import asyncio, sys, time
+from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.providers import ProviderModel
+async def main():
+    model = ProviderModel(Endpoint("openai", "openai", "gpt-5", "http://127.0.0.1:1/v1", None))
+    assert "pydantic_ai" not in sys.modules and "httpx2" not in sys.modules
+    loading = asyncio.create_task(model.prepare())
+    turns = 0
+    while not loading.done():
+        await asyncio.sleep(0.005)
+        turns += 1
+    await loading
+    await model.close()
+    print(turns)
+asyncio.run(main())
+"""
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+    out, _ = await asyncio.wait_for(child.communicate(), 50)
+    assert child.returncode == 0 and int(out) > 10
+
+
+async def test_a_word_is_passed_on_at_once() -> None:
+    """From the server's write to our piece, both in this process: a median below 5 ms."""
+    written: list[float] = []
+    go = asyncio.Semaphore(0)
+
+    async def speaks(exchange: Exchange) -> None:
+        await exchange.begin_stream()
+        for _ in range(20):
+            await go.acquire()
+            written.append(time.perf_counter())
+            await exchange.chunk(chat({"content": "a"}))
+        await exchange.chunk(chat({}, "stop"))
+        await exchange.write(b"0\r\n\r\n")
+
+    async with upstream(speaks) as up, connected(endpoint(up)) as it:
+        delays: list[float] = []
+        go.release()
+        async with aclosing(it.respond(Inquiry([said("hi")]))) as coming:
+            async for piece in coming:
+                if isinstance(piece, Said):
+                    delays.append(time.perf_counter() - written[-1])
+                    go.release()
+    assert len(delays) == 20
+    assert statistics.median(delays[1:]) < 0.005
+
+
+async def test_two_calls_at_once_share_the_model() -> None:
+    async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
+        heard = await asyncio.gather(ask(it), ask(it), ask(it))
+    assert [pieces[0] for pieces in heard] == [Said("Hello")] * 3
