@@ -45,7 +45,7 @@ def toolbox(session: Session, folder: Path, guardian: Guardian) -> Toolbox:
         raise AssertionError("nobody was asked")
 
     desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes())
-    return Toolbox(list(TOOLS.values()), Gate(lambda: "full-access", [], remember), desk)
+    return Toolbox(lambda: list(TOOLS.values()), Gate(lambda: "full-access", [], remember), desk)
 
 
 class Bench:

@@ -1,17 +1,20 @@
 """The coding agent as a user has it: prompts, questions, files, commands; in memory, in both versions."""
 
 import asyncio
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.client.conversation import Conversation
 from dragoman.coder.context import ModelSaid, ToolSaid, UserSaid, read
 from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
+    AnyEvent,
     CompactionUpdate,
     Idle,
     Notice,
@@ -23,7 +26,7 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.options import PlanItems
-from dragoman.vocabulary.requests import CancelTerminal, GetSessionStatus, Prompt, PromptAccepted
+from dragoman.vocabulary.requests import CancelTerminal, GetSessionStatus, McpStdio, Prompt, PromptAccepted
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
 from tests.coder.whole import User, ends, events_of, scripted, whole
 
@@ -484,3 +487,54 @@ async def test_one_terminal_can_be_stopped_and_its_call_ends_by_itself(tmp_path:
         e.exit_status for e in events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
     ]
     assert status.signal == "SIGKILL"
+
+
+# -- MCP servers -----------------------------------------------------------------------------------------------------
+
+SERVER = """\
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("calc")
+@server.tool()
+def add(a: int, b: int) -> str:
+    return f"{a} + {b} = {a + b}"
+server.run("stdio")
+"""
+
+
+async def until_server(state: str, session: Conversation) -> list[AnyEvent]:
+    """Ask for the servers until one is in such a state; everything told meanwhile."""
+    heard: list[AnyEvent] = []
+    async with asyncio.timeout(20):
+        while True:
+            events = await events_of(session, "/mcp")
+            heard += events
+            if state in text(events):
+                return heard
+            await asyncio.sleep(0.05)  # nobody tells when a server is there
+
+
+async def test_a_server_of_the_client_is_a_tool_that_asks(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(SERVER)
+    user = User("allow_always")
+    call = {"call": "mcp__calc__add", "input": {"a": 1, "b": 2}}
+    server = McpStdio("calc", sys.executable, [str(script)])
+    async with whole(tmp_path, scripted([call]), user=user, mcp_servers=[server]) as (_, session):
+        await until_server("connected", session)
+        events = await events_of(session)
+    assert ends(events) == [("mcp__calc__add", "completed")]
+    assert len(user.asked) == 1
+
+
+async def test_a_server_that_is_dead_is_told_of_once_and_the_session_works(tmp_path: Path) -> None:
+    server = McpStdio("gone", "/nonexistent/program", [])
+    outside: list[AnyEvent] = []
+    model = scripted([{"say": "fine"}])
+    hear: dict[str, Any] = {"on_event": lambda conversation, event: outside.append(event)}
+    async with whole(tmp_path, model, mcp_servers=[server], **hear) as (_, session):
+        events = await events_of(session)
+        assert text(events) == "fine"
+        events += await until_server("gone: failed", session)
+        events += await events_of(session)
+    notices = [event for event in [*events, *outside] if isinstance(event, Notice)]
+    assert len(notices) == 1, (text(events), outside)

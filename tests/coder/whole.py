@@ -1,5 +1,6 @@
 """The whole coding agent in memory, with a scripted model and a real folder; a user who answers as told."""
 
+import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,10 +15,11 @@ from dragoman.coder.setup import Setup
 from dragoman.store.contract import Store
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
+from dragoman.vocabulary.requests import McpServer
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import FINAL_STATUSES
 
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "canary-key"}
+ENVIRONMENT = {"PATH": os.environ["PATH"], "OPENAI_API_KEY": "canary-key"}
 
 
 class User:
@@ -49,6 +51,7 @@ async def whole(
     protocol: int = 2,
     store: Store | None = None,
     home: Path | None = None,
+    mcp_servers: Sequence[McpServer] = (),
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
@@ -57,7 +60,7 @@ async def whole(
     asking = (user or User("reject_once")).permission
     try:
         async with pair(agent, protocol=protocol, permission=asking, **client) as connected:
-            yield connected, await connected.new_session(str(folder))
+            yield connected, await connected.new_session(str(folder), mcp_servers=mcp_servers)
     finally:
         setup.close()
 

@@ -71,6 +71,7 @@ class Agent:
         self.options: Final = list(options)
         self.spoken: Final = _spoken(protocol)
         self.session_handlers: Final[list[SessionHandler]] = []
+        self.closing_handlers: Final[list[SessionHandler]] = []
         self.option_handlers: Final[list[OptionHandler]] = []
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
@@ -114,6 +115,12 @@ class Agent:
         """
         check_handler(handler, "agent.session_opened", "session")
         self.session_handlers.append(handler)
+        return handler
+
+    def session_closed(self, handler: SessionHandler) -> SessionHandler:
+        """Free what a session holds: it was closed or deleted, or its client is gone. It can say nothing any more."""
+        check_handler(handler, "agent.session_closed", "session")
+        self.closing_handlers.append(handler)
         return handler
 
     def option_changed(self, handler: OptionHandler) -> OptionHandler:

@@ -6,7 +6,7 @@ is asked for, and goes on. Without a store a session lives as long as its connec
 
 import asyncio
 import os
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
 
 T = TypeVar("T")
+# What a session's author may take to free what it holds.
+_LET_GO_SECONDS: Final = 2.0
 _OPTIONS: Final = "options"
 # How long a client that is gone is waited for; a process that ends with it ends its leases, whatever is left of them.
 _LEAVE_SECONDS: Final = 0.5
@@ -227,6 +229,7 @@ class Sessions:
         session = self.open.pop(session_id, None)  # nothing new begins in it
         if session is not None:
             await session.finish()
+            await self._let_go([session])
             self._announced.forget(session_id)
             if session.journal is not None:
                 await told(session_id, session.journal.log.release())
@@ -238,6 +241,7 @@ class Sessions:
         session = self.open.pop(session_id, None)
         if session is not None:
             await session.finish()
+            await self._let_go([session])
             self._announced.forget(session_id)
         await told(session_id, store.delete(session_id))
         return Done()
@@ -245,12 +249,28 @@ class Sessions:
     async def leave(self) -> None:
         """The client is gone: what it opened is freed, and can be found again. Thousands are freed behind this."""
         logs = [session.journal.log for session in self.open.values() if session.journal is not None]
+        sessions = list(self.open.values())
         self.open.clear()
+        await self._let_go(sessions)
         if logs:
             freeing = asyncio.get_running_loop().create_task(_free(logs))
             _freeing.add(freeing)
             freeing.add_done_callback(_freeing.discard)
             await asyncio.wait([freeing], timeout=_LEAVE_SECONDS)
+
+    async def _let_go(self, sessions: Sequence[Session]) -> None:
+        """Tell the author's handlers, within a bound: whoever closes does not wait for what does not end."""
+        work = [
+            asyncio.ensure_future(handler(session)) for session in sessions for handler in self._agent.closing_handlers
+        ]
+        if work:
+            done, late = await asyncio.wait(work, timeout=_LET_GO_SECONDS)
+            for task in late:
+                task.cancel()
+            for task in done:
+                error = task.exception() if not task.cancelled() else None
+                if isinstance(error, Exception):
+                    self._agent.report(error)
 
     # -- looking -----------------------------------------------------------------------------------------------------
 

@@ -35,7 +35,9 @@ def coding_agent(
         version=VERSION,
         title="Dragoman",
         options=[mode_option(mode), model_option(model, setup)],
-        capabilities=AgentCapabilities(embedded_context=True, image=True, list=True, close=True),
+        capabilities=AgentCapabilities(
+            embedded_context=True, image=True, list=True, close=True, mcp_http=True, mcp_sse=True
+        ),
         store=store,
         resume=resume,
         hears_interjections=True,
@@ -49,6 +51,10 @@ def coding_agent(
 
         coder = session.memory[_MEMORY] = Coder(session, setup)
         await coder.open()
+
+    @agent.session_closed
+    async def closed(session: Session) -> None:
+        await cast("Coder", session.memory[_MEMORY]).close()
 
     @agent.prompt
     def prompt(session: Session, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, TypeGuard, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeGuard, cast
 
 from msgspec.structs import replace
 
@@ -30,8 +30,11 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.options import Option, Select
+
+if TYPE_CHECKING:
+    from dragoman.coder.mcp import Servers
 
 _RULE: Final = "rule"
 _REVOKED: Final = "revoked"
@@ -50,6 +53,14 @@ class Coder:
         self._toolbox: Toolbox | None = None
         self._gate: Gate | None = None
         self._room: Room | None = None
+        self._servers: Servers | None = None
+        self._everyones_tools: Final[list[Tool]] = [
+            *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch())
+        ]
+        # A helper does not talk to the user, and has no helpers.
+        self._own_tools: Final[list[Tool]] = [
+            *(Delegate(lambda: self.model, self._hands, session.roots), UpdatePlan(), AskUser())
+        ]
         # A mode for this turn alone.
         self._turn_mode = ""
 
@@ -58,6 +69,28 @@ class Coder:
         if self._setup.home is not None:
             self.own_commands = await asyncio.to_thread(commands.read_own, self._setup.home / "commands")
         self.session.commands = commands.announced(self.own_commands)
+        configs = [*(self.session.opening.mcp_servers or ()), *self._setup.servers(self.session.cwd)]
+        if configs:
+            from dragoman.coder.mcp import Servers
+
+            self._servers = Servers(
+                configs,
+                environment=self._setup.environment,
+                cwd=self.session.cwd,
+                guardian=self._setup.guardian(),
+                notice=self._warn,
+                changed=lambda: None,
+                roots=self.session.roots,
+            )
+            self._servers.start()
+
+    async def close(self) -> None:
+        """The session is over."""
+        if self._servers is not None:
+            await self._servers.close()
+
+    async def _warn(self, text: str) -> None:
+        await self.session.record(Notice("warning", text))
 
     @property
     def model(self) -> Model:
@@ -125,7 +158,7 @@ class Coder:
         if self._context is None or self._toolbox is None or self._room is None:
             self._context = await load(self.session)
             self._gate = Gate(self.mode, await self._recalled_rules(), self._remember)
-            self._toolbox = Toolbox([*self._tools(), *self._own_tools()], self._gate, self._desk())
+            self._toolbox = Toolbox(self._all_tools, self._gate, self._desk())
             self._room = Room(self._context, self.session.emit)
         return self._context, self._toolbox, self._room
 
@@ -135,16 +168,18 @@ class Coder:
         return Desk(self.session, Roots(self.session.roots), environment, self._setup.guardian(), self.changes, home)
 
     def _tools(self) -> list[Tool]:
-        """What a helper has as well."""
-        return [ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch()]
+        """What a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
+        return [*self._foreign_tools(), *self._everyones_tools]
 
-    def _own_tools(self) -> list[Tool]:
-        """What only the agent itself has: a helper does not talk to the user, and has no helpers."""
-        return [Delegate(lambda: self.model, self._hands, self.session.roots), UpdatePlan(), AskUser()]
+    def _all_tools(self) -> list[Tool]:
+        return [*self._tools(), *self._own_tools]
+
+    def _foreign_tools(self) -> list[Tool]:
+        return [] if self._servers is None else self._servers.tools()
 
     def _hands(self, label: str) -> Toolbox:
         assert self._gate is not None
-        return Toolbox(self._tools(), self._gate, self._desk(), label)
+        return Toolbox(self._tools, self._gate, self._desk(), label)
 
     # -- for the commands --------------------------------------------------------------------------------------------
 
@@ -193,7 +228,13 @@ class Coder:
 
     def servers_text(self) -> str:
         """The MCP servers, in words."""
-        return "This session has no MCP servers."
+        if self._servers is None:
+            return "This session has no MCP servers."
+        lines: list[str] = []
+        for server in self._servers.status():
+            trouble = f": {server.error}" if server.error else ""
+            lines.append(f"- {server.name}: {server.state}, {len(server.tools)} tools{trouble}")
+        return "\n".join(lines)
 
     # -- rules -------------------------------------------------------------------------------------------------------
 

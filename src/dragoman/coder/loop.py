@@ -4,10 +4,12 @@ Promise: the last event is the turn's end, and there is one: a model that fails 
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Protocol, assert_never
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
@@ -144,7 +146,7 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
                             response.thought.append(text)
                             yield AgentThoughtChunk(Text(text))
                         case Called():
-                            response.calls.append(Asked(piece.id or new_id("call"), piece.tool, piece.input))
+                            response.calls.append(Asked(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
                         case Used():
                             response.used = _sum(response.used, piece)
                         case Kept():
@@ -164,6 +166,17 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
             response.calls.clear()
             yield Notice("warning", f"{failure}; trying again ({failures} of {RETRIES})")
             await asyncio.sleep(wait)
+
+
+def _writable(given: dict[str, object]) -> dict[str, object]:
+    """An input as a log can hold it: half of a surrogate pair is no text."""
+    try:
+        msgspec.json.encode(given)
+        return given
+    except (UnicodeEncodeError, TypeError, ValueError):
+        text = json.dumps(given, ensure_ascii=False, default=str)
+        cleaned: dict[str, object] = json.loads(text.encode("utf-8", "replace"))
+        return cleaned
 
 
 def _end(reason: str, tally: "_Tally") -> Idle:

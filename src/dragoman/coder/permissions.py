@@ -4,11 +4,10 @@ A call is judged by its acts: what it would read, write, run or reach. Deny beat
 itself, its title and its kind, is for display and decides nothing.
 """
 
+import json
 import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
-
-import msgspec
 
 from dragoman.coder.modes import MODES, Act, ActKind, Verdict
 from dragoman.host.commands import covers, denies, prefixes
@@ -145,7 +144,7 @@ class Gate:
 
 def digest_of(call: Call) -> str:
     """The call as it is shown and would run, whole, in one canonical text."""
-    return msgspec.json.encode([call.tool, call.input, call.acts, call.stamp], order="sorted").decode()
+    return json.dumps([call.tool, call.input, call.acts, call.stamp], sort_keys=True)
 
 
 def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:

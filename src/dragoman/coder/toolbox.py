@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -31,10 +31,11 @@ RULE_CHARACTERS: Final = 300
 class Toolbox:
     """The tools of one session, behind its gate."""
 
-    def __init__(self, tools: Sequence[Tool], gate: Gate, desk: Desk, label: str = "") -> None:
+    def __init__(self, tools: Callable[[], Sequence[Tool]], gate: Gate, desk: Desk, label: str = "") -> None:
         # Whose calls these are, where they are not the agent's own.
         self._label = label
-        self._tools = {tool.name: tool for tool in tools}
+        # What there is now: servers come and go.
+        self._look_up = tools
         self._gate = gate
         self._desk = desk
         self._last: tuple[str, dict[str, object]] | None = None
@@ -43,6 +44,10 @@ class Toolbox:
     @property
     def session(self) -> Session:
         return self._desk.session
+
+    @property
+    def _tools(self) -> dict[str, Tool]:
+        return {tool.name: tool for tool in self._look_up()}
 
     def begin_turn(self) -> None:
         """A prompt has come: what was refused may be asked for again."""
@@ -57,8 +62,9 @@ class Toolbox:
         """Run them: those that only read together, the others one after the other. Results in the order of calls."""
         results: list[ToolSaid] = []
         together: list[Asked] = []
+        tools = self._tools
         for call in calls:
-            tool = self._tools.get(call.tool)
+            tool = tools.get(call.tool)
             if tool is not None and tool.does == "read":
                 together.append(call)
                 continue
