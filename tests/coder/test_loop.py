@@ -27,6 +27,7 @@ from dragoman.vocabulary.events import (
     Usage,
     UsageChanged,
 )
+from tests.coder.whole import Fixed
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +68,7 @@ async def turn(*steps: dict[str, Any], hands: Hands | None = None, items: list[I
 
 
 def scripted_agent(script: Script) -> Agent:
-    return coding_agent(Setup(lambda name: ScriptModel(script), {}), "script")
+    return coding_agent(Setup(Fixed(lambda name: ScriptModel(script)), {}))
 
 
 def said(text: str) -> AgentMessageChunk:

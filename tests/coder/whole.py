@@ -12,10 +12,12 @@ from dragoman.coder.brain import coding_agent
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.coder.setup import Setup
+from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.store.contract import Store
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
-from dragoman.vocabulary.requests import McpServer
+from dragoman.vocabulary.options import Choice
+from dragoman.vocabulary.requests import AuthStatus, McpServer
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from dragoman.vocabulary.tools import FINAL_STATUSES
 
@@ -41,6 +43,33 @@ def scripted(*turns: Sequence[Any], **more: Any) -> Callable[[str], Model]:
     return lambda name: ScriptModel(script)
 
 
+class Fixed:
+    """One model, and no login."""
+
+    def __init__(self, make: Callable[[str], Model]) -> None:
+        self.make = make
+
+    def current(self) -> str:
+        return "script"
+
+    def choices(self) -> list[Choice]:
+        return [Choice("script", "script")]
+
+    def spelled(self, name: str) -> str:
+        if name != "script":
+            raise RequestFailed(INVALID_PARAMS, "There is no such model")
+        return name
+
+    def login(self, method_id: str) -> None:
+        """Nothing to log in to."""
+
+    def logout(self) -> None:
+        """Nothing to log out of."""
+
+    def status(self) -> AuthStatus:
+        return AuthStatus("not_required")
+
+
 @asynccontextmanager
 async def whole(
     folder: Path,
@@ -55,8 +84,8 @@ async def whole(
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
-    setup = Setup(make_model, ENVIRONMENT, home=home)
-    agent = coding_agent(setup, "script", mode=mode, store=store)
+    setup = Setup(Fixed(make_model), ENVIRONMENT, mode=mode, home=home)
+    agent = coding_agent(setup, store=store)
     asking = (user or User("reject_once")).permission
     try:
         async with pair(agent, protocol=protocol, permission=asking, **client) as connected:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
-    from dragoman.vocabulary.requests import Login, Logout, UnknownValue
+    from dragoman.vocabulary.requests import AuthStatus, GetAuthStatus, Login, Logout, UnknownValue
 
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     NotificationHandler = Callable[[object], Awaitable[None]]
     LoginHandler = Callable[[str], Awaitable[None]]
     LogoutHandler = Callable[[], Awaitable[None]]
+AuthStatusHandler = Callable[[], Awaitable["AuthStatus"]]
 
 
 class Agent:
@@ -83,6 +84,7 @@ class Agent:
         self._commands: dict[str, tuple[Command, PromptHandler]] = {}
         self._login: LoginHandler | None = None
         self._logout: LogoutHandler | None = None
+        self._auth_status: AuthStatusHandler | None = None
 
     # -- what the author writes --------------------------------------------------------------------------------------
 
@@ -163,6 +165,12 @@ class Agent:
         self._logout = handler
         return handler
 
+    def on_auth_status(self, handler: AuthStatusHandler) -> AuthStatusHandler:
+        """Tell whether a login is needed: an async function of nothing."""
+        check_handler(handler, "agent.on_auth_status")
+        self._auth_status = handler
+        return handler
+
     # -- serving -----------------------------------------------------------------------------------------------------
 
     def run(self, *, trace: Trace | None = None) -> None:
@@ -216,7 +224,11 @@ class Agent:
     def hello(self) -> AgentHello:
         """Who we are. Only what works is claimed."""
         can = self._capabilities
-        return AgentHello(self.info, replace(can, logout=can.logout or self._logout is not None), self._auth_methods)
+        return AgentHello(self.info, replace(
+            can,
+            logout=can.logout or self._logout is not None,
+            auth_status=can.auth_status or self._auth_status is not None,
+        ), self._auth_methods)
 
     def command_list(self) -> list[AnyCommand]:
         """The slash commands of a new session."""
@@ -243,6 +255,12 @@ class Agent:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         await self._logout()
         return Done()
+
+    async def auth_status(self, request: GetAuthStatus) -> Reply:
+        """Whether a login is needed, if this agent knows."""
+        if self._auth_status is None:
+            raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
+        return await self._auth_status()
 
     def report(self, error: Exception) -> None:
         """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""

@@ -115,6 +115,7 @@ class Connection:
             ask.CancelTerminal: lambda request: self._stop(request.session_id, request.terminal_id),
             ask.Login: agent.login,
             ask.Logout: agent.logout,
+            ask.GetAuthStatus: agent.auth_status,
             Extension: self._extension,
         }
 

@@ -7,6 +7,7 @@ is asked for, and goes on. Without a store a session lives as long as its connec
 import asyncio
 import os
 from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -86,7 +87,13 @@ class Sessions:
         if self._store is not None:
             with_roots = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
             log = await told(session_id, self._store.create(with_roots))
-        session = await self._opened(session_id, request, log)
+        try:
+            session = await self._opened(session_id, request, log)
+        except BaseException:
+            if self._store is not None:
+                with suppress(StoreFailed):
+                    await self._store.delete(session_id)  # nobody has ever seen it
+            raise
         self._announced.announce_next(session_id)
         return _answer(session)
 

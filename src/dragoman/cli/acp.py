@@ -14,11 +14,18 @@ the protocol and nothing else. The version of the protocol (1 or 2) and the
 framing (lines or Content-Length) are the editor's choice.
 """
 _EPILOG = """\
+Without --model it is the one in config.toml, else that of a provider whose key
+is there, else the offline model, which needs no network.
+
+  dragoman acp --model anthropic/claude-sonnet-5 --mode workspace-write
+  dragoman acp --model local:smollm2
+  dragoman acp --model script:demo.json
+
 A script is a JSON file; each prompt plays its next turn:
 
   {"turns": [
     {"steps": [{"think": "Hm."}, {"say": "Hi. ", "repeat": 3, "delay_ms": 99}]},
-    {"steps": [{"fail": "network", "times": 2}, {"stop": "max_tokens"}]}
+    {"steps": [{"call": "read_file", "input": {"path": "README.md"}}]}
   ]}
 """
 
@@ -33,7 +40,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("--model", required=True, help="what answers: script:FILE plays the turns of a script")
+    parser.add_argument("--model", metavar="M", help="who thinks: provider/name, offline, local:FILE.gguf, script:FILE")
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
     )
@@ -50,27 +57,14 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
-    import os
-
-    from dragoman.cli.home import home, open_store
+    from dragoman.cli.home import open_store
+    from dragoman.cli.ours import Wrong, our_setup
     from dragoman.coder.brain import coding_agent
-    from dragoman.coder.coder import Setup
-    from dragoman.coder.models.script import ScriptError, ScriptModel, load
-    from dragoman.coder.permissions import DEFAULT_MODE, MODES
 
-    kind, _, path = arguments.model.partition(":")
-    if kind != "script":
-        return complain(f"unknown model {arguments.model!r}; this release plays script:FILE")
-    if not path:
-        return complain("which script? --model script:FILE")
     try:
-        script = load(path)
-    except ScriptError as error:
-        return complain(f"{path}: {error}")
-    mode = arguments.mode or DEFAULT_MODE
-    mode = "full-access" if mode == "full" else mode
-    if mode not in MODES:
-        return complain(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
+        setup = our_setup(arguments.model, arguments.mode)
+    except Wrong as error:
+        return complain(str(error))
     trace = None
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
@@ -79,9 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
             trace = open_trace(arguments.trace)
         except OSError as error:
             return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
-    setup = Setup(lambda name: ScriptModel(script), os.environ, home=home())
-    agent = coding_agent(
-        setup, "script", mode=mode, store=open_store, resume=arguments.resume, protocol=arguments.protocol
-    )
+    agent = coding_agent(setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol)
     agent.run(trace=trace)
     return 0

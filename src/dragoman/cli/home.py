@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,9 @@ def home() -> Path:
     return (Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share") / "dragoman"
 
 
-def open_store() -> "SqliteStore":
-    """The sessions of this user."""
+def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteStore":
+    """The sessions of this user. `progress` is told how far it is when their list has to be made again."""
+    from dragoman.store.index import no_progress
     from dragoman.store.sqlite import SqliteStore
 
-    return SqliteStore(home() / "sessions")
+    return SqliteStore(home() / "sessions", progress=progress or no_progress)

@@ -7,8 +7,9 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
 
-from dragoman.cli import acp, demo
 from dragoman.version import VERSION
 
 _DESCRIPTION = (
@@ -16,7 +17,9 @@ _DESCRIPTION = (
 )
 _EPILOG = "`dragoman COMMAND --help` explains a command."
 
-INTERRUPTED = 130
+INTERRUPTED: Final = 130
+# Each is a module beside this one.
+COMMANDS: Final = ("acp", "sessions", "login", "logout", "trust", "config", "demo")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,21 +40,22 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    parser = command_line()
     if not given:
-        parser.print_help(sys.stderr)
+        command_line().print_help(sys.stderr)
         return 2
+    parser = command_line(given[0])
     arguments = parser.parse_args(given)
     code: int = arguments.run(arguments)
     return code
 
 
-def command_line() -> argparse.ArgumentParser:
-    """Every command and option there is."""
+def command_line(chosen: str = "") -> argparse.ArgumentParser:
+    """Every command and option there is. Where the command is known already, its own only: the others cost time."""
     parser = argparse.ArgumentParser(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
-    for command in (acp, demo):
+    for name in [chosen] if chosen in COMMANDS else COMMANDS:
+        command = import_module(f"dragoman.cli.{name}")
         added = command.add(commands)
         _add_common_options(added)
         added.set_defaults(run=command.run)

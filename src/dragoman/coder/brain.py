@@ -1,43 +1,44 @@
-"""The coding agent, put together: an `Agent` whose every session has a `Coder`."""
+"""The coding agent, put together: an `Agent` whose every session has a `Coder`.
+
+Cheap to import: an editor that asks who we are has its answer before the rest of us is loaded.
+"""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder.modes import DEFAULT_MODE, MODES
 from dragoman.coder.setup import Setup
+from dragoman.coder.supply import METHODS
 from dragoman.store.contract import Store
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
-from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Select
+from dragoman.vocabulary.requests import AuthStatus
 
 if TYPE_CHECKING:
     from dragoman.coder.coder import Coder
 
 _MEMORY: Final = "coder"
-_MODEL_CATEGORY: Final = "model"
+_CAPABILITIES: Final = AgentCapabilities(
+    embedded_context=True, image=True, list=True, close=True, mcp_http=True, mcp_sse=True, auth_status=True
+)
 
 
 def coding_agent(
     setup: Setup,
-    model: str,
     *,
-    mode: str = DEFAULT_MODE,
     store: Store | Callable[[], Store] | None = None,
     resume: str | None = None,
     protocol: int | None = None,
 ) -> Agent:
-    """Our agent. `model` is the one to begin with, by its name on the wire."""
+    """Our agent."""
     agent = Agent(
         "dragoman",
         version=VERSION,
         title="Dragoman",
-        options=[mode_option(mode), model_option(model, setup)],
-        capabilities=AgentCapabilities(
-            embedded_context=True, image=True, list=True, close=True, mcp_http=True, mcp_sse=True
-        ),
+        capabilities=_CAPABILITIES,
+        auth_methods=METHODS,
         store=store,
         resume=resume,
         hears_interjections=True,
@@ -46,7 +47,6 @@ def coding_agent(
 
     @agent.session_opened
     async def opened(session: Session) -> None:
-        # Imported with the first session: an editor that asks who we are has its answer before.
         from dragoman.coder.coder import Coder
 
         coder = session.memory[_MEMORY] = Coder(session, setup)
@@ -54,24 +54,30 @@ def coding_agent(
 
     @agent.session_closed
     async def closed(session: Session) -> None:
-        await cast("Coder", session.memory[_MEMORY]).close()
+        await _coder(session).close()
 
     @agent.prompt
     def prompt(session: Session, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
-        return cast("Coder", session.memory[_MEMORY]).turn(prompt)
+        return _coder(session).turn(prompt)
+
+    @agent.option_changed
+    async def option_changed(session: Session, config_id: str, value: object) -> None:
+        _coder(session).option_changed(config_id)
+
+    @agent.on_login
+    async def login(method_id: str) -> None:
+        setup.models.login(method_id)
+
+    @agent.on_logout
+    async def logout() -> None:
+        setup.models.logout()
+
+    @agent.on_auth_status
+    async def auth_status() -> AuthStatus:
+        return setup.models.status()
 
     return agent
 
 
-def mode_option(mode: str) -> Select:
-    """The session option that says what the agent may do."""
-    choices = [Choice(value, known.name, known.description) for value, known in MODES.items()]
-    return Select("mode", "Mode", mode, list(choices), "What the agent may do without asking", MODE_CATEGORY)
-
-
-def model_option(model: str, setup: Setup) -> Select:
-    """The session option that says who thinks."""
-    choices = list(setup.models)
-    if all(choice.value != model for choice in choices):
-        choices.insert(0, Choice(model, model))
-    return Select("model", "Model", model, list(choices), "Who thinks", _MODEL_CATEGORY)
+def _coder(session: Session) -> "Coder":
+    return cast("Coder", session.memory[_MEMORY])

@@ -14,6 +14,7 @@ from dragoman.coder.compaction import Room
 from dragoman.coder.context import Context, UserSaid, load
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
+from dragoman.coder.modes import MODES
 from dragoman.coder.permissions import Gate, Rule
 from dragoman.coder.prompting import seen
 from dragoman.coder.setup import Setup
@@ -31,7 +32,7 @@ from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AnyEvent, Notice
-from dragoman.vocabulary.options import Option, Select
+from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
 if TYPE_CHECKING:
     from dragoman.coder.mcp import Servers
@@ -65,7 +66,10 @@ class Coder:
         self._turn_mode = ""
 
     async def open(self) -> None:
-        """What a client is told when the session opens: the commands there are."""
+        """What a client is told when the session opens: the options and commands there are."""
+        # A model that wants a login says so now, and not when the user has typed a prompt.
+        current = self._setup.models.current()
+        self.session.options = options(self._setup, self._made(current), current)
         if self._setup.home is not None:
             self.own_commands = await asyncio.to_thread(commands.read_own, self._setup.home / "commands")
         self.session.commands = commands.announced(self.own_commands)
@@ -95,10 +99,17 @@ class Coder:
     @property
     def model(self) -> Model:
         """The model that is chosen now."""
-        name = str(self.session.option("model"))
+        return self._made(str(self.session.option("model")))
+
+    def _made(self, name: str) -> Model:
         if name not in self._models:
-            self._models[name] = self._setup.make_model(name)
+            self._models[name] = self._setup.models.make(name)
         return self._models[name]
+
+    def option_changed(self, config_id: str) -> None:
+        """Refuses a model that cannot be had."""
+        if config_id == "model":
+            self._made(str(self.session.option("model")))
 
     def mode(self) -> str:
         """The mode as it is now."""
@@ -141,6 +152,7 @@ class Coder:
             toolbox,
             said,
             system=system,
+            thought_level=self._thought_level(),
             model_calls=self._setup.model_calls,
             room=room,
             interjected=self._interjected,
@@ -148,6 +160,9 @@ class Coder:
         async with aclosing(turn) as events:
             async for event in events:
                 yield event
+
+    def _thought_level(self) -> str:
+        return next((o.current_value for o in self.session.options if _is(o, "thought_level")), "")
 
     async def _interjected(self) -> list[UserSaid]:
         roots, sees = Roots(self.session.roots), self.model.sees
@@ -220,10 +235,22 @@ class Coder:
     async def set_option(self, name: str, value: str) -> None:
         """Choose a mode or a model."""
         known = [choice for option in self.session.options if _is(option, name) for choice in option.choices()]
-        if not any(choice.value == value for choice in known):
+        if name == "model":
+            value = self._setup.models.spelled(value)
+            self._made(value)
+            if not any(choice.value == value for choice in known):
+                self._offer_model(value)
+        elif not any(choice.value == value for choice in known):
             raise RequestFailed(INVALID_PARAMS, f"There is no such {name}")
         self.session.options = [
             replace(option, current_value=value) if _is(option, name) else option for option in self.session.options
+        ]
+
+    def _offer_model(self, name: str) -> None:
+        """A model the user has named by hand is one of the choices from then on."""
+        self.session.options = [
+            replace(option, options=[*option.options, Choice(name, name)]) if _is(option, "model") else option
+            for option in self.session.options
         ]
 
     def servers_text(self) -> str:
@@ -251,6 +278,28 @@ class Coder:
 
     async def _remember(self, rule: Rule) -> None:
         await self.session.remember(_RULE, list(rule))
+
+
+def options(setup: Setup, model: Model, current: str) -> list[Option]:
+    """What the client may choose: what the agent may do, who thinks, and how hard where that can be said."""
+    modes = [Choice(value, known.name, known.description) for value, known in MODES.items()]
+    models = list(setup.models.choices())
+    if all(choice.value != current for choice in models):
+        models.insert(0, Choice(current, current))
+    return [
+        Select("mode", "Mode", setup.mode, list(modes), "What the agent may do without asking", MODE_CATEGORY),
+        Select("model", "Model", current, list(models), "Who thinks", "model"),
+        *_thinking(setup, model),
+    ]
+
+
+def _thinking(setup: Setup, model: Model) -> list[Option]:
+    levels = getattr(model, "thought_levels", ())
+    if not levels:
+        return []
+    level = setup.thought_level if setup.thought_level in levels else levels[0]
+    choices = [Choice(value, value.capitalize()) for value in levels]
+    return [Select("thought_level", "Thinking", level, list(choices), "How hard the model thinks", "thought_level")]
 
 
 def _is(option: Option, name: str) -> TypeGuard[Select]:

@@ -162,7 +162,8 @@ async def _option(name: str, value: str, coder: "Coder") -> tuple[OptionsChanged
     try:
         await coder.set_option(name, value)
     except RequestFailed as error:
-        return None, f"{error}: {value}"
+        return None, f"{error.message}: {value}"
+    value = str(session.option(name))
     await keep_option(session, name, value)
     return OptionsChanged(session.options), f"The {name} is {value} now."
 

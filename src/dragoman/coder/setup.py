@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from dragoman.coder.modes import DEFAULT_MODE
 from dragoman.vocabulary.options import Choice
+from dragoman.vocabulary.requests import AuthStatus
 
 if TYPE_CHECKING:
     from dragoman.coder.models.contract import Model
@@ -15,28 +17,55 @@ if TYPE_CHECKING:
 MODEL_CALLS: Final = 100
 
 
+class Models(Protocol):
+    """Where models come from. A refusal is a `RequestFailed`; one for want of a login has its code."""
+
+    def current(self) -> str:
+        """The model a new session begins with, by its name on the wire."""
+
+    def choices(self) -> Sequence[Choice]:
+        """What a client may choose from."""
+
+    def spelled(self, name: str) -> str:
+        """A model's name as the wire has it, however a client writes it."""
+
+    def make(self, name: str) -> "Model":
+        """A model for a session."""
+
+    def login(self, method_id: str) -> None:
+        """Use a login method."""
+
+    def logout(self) -> None:
+        """Forget the keys."""
+
+    def status(self) -> AuthStatus:
+        """Whether a session can be opened."""
+
+
 class Setup:
     """Models, environment, data folder.
 
-    `make_model` makes a model by its name as the wire has it. `environment` is this process's; commands see of it what
-    is no secret. `home` is our data folder; None: there is none. `servers` has the user's own MCP servers for a folder.
+    `environment` is this process's; commands see of it what is no secret. `home` is our data folder; None: there is
+    none. `servers` has the user's own MCP servers for a folder.
     """
 
     def __init__(
         self,
-        make_model: "Callable[[str], Model]",
+        models: Models,
         environment: Mapping[str, str],
         *,
-        models: Sequence[Choice] = (),
+        mode: str = DEFAULT_MODE,
         home: Path | None = None,
         model_calls: int = MODEL_CALLS,
+        thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),
     ) -> None:
-        self.make_model: Final = make_model
-        self.environment: Final = environment
         self.models: Final = models
+        self.environment: Final = environment
+        self.mode: Final = mode
         self.home: Final = home
         self.model_calls: Final = model_calls
+        self.thought_level: Final = thought_level
         self.servers: Final = servers
         self._guardian: Guardian | None = None
 

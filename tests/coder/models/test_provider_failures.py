@@ -74,10 +74,6 @@ async def ends_in_the_stream(exchange: Exchange) -> None:
 BAD_CALL = chat_call(0, id="c", type="function", function={"name": "read_file", "arguments": '{"path": "x'})
 NO_OBJECT = chat_call(0, id="c", type="function", function={"name": "read_file", "arguments": '["x"]'})
 BROKEN: list[tuple[str, Reply, FailureKind]] = [
-    ("hangs", hangs, "network"),
-    ("hangs mid-stream", hangs_in_the_stream, "network"),
-    ("slow drip of bytes", drips_bytes, "network"),
-    ("slow drip of words", drips_words, "network"),
     ("resets", resets, "network"),
     ("resets mid-stream", resets_in_the_stream, "network"),
     ("ends mid-stream", ends_in_the_stream, "network"),
@@ -115,8 +111,7 @@ async def heard(model: ProviderModel) -> tuple[list[Piece], ModelFailed]:
 
 @pytest.mark.parametrize(("reply", "kind"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
 async def test_a_broken_provider_ends_the_call_in_bound_with_a_kind(reply: Reply, kind: FailureKind) -> None:
-    async with upstream(reply) as up, connected(endpoint(up), QUICK) as model:
-        await model.prepare()
+    async with upstream(reply) as up, connected(endpoint(up)) as model:
         pieces, failure = await heard(model)
         assert failure.kind == kind
         assert [piece for piece in pieces if isinstance(piece, Called)] == []
@@ -124,6 +119,15 @@ async def test_a_broken_provider_ends_the_call_in_bound_with_a_kind(reply: Reply
         # And the session stays usable.
         up.replies[:] = [chat_says("Hello")]
         assert Said("Hello") in await ask(model)
+
+
+@pytest.mark.parametrize("reply", [hangs, hangs_in_the_stream, drips_bytes, drips_words])
+async def test_who_takes_too_long_is_left_and_told(reply: Reply) -> None:
+    async with upstream(reply) as up, connected(endpoint(up), QUICK) as model:
+        _, failure = await heard(model)
+        await asyncio.wait_for(up.ended.wait(), 5)
+    assert failure.kind == "network" and str(failure) == f"mine (127.0.0.1:{up.port}) did not answer in time"
+    assert len(up.requests) == 1, "retries are the loop's"
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -223,7 +227,7 @@ async def test_the_key_is_in_no_sentence_no_traceback_and_no_log(
     reply: Reply, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    async with upstream(reply) as up, connected(endpoint(up), QUICK) as model:
+    async with upstream(reply) as up, connected(endpoint(up)) as model:
         with pytest.raises(ModelFailed) as caught:
             await ask(model)
         assert up.requests[0].headers["authorization"] == f"Bearer {CANARY}"

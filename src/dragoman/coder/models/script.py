@@ -4,7 +4,6 @@ Each prompt of a session plays the next turn, the last one again when none is le
 response of the model; what follows them is the next response.
 """
 
-import asyncio
 import itertools
 import re
 from collections.abc import AsyncGenerator, Iterator
@@ -134,6 +133,8 @@ class ScriptModel:
         if inquiry.purpose == "summary":
             yield Said(f"A summary of {len(inquiry.items) - 1} items.")
             return
+        from asyncio import sleep  # not before `initialize` is answered
+
         steps = self._script.turns[self._turn]
         called = False
         while self._step < len(steps):
@@ -147,7 +148,7 @@ class ScriptModel:
                 case Say():
                     for piece in _pieces(step):
                         if step.seconds:
-                            await asyncio.sleep(step.seconds)
+                            await sleep(step.seconds)
                         yield piece
                 case Called():
                     called = True

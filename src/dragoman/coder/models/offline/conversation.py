@@ -10,15 +10,16 @@ from urllib.parse import unquote, urlsplit
 
 from dragoman.coder.context import INTERRUPTED, Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
 from dragoman.coder.models.contract import Inquiry
-from dragoman.coder.models.offline.phrases import Chunk, Phrase, phrase
+from dragoman.coder.models.offline.wishes.phrases import Chunk, Phrase, phrase
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 
 _FOLDER: Final = re.compile(r"^The working folder is (/.*?)\.(?: Paths|\s*$)", re.MULTILINE)
 _MODE: Final = re.compile(r'^The mode is "([\w-]+)"', re.MULTILINE)
 # What is made of attachments before a model sees them: each is a text block of its own, and none of it is the user's.
-_RESOURCE: Final = re.compile(r'<resource uri="(?P<uri>[^"\n]*)">\n(?P<text>.*)\n</resource>\s*', re.DOTALL)
-_LINK: Final = re.compile(r"\[.*\]\((?P<uri>\S*)\)", re.DOTALL)
-_MARKER: Final = re.compile(r"\[[^\]]*\]")
+# Names and addresses in it are somebody else's, line ends and brackets included, so the whole block counts.
+_RESOURCE: Final = re.compile(r'<resource uri="(?P<uri>[^"]*)">\n(?P<text>.*)\n</resource>\s*', re.DOTALL)
+_LINK: Final = re.compile(r"\[.*\]\((?P<uri>.*)\)", re.DOTALL)
+_MARKER: Final = re.compile(r"\[.*\]", re.DOTALL)
 
 
 class Done(NamedTuple):

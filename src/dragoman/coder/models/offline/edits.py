@@ -18,7 +18,9 @@ def edit(before: str, after: str) -> Edit:
     tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
     while True:
         piece = "".join(old[head : len(old) - tail])
-        if piece and before.count(piece) == 1:
+        # Lines that repeat may be found one line early and still be counted once.
+        is_here = before.find(piece) == sum(map(len, old[:head]))
+        if piece and is_here and before.count(piece) == 1:
             return Edit(piece, "".join(new[head : len(new) - tail]))
         if head == 0 and tail == 0:
             return Edit(before, after)

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 from dragoman.coder.models.contract import Said
 from dragoman.coder.models.offline.answers import entries, fenced, hits, paths
-from dragoman.coder.models.offline.intents import Explain
-from dragoman.coder.models.offline.makers import definition
-from dragoman.coder.models.offline.names import is_path, is_url
 from dragoman.coder.models.offline.outline import describe, outline
 from dragoman.coder.models.offline.source import Source, definitions, parsed
 from dragoman.coder.models.offline.walk import Reach, Walk
+from dragoman.coder.models.offline.wishes.intents import Explain
+from dragoman.coder.models.offline.wishes.makers import definition
+from dragoman.coder.models.offline.wishes.names import is_path, is_url
 
 # Lines shown of something that is not Python.
 _AROUND = 15

@@ -9,9 +9,13 @@ from dragoman.coder.models.offline import writing
 from dragoman.coder.models.offline.answers import entries, fenced, hits, paths, ran, tail
 from dragoman.coder.models.offline.conversation import Message, Situation, text_of_request
 from dragoman.coder.models.offline.explaining import explain, read_or_find
-from dragoman.coder.models.offline.failures import failures, summary
-from dragoman.coder.models.offline.fixing import fix
-from dragoman.coder.models.offline.intents import (
+from dragoman.coder.models.offline.planning import entries as plan_entries
+from dragoman.coder.models.offline.planning import steps_of
+from dragoman.coder.models.offline.repairs.failures import failures, summary
+from dragoman.coder.models.offline.repairs.fixing import fix
+from dragoman.coder.models.offline.repairs.suites import find_suite, run_suite
+from dragoman.coder.models.offline.walk import Reach, Walk, halting, resumed
+from dragoman.coder.models.offline.wishes.intents import (
     Append,
     Ask,
     Create,
@@ -34,12 +38,8 @@ from dragoman.coder.models.offline.intents import (
     Sum,
     Unknown,
 )
-from dragoman.coder.models.offline.parsing import requests
-from dragoman.coder.models.offline.phrases import phrase
-from dragoman.coder.models.offline.planning import entries as plan_entries
-from dragoman.coder.models.offline.planning import steps_of
-from dragoman.coder.models.offline.suites import find_suite, run_suite
-from dragoman.coder.models.offline.walk import Reach, Walk, halting, resumed
+from dragoman.coder.models.offline.wishes.parsing import requests
+from dragoman.coder.models.offline.wishes.phrases import phrase
 from dragoman.coder.models.offline.words import HELP, INTRODUCTION, PUZZLED
 
 # Requests of one message that are done; each may take several model calls, and a turn has a hundred.
@@ -187,7 +187,8 @@ def _list(reach: Reach, wish: ListFiles) -> Walk[None]:
         yield Said(f"I cannot list {where if wish.path else 'the working folder'}: {said.text}\n")
         return
     names = [reach.short(name) for name in entries(said.text)]
-    yield Said(f"{where} has {len(names)} entries:\n\n{_bullets(names)}" if names else f"{where} is empty.\n")
+    count = "one entry" if len(names) == 1 else f"{len(names)} entries"
+    yield Said(f"{where} has {count}:\n\n{_bullets(names)}" if names else f"{where} is empty.\n")
 
 
 def _find(reach: Reach, wish: FindFiles) -> Walk[None]:
@@ -255,7 +256,8 @@ def _not_ended(command: str, ending: str) -> str:
 def _run_tests(reach: Reach, wish: RunTests) -> Walk[None]:
     suite = yield from find_suite(reach, wish.name)
     suite, result = yield from run_suite(reach, suite)
-    yield Said(f"`{suite.line()}` ended with {result.ending}. {summary(result.output)}\n")
+    told = summary(result.output)
+    yield Said(f"`{suite.line()}` ended with {result.ending}.{f' {told}.' if told else ''}\n")
     failing = failures(result.output) if suite.kind != "other" else []
     for failure in failing[:_LISTED]:
         yield Said(f"- `{failure.test}`: `{failure.first_line}`\n")
@@ -281,15 +283,23 @@ def _ask(reach: Reach, wish: Ask) -> Walk[None]:
 
 
 def _plan(reach: Reach, wish: MakePlan) -> Walk[None]:
-    if not wish.goal:
+    if wish.goal.lower() in ("", "it", "this", "that"):
         yield Said("A plan for what? Say: plan to …\n")
         return
-    known = [each for each in requests(phrase([wish.goal])) if not isinstance(each.intent, Unknown | Explain)]
-    steps = [each.words for each in known] if len(known) > 1 else steps_of(wish.goal)
+    steps = _known_steps(wish.goal) or steps_of(wish.goal)
     if reach.has("update_plan"):
         yield from reach.call("update_plan", entries=plan_entries(steps, -1))
     yield Said(f"A plan to {wish.goal}:\n\n")
     yield Said("".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)))
+
+
+def _known_steps(goal: str) -> list[str]:
+    """The requests in a goal, if it consists of such; empty: it is something bigger."""
+    known = requests(phrase([goal]))
+    if any(isinstance(each.intent, Unknown | Explain | Fix | MakePlan) for each in known):
+        return []
+    changes = any(isinstance(each.intent, Create | Append | Replace | Rename) for each in known)
+    return [*(each.words for each in known), *(["Look at what changed", "Run the tests"] if changes else [])]
 
 
 def summed(before: Sequence[Item]) -> str:

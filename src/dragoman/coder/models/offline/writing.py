@@ -7,9 +7,9 @@ from dragoman.coder.models.contract import Said
 from dragoman.coder.models.offline.answers import hits, is_cut
 from dragoman.coder.models.offline.edits import edit
 from dragoman.coder.models.offline.explaining import Found, read_or_find
-from dragoman.coder.models.offline.intents import Append, Create, Rename, Replace, Where
-from dragoman.coder.models.offline.names import literal
 from dragoman.coder.models.offline.walk import Reach, Walk
+from dragoman.coder.models.offline.wishes.intents import Append, Create, Rename, Replace, Where
+from dragoman.coder.models.offline.wishes.names import literal
 
 # Files changed by one request: each is a change the user may be asked about.
 MOST_FILES: Final = 20

@@ -5,8 +5,8 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from dragoman.coder.models.offline.answers import Ran, entries, hits, paths, ran
-from dragoman.coder.models.offline.names import is_path
 from dragoman.coder.models.offline.walk import Halted, Reach, Walk
+from dragoman.coder.models.offline.wishes.names import is_path
 
 # Without byte code: a change of the same length within the same second would not be noticed.
 _PYTHON: Final = "python3 -B"
@@ -33,6 +33,7 @@ class Suite(NamedTuple):
     keyword: str = ""
     command: str = ""
     is_package: bool = False
+    has_src: bool = False
 
     def line(self) -> str:
         """The command."""
@@ -73,7 +74,7 @@ def find_suite(reach: Reach, name: str) -> Walk[Suite]:
         listed = yield from reach.call("list_files", path=folder)
         is_package = not listed.failed and "__init__.py" in entries(listed.text)
     kind = "unittest" if is_unittest else "pytest"
-    return Suite(kind, file, folder, python, keyword=keyword, is_package=is_package)
+    return Suite(kind, file, folder, python, keyword=keyword, is_package=is_package, has_src="src" in here)
 
 
 def run_suite(reach: Reach, suite: Suite) -> Walk[tuple[Suite, Ran]]:
@@ -98,7 +99,7 @@ def _elsewhere(suite: Suite, result: Ran) -> Suite | None:
         if suite.python != _PYTHON:
             return suite._replace(python=_PYTHON)
         return suite._replace(kind="unittest")
-    if "ModuleNotFoundError" in result.output and not suite.search:
+    if "ModuleNotFoundError" in result.output and suite.has_src and not suite.search:
         return suite._replace(search="src")
     return None
 

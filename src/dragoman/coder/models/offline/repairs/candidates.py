@@ -11,11 +11,11 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, NamedTuple
 
-from dragoman.coder.models.offline.cases import Case, File, is_calm, suspects
-from dragoman.coder.models.offline.mutations import Mutation, mutations
+from dragoman.coder.models.offline.paper.values import Unmet
+from dragoman.coder.models.offline.repairs.cases import Case, File, is_calm, suspects
+from dragoman.coder.models.offline.repairs.mutations import Mutation, mutations
+from dragoman.coder.models.offline.repairs.trial import Change, Trial
 from dragoman.coder.models.offline.source import Function, Source, parse, parsed
-from dragoman.coder.models.offline.trial import Change, Trial
-from dragoman.coder.models.offline.values import Unmet
 
 # Mutations of one function that are looked at; a longer function has its mistake elsewhere, or too well hidden.
 _MUTATIONS: Final = 300

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from dragoman.coder.models.offline.values import Approx, CannotTell, Raised
+from dragoman.coder.models.offline.paper.values import Approx, CannotTell, Raised
 
 # No example in a test needs more; past it nothing is worked out.
 SIZE: Final = 10_000

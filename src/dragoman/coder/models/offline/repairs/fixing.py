@@ -5,13 +5,13 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.models.contract import Said, Thought
 from dragoman.coder.models.offline.answers import Ran, fenced, hits, is_cut, paths, tail
-from dragoman.coder.models.offline.cases import Case, File, called, imported, suspects
 from dragoman.coder.models.offline.edits import edit
-from dragoman.coder.models.offline.failures import Failure, failures, nothing_ran, summary
-from dragoman.coder.models.offline.intents import Fix
-from dragoman.coder.models.offline.repair import Candidate, candidates
-from dragoman.coder.models.offline.suites import Suite, find_suite, run_suite
+from dragoman.coder.models.offline.repairs.candidates import Candidate, candidates
+from dragoman.coder.models.offline.repairs.cases import Case, File, called, imported, suspects
+from dragoman.coder.models.offline.repairs.failures import Failure, failures, nothing_ran, summary
+from dragoman.coder.models.offline.repairs.suites import Suite, find_suite, run_suite
 from dragoman.coder.models.offline.walk import Denied, Reach, Walk
+from dragoman.coder.models.offline.wishes.intents import Fix
 
 # Each try is a change the user is asked about; after so many, somebody who understands the code should look.
 MOST_TRIES: Final = 5
@@ -45,7 +45,7 @@ def fix(reach: Reach, wish: Fix) -> Walk[None]:
         if target is None:
             yield Said(f"`{keyword}` passes: {summary(seen.ran.output)}. Others fail: {_names(seen.failing)}.\n")
             return
-        yield Said(f"`{target.test}` fails: `{target.first_line}`{_place(target)}.\n\n")
+        yield Said(f"`{target.test}` fails: `{target.first_line}`{_place(reach, target)}.\n\n")
         after = yield from _mend(reach, seen, target, wish)
         if after is None:
             return
@@ -97,7 +97,7 @@ def _mend(reach: Reach, seen: Seen, target: Failure, wish: Fix) -> Walk[Seen | N
         )
     if not wish.edit:
         yield Said(f"I suspect `{best.function}` in `{best.path}`: {_told(best)}.\n")
-        yield Said("Say `fix it` with the name of the test, and I try that.\n")
+        yield Said(f"To let me try, say: fix the failing test {target.name}\n")
         return None
     harmless = [each for each in found if each.proved or each.calm][:MOST_TRIES]
     if not harmless:
@@ -168,8 +168,9 @@ def _is_better(before: Seen, after: Seen, target: Failure) -> bool:
 
 def _case(reach: Reach, seen: Seen, target: Failure) -> Walk[Case | None]:
     """Read the test's file and the files it leads to."""
-    frames = [frame for frame in target.frames if "site-packages" not in frame.file and "/lib/python" not in frame.file]
+    frames = target.own_frames
     test_file = next((frame.file for frame in frames if frame.function == target.name), seen.suite.file)
+    line = next((frame.line for frame in frames if frame.function == target.name), 0)
     tests = yield from _read(reach, test_file)
     if tests is None:
         return None
@@ -178,7 +179,7 @@ def _case(reach: Reach, seen: Seen, target: Failure) -> Walk[Case | None]:
     for frame in frames:
         if frame.file not in (test_file, *files) and frame.file.endswith(".py"):
             yield from _take(reach, frame.file, files)
-    made = Case(target.name, tests.text, (), target.error, tuple(frame.function for frame in frames))
+    made = Case(target.name, tests.text, (), target.error, tuple(frame.function for frame in frames), line)
     for module in imported(tests.text, wanted):
         if len(files) >= _FILES or (files and _knows(made, files, wanted)):
             break
@@ -237,16 +238,19 @@ def _read(reach: Reach, path: str) -> Walk[File | None]:
 
 
 def _told(candidate: Candidate) -> str:
+    where = f"line {candidate.line} ({candidate.what})"
     if not candidate.old:
-        return f"line {candidate.line} ({candidate.what}): add `{candidate.new.strip()}`"
-    return f"line {candidate.line} ({candidate.what}): `{candidate.old}` becomes `{candidate.new}`"
+        return f"{where}: add `{candidate.new.strip()}`"
+    return f"{where}: `{candidate.old}` becomes `{candidate.new}`"
 
 
 def _success(after: Seen, target: Failure, candidate: Candidate) -> str:
     told = summary(after.ran.output)
+    was = f"`{candidate.old}` is `{candidate.new}` now" if candidate.old else f"`{candidate.new.strip()}` was missing"
     return (
         f"`{target.name}` passes now{f' ({told})' if told else ''}. "
-        f"The mistake was in `{candidate.function}`, `{candidate.path}` {_told(candidate)}.\n"
+        f"The mistake was in `{candidate.function}`: {candidate.what}. "
+        f"`{candidate.path}` line {candidate.line}: {was}.\n"
     )
 
 
@@ -259,8 +263,9 @@ def _no_idea(case: Case | None, target: Failure) -> str:
     )
 
 
-def _place(failure: Failure) -> str:
-    return f" (`{failure.frames[-1].file}` line {failure.frames[-1].line})" if failure.frames else ""
+def _place(reach: Reach, failure: Failure) -> str:
+    last = failure.own_frames[-1] if failure.own_frames else None
+    return "" if last is None else f" (`{reach.short(last.file)}` line {last.line})"
 
 
 def _names(failing: list[Failure]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from shlex import quote
 from typing import Final
 
-from dragoman.coder.models.offline.intents import (
+from dragoman.coder.models.offline.wishes.intents import (
     Append,
     Ask,
     Create,
@@ -25,8 +25,8 @@ from dragoman.coder.models.offline.intents import (
     Unknown,
     Where,
 )
-from dragoman.coder.models.offline.names import LANGUAGES, is_glob, is_name, is_path, is_url, literal, where
-from dragoman.coder.models.offline.phrases import MARK, Phrase
+from dragoman.coder.models.offline.wishes.names import LANGUAGES, is_glob, is_name, is_path, is_url, literal, where
+from dragoman.coder.models.offline.wishes.phrases import MARK, Phrase
 
 Match = re.Match[str]
 Maker = Callable[[Match, Phrase], Intent | None]
@@ -89,8 +89,11 @@ def list_kind(found: Match, phrase: Phrase) -> Intent | None:
 
 
 def ls(found: Match, phrase: Phrase) -> Intent | None:
-    rest = phrase.raw(found["rest"] or "").strip()
-    return Run(f"{found['tool']} {rest}") if rest.startswith("-") or " " in rest else ListFiles(rest)
+    rest = (found["rest"] or "").strip()
+    is_command = rest.startswith("-") or " " in rest
+    return (
+        Run(f"{found['tool']} {phrase.command(rest)}") if is_command else ListFiles(phrase.value(rest) if rest else "")
+    )
 
 
 def anywhere(pattern: str) -> str:
@@ -128,7 +131,7 @@ def search_for(found: Match, phrase: Phrase) -> Intent | None:
     is_regex = bool(groups.get("regex") or given)
     pattern = given[1] if given else what
     if not what or what.startswith("-"):
-        return Run(phrase.raw(found[0])) if found[0].lower().startswith("grep") else None
+        return Run(phrase.command(found[0])) if found[0].lower().startswith("grep") else None
     return Search(pattern if is_regex else literal(pattern), what, place, ignore_case=bool(groups.get("case")))
 
 
@@ -215,7 +218,7 @@ def run(found: Match, phrase: Phrase) -> Intent | None:
             return Run(chunk.value.strip())
     if "\n" in text or re.match(r"(?:a|an|the|some|all|my|your|it|this|that|them)\b", text, re.IGNORECASE):
         return None
-    return Run(re.sub(r"\s+please\.?$|(?<=\w)\.$", "", phrase.raw(text)))
+    return Run(re.sub(r"\s+please\.?$|(?<=\w)\.$", "", phrase.command(text)))
 
 
 def run_tests(found: Match, phrase: Phrase) -> Intent | None:

@@ -41,7 +41,13 @@ class Failure(NamedTuple):
     @property
     def first_line(self) -> str:
         """The error in one line."""
-        return self.error.split("\n")[0]
+        lines = self.error.split("\n")
+        return lines[-1] if lines[0].startswith('File "') else lines[0]
+
+    @property
+    def own_frames(self) -> list[Frame]:
+        """The frames in the project, without those of Python and of libraries."""
+        return [each for each in self.frames if not re.search(r"site-packages|/lib/python|^<", each.file)]
 
 
 def failures(output: str) -> list[Failure]:

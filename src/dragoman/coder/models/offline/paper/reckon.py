@@ -9,9 +9,9 @@ import operator
 from collections.abc import Mapping
 from typing import Any, Final
 
-from dragoman.coder.models.offline import plain
-from dragoman.coder.models.offline.expressions import Expressions, Names
-from dragoman.coder.models.offline.values import (
+from dragoman.coder.models.offline.paper import plain
+from dragoman.coder.models.offline.paper.expressions import Expressions, Names
+from dragoman.coder.models.offline.paper.values import (
     Approx,
     CannotTell,
     Class,
@@ -58,7 +58,19 @@ class Reckoner(Expressions):
             set_up = find_method(owner, "setUp") or find_method(owner, "setup_method")
             if set_up is not None:
                 self.call(set_up._replace(bound=bound), [], {})
-        self.call(test._replace(bound=bound), [], dict(given))
+        wanted = [each.arg for each in test.node.args.args if each.arg not in ("self", *given)]
+        fixtures = {name: self._fixture(name, test.space) for name in wanted}
+        self.call(test._replace(bound=bound), [], {**given, **fixtures})
+
+    def _fixture(self, name: str, at: Space) -> Any:
+        """What a fixture of the test's own file gives, if it needs no other."""
+        found = at.get(name)
+        if not isinstance(found, Func):
+            raise CannotTell
+        for mark in found.node.decorator_list:
+            if last_name(mark.func if isinstance(mark, ast.Call) else mark) != "fixture":
+                raise CannotTell
+        return self.call(found, [], {})
 
     def call(self, function: Func, given: list[Any], named: Names) -> Any:
         """The value a call would give."""

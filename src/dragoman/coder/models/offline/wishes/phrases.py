@@ -6,6 +6,7 @@ they catch is turned back by `Phrase.value` (what is meant) or `Phrase.raw` (wha
 
 import re
 from collections.abc import Sequence
+from shlex import quote
 from typing import Final, Literal, NamedTuple
 
 MARK: Final = r"\x00\d+\x00"
@@ -54,10 +55,19 @@ class Phrase(NamedTuple):
         """What was typed."""
         return _MARKS.sub(lambda mark: self.chunks[int(mark[1])].raw, masked)
 
-    def fences(self) -> list[Chunk]:
-        """The fenced blocks in it, in order."""
+    def command(self, masked: str) -> str:
+        """What was typed, for a shell. The name of an attachment is somebody else's word: it is one argument."""
+
+        def typed(mark: re.Match[str]) -> str:
+            chunk = self.chunks[int(mark[1])]
+            return quote(chunk.value) if chunk.kind == "mention" else chunk.raw
+
+        return _MARKS.sub(typed, masked)
+
+    def mentions(self) -> list[Chunk]:
+        """The attachments in it, in order."""
         found = (self.chunks[int(mark[1])] for mark in _MARKS.finditer(self.masked))
-        return [chunk for chunk in found if chunk.kind == "fence"]
+        return [chunk for chunk in found if chunk.kind == "mention"]
 
 
 def phrase(parts: Sequence[str | Chunk]) -> Phrase:

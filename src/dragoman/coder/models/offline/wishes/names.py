@@ -3,8 +3,8 @@
 import re
 from typing import Final
 
-from dragoman.coder.models.offline.intents import Where
-from dragoman.coder.models.offline.phrases import Phrase
+from dragoman.coder.models.offline.wishes.intents import Where
+from dragoman.coder.models.offline.wishes.phrases import Phrase
 
 KNOWN_FILES: Final = frozenset(
     ("makefile", "dockerfile", "readme", "license", "licence", "changelog", "gemfile", "rakefile")

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
-from dragoman.coder.models.offline import plain
-from dragoman.coder.models.offline.values import (
+from dragoman.coder.models.offline.paper import plain
+from dragoman.coder.models.offline.paper.values import (
     CannotTell,
     Class,
     Foreign,

@@ -5,11 +5,11 @@ import textwrap
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dragoman.coder.models.offline.cases import Case, File
-from dragoman.coder.models.offline.mutations import Mutation
-from dragoman.coder.models.offline.reckon import STEPS, Reckoner
+from dragoman.coder.models.offline.paper.reckon import STEPS, Reckoner
+from dragoman.coder.models.offline.paper.values import CannotTell, Class, Func, Raised, Space, Unmet, space
+from dragoman.coder.models.offline.repairs.cases import Case, File
+from dragoman.coder.models.offline.repairs.mutations import Mutation
 from dragoman.coder.models.offline.source import Function, Source, definitions, parse, parsed
-from dragoman.coder.models.offline.values import CannotTell, Class, Func, Raised, Space, Unmet, space
 
 # Steps of all runs together, tests of the file that are asked, rows of a parametrized test: a fraction of a second.
 _ALL_STEPS: Final = 60_000

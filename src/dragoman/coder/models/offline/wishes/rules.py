@@ -6,10 +6,10 @@ In a rule a space stands for any white space. `{chunk}` is a quoted piece, `{fil
 import re
 from typing import Final, NamedTuple
 
-from dragoman.coder.models.offline import makers
-from dragoman.coder.models.offline.intents import Hello, Help, Intent, ListFiles, Sum, Unknown
-from dragoman.coder.models.offline.makers import Maker, Match
-from dragoman.coder.models.offline.phrases import MARK, Phrase
+from dragoman.coder.models.offline.wishes import makers
+from dragoman.coder.models.offline.wishes.intents import Hello, Help, Intent, ListFiles, Sum, Unknown
+from dragoman.coder.models.offline.wishes.makers import Maker, Match
+from dragoman.coder.models.offline.wishes.phrases import MARK, Phrase
 
 
 class Rule(NamedTuple):

@@ -1,12 +1,13 @@
 """A failing test and what it leads to."""
 
 import ast
+import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dragoman.coder.models.offline import plain
+from dragoman.coder.models.offline.paper import plain
+from dragoman.coder.models.offline.paper.values import last_name
 from dragoman.coder.models.offline.source import Function, functions, parsed
-from dragoman.coder.models.offline.values import last_name
 
 # Functions that a test leads to, and how far it is followed.
 _SUSPECTS: Final = 6
@@ -22,18 +23,23 @@ class File(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A failing test, the text of its file, and the files it is about. `frames` are the functions of the traceback."""
+    """A failing test, the text of its file, and the files it is about.
+
+    `frames` are the functions of the traceback, `line` is where the test failed; 0: nobody knows.
+    """
 
     test: str
     tests: str
     sources: tuple[File, ...]
     error: str = ""
     frames: tuple[str, ...] = ()
+    line: int = 0
 
 
 def suspects(case: Case) -> list[tuple[File, Function]]:
     """The functions a test leads to: what the traceback names, what the test calls, and what those call."""
-    wanted = [*(name for name in reversed(case.frames) if name != case.test), *called(case.tests, case.test)]
+    raised = [name for name in reversed(case.frames) if name != case.test]
+    wanted = [*raised, *_claimed(case), *called(case.tests, case.test)]
     found: list[tuple[File, Function]] = []
     for _ in range(_DEPTH):
         more: list[str] = []
@@ -96,11 +102,25 @@ def imported(tests: str, names: Sequence[str]) -> list[str]:
                 (first if taken & set(names) else rest).append(path)
             rest += [f"{path}/{alias.name}".lstrip("/") for alias in node.names]
         elif isinstance(node, ast.Import):
-            rest += [alias.name.replace(".", "/") for alias in node.names]
-    return list(dict.fromkeys([*first, *rest]))
+            for alias in node.names:
+                is_used = (alias.asname or alias.name.partition(".")[0]) in names
+                (first if is_used else rest).append(alias.name.replace(".", "/"))
+    found = dict.fromkeys([*first, *rest])
+    return [path for path in found if path.partition("/")[0] not in sys.stdlib_module_names | {"pytest"}]
 
 
-def _mentioned(function: Function) -> list[str]:
+def _claimed(case: Case) -> list[str]:
+    """The names in the statement that failed: what it compares is more likely wrong than what was done before."""
+    tree = parsed(case.tests)
+    around = [
+        node
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.Assert | ast.Expr) and node.lineno <= case.line <= (node.end_lineno or 0)
+    ]
+    return [name for node in around for name in _mentioned(node)]
+
+
+def _mentioned(tree: ast.AST) -> list[str]:
     """The names it calls or looks up: a property is called without brackets."""
-    nodes = [node for node in ast.walk(function) if isinstance(node, ast.Name | ast.Attribute)]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute)]
     return list(dict.fromkeys(node.id if isinstance(node, ast.Name) else node.attr for node in nodes))

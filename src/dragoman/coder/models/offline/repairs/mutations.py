@@ -76,7 +76,7 @@ def mutations(source: Source, function: Function, error: str = "") -> Iterator[M
     """What may be wrong in a function. `error` is what the test said."""
     hint = f"{function.name} {ast.get_docstring(function) or ''}".lower()
     locals_of = _locals(function)
-    yield from _missing_return(source, function)
+    yield from _missing_return(source, function, error)
     for node in _walk(function):
         match node:
             case ast.BinOp():
@@ -246,19 +246,20 @@ def _returns(source: Source, node: ast.Return, value: ast.expr, function: Functi
         yield _mutation(source, value, f"not ({source.of(value)})", "the opposite value", 2.8)
 
 
-def _missing_return(source: Source, function: Function) -> Iterator[Mutation]:
+def _missing_return(source: Source, function: Function, error: str) -> Iterator[Mutation]:
+    weight = 0.8 if "None" in error else 2.4
     if any(isinstance(node, ast.Return) and node.value is not None for node in ast.walk(function)):
         return
     last = function.body[-1]
     start, end = source.line_span(last)
     if isinstance(last, ast.Expr) and not isinstance(last.value, ast.Constant):
-        yield Mutation(source.span(last)[0], source.span(last)[0], "return ", "a missing return", 0.8, last.lineno)
+        yield Mutation(source.span(last)[0], source.span(last)[0], "return ", "a missing return", weight, last.lineno)
     assigned = [name for name in reversed(_locals(function)) if name not in _arguments(function)]
     text = source.cut(start, end)
     ending = "" if text.endswith("\n") else "\n"
     for rank, name in enumerate(assigned[:3]):
         added = f"{text}{ending}{' ' * last.col_offset}return {name}\n"
-        yield Mutation(start, end, added, "a missing return", 0.8 + rank * 0.3, function.lineno)
+        yield Mutation(start, end, added, "a missing return", weight + rank * 0.3, function.lineno)
 
 
 def _stepped(text: str, step: str) -> str:

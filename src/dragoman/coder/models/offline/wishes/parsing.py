@@ -7,7 +7,7 @@ contain such a word stays whole.
 import re
 from typing import Final
 
-from dragoman.coder.models.offline.intents import (
+from dragoman.coder.models.offline.wishes.intents import (
     Create,
     Explain,
     Fix,
@@ -19,8 +19,8 @@ from dragoman.coder.models.offline.intents import (
     Unknown,
     Where,
 )
-from dragoman.coder.models.offline.phrases import MARK, Phrase
-from dragoman.coder.models.offline.rules import intent
+from dragoman.coder.models.offline.wishes.phrases import MARK, Phrase
+from dragoman.coder.models.offline.wishes.rules import intent
 
 # A message of more, blocks and quotations not counted, is a document and no request; rules take time for long ones.
 MESSAGE_CHARACTERS: Final = 2_000
@@ -69,6 +69,8 @@ def _parts(phrase: Phrase) -> list[Phrase]:
             first = intent(left) if left.masked else Unknown()
             if isinstance(first, Unknown) or isinstance(intent(behind[there][0]), Unknown):
                 continue
+            if not _without_mentions(behind[there][0]):
+                continue  # what is attached behind the words belongs to them
             is_and = _AND.fullmatch(cuts[there][2]) is not None
             if is_and and not isinstance(whole, Unknown) and _goes_on(first, left):
                 continue
@@ -101,11 +103,21 @@ def _merged(requests: list[Request]) -> list[Request]:
 
 def _request(phrase: Phrase) -> Request:
     made = intent(phrase)
-    mentions = [n for n, chunk in enumerate(phrase.chunks) if chunk.kind == "mention" and f"\0{n}\0" in phrase.masked]
+    mentions = phrase.mentions()
     if mentions and isinstance(made, Unknown):
         # Attachments behind the words are context: the words may make sense without them.
-        bare = re.sub("|".join(f"\0{n}\0" for n in mentions), " ", phrase.masked)
-        made = intent(phrase.part(bare)) if bare.strip() else made
+        bare = _without_mentions(phrase)
+        made = intent(phrase.part(bare)) if bare else made
         if isinstance(made, Explain) and not made.subject:
-            made = Explain(phrase.chunks[mentions[0]].value)
+            made = Explain(mentions[0].value)
     return Request(made, " ".join(phrase.raw(phrase.masked).split()))
+
+
+def _without_mentions(phrase: Phrase) -> str:
+    marks = re.findall(MARK, phrase.masked)
+    text = phrase.masked
+    for mark in marks:
+        chunk = phrase.chunk(mark)
+        if chunk is not None and chunk.kind == "mention":
+            text = text.replace(mark, " ")
+    return text.strip()

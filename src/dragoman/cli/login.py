@@ -1,0 +1,71 @@
+"""`dragoman login`: keep a provider's key, where only you can read it."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+Keep a provider's key in credentials.toml, readable by you alone. A key in the
+environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY) comes first.
+The key is asked for without showing it, or read from stdin where that is no
+terminal:
+
+  dragoman login anthropic < key.txt
+"""
+NOT_DONE = 1
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "login",
+        help="keep a model provider's key",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="openai, anthropic, google, or your own")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Ask for the key and keep it."""
+    from dragoman.cli.home import home
+    from dragoman.cli.settings import SettingsError, read_settings
+    from dragoman.coder import credentials
+
+    try:
+        known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
+    except SettingsError as error:
+        return complain(str(error))
+    provider = arguments.provider or _ask(f"Provider ({', '.join(dict.fromkeys(known))}): ")
+    if provider not in known:
+        return complain(f"unknown provider {provider!r}; there are {', '.join(dict.fromkeys(known))}")
+    try:
+        key = credentials.check_key(_secret(f"Key for {provider}: "))
+        credentials.save(home() / "credentials.toml", provider, key)
+    except credentials.CredentialsError as error:
+        return complain(str(error), NOT_DONE)
+    print(f"Kept. `dragoman acp --model {provider}/NAME` uses it; `dragoman logout {provider}` forgets it.")
+    return 0
+
+
+def _ask(question: str) -> str:
+    if not sys.stdin.isatty():
+        return ""
+    sys.stderr.write(question)
+    sys.stderr.flush()
+    return sys.stdin.readline().strip()
+
+
+def _secret(question: str) -> str:
+    if not sys.stdin.isatty():
+        return sys.stdin.readline()
+    from getpass import getpass
+
+    return getpass(question, stream=sys.stderr)

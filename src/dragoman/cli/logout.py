@@ -1,0 +1,41 @@
+"""`dragoman logout`: forget the keys that `dragoman login` has kept."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+NOT_DONE = 1
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "logout",
+        help="forget the kept keys",
+        description="Forget the keys that `dragoman login` has kept. Those in the environment are not ours to forget.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("provider", metavar="PROVIDER", nargs="?", help="only this one's")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Forget them."""
+    from dragoman.cli.home import home
+    from dragoman.coder import credentials
+
+    file = home() / "credentials.toml"
+    try:
+        providers = [arguments.provider] if arguments.provider else list(credentials.load(file).keys)
+        gone = [provider for provider in providers if credentials.forget(file, provider)]
+    except credentials.CredentialsError as error:
+        return complain(str(error), NOT_DONE)
+    if not gone:
+        of = f" of {arguments.provider}" if arguments.provider else ""
+        return complain(f"no key{of} is kept here", NOT_DONE)
+    print(f"Forgotten: {', '.join(gone)}")
+    return 0

@@ -1,0 +1,79 @@
+"""A bar on stderr for work that takes longer than a moment; nothing where stderr is no terminal."""
+
+import asyncio
+import sys
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+# Work that is done by then needs no bar.
+PATIENCE_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.1
+_WIDTH: Final = 30
+
+
+class Stopped(Exception):
+    """Nobody waits for the work any more."""
+
+
+class Progress:
+    """`async with Progress() as progress: progress.at("Reading", 3, 10)`; `at` may be called in another thread."""
+
+    def __init__(self) -> None:
+        self._place: tuple[str, int, int] = ("", 0, 0)
+        self._stopped = threading.Event()
+        self._drawing: asyncio.Task[None] | None = None
+        self._shown = False
+
+    async def __aenter__(self) -> Self:
+        if sys.stderr is not None and sys.stderr.isatty():
+            self._drawing = asyncio.get_running_loop().create_task(self._draw())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def at(self, what: str, done: int, total: int) -> None:
+        """So much is done; a total of 0 means that nobody knows it. `Stopped` once this has ended."""
+        if self._stopped.is_set():
+            raise Stopped
+        self._place = (what, done, total)
+
+    def hide(self) -> None:
+        """Take the bar away for good: there is something better to see."""
+        drawing, self._drawing = self._drawing, None
+        if drawing is not None:
+            drawing.cancel()
+            if self._shown:
+                _write("\r\x1b[K")
+
+    def stop(self) -> None:
+        """It is over: `at` raises from now on."""
+        self._stopped.set()
+        self.hide()
+
+    async def _draw(self) -> None:
+        await asyncio.sleep(PATIENCE_SECONDS)
+        self._shown = True
+        while True:
+            _write("\r\x1b[K" + bar(*self._place))
+            await asyncio.sleep(_STEP_SECONDS)
+
+
+def bar(what: str, done: int, total: int) -> str:
+    """One line of it."""
+    if not total:
+        return f"{what} {done:,}" if done else what
+    share = min(done / total, 1)
+    filled = int(share * _WIDTH)
+    return f"{what} [{'#' * filled}{' ' * (_WIDTH - filled)}] {share:4.0%} of {total:,}"
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        pass  # a terminal that is gone needs no bar

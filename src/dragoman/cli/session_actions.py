@@ -1,0 +1,227 @@
+"""What `dragoman sessions` does, an action each."""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.agent.identity import new_session_id
+from dragoman.agent.updates import info_json, update_json
+from dragoman.cli.complain import complain
+from dragoman.cli.home import open_store
+from dragoman.cli.output import Output
+from dragoman.cli.progress import Progress
+from dragoman.cli.table import Table, heading, markdown_heading, summary
+from dragoman.cli.transcript import as_markdown, as_text, parts
+from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
+from dragoman.store.entries import events_of
+
+# Ids named when one is not enough to tell which session is meant.
+_NAMED: Final = 5
+
+
+class Wrong(Exception):
+    """What was asked for cannot be done; the sentence says why."""
+
+
+async def perform(arguments: argparse.Namespace) -> int:
+    """Do what the command line says; the exit code. `Wrong` and `StoreFailed` are for the user."""
+    async with Progress() as progress, _opened(progress) as store:
+        target = getattr(arguments, "output", None)
+        try:
+            with Output(None if target == "-" else target, progress) as output:
+                return await _ACTIONS[arguments.action](_Task(arguments, store, output, progress))
+        except BrokenPipeError:
+            raise  # whoever reads us has seen enough
+        except OSError as error:
+            raise Wrong(f"{target or 'stdout'}: cannot write there: {error.strerror}") from None
+
+
+@asynccontextmanager
+async def _opened(progress: Progress) -> AsyncIterator[Store]:
+    store = open_store(lambda done, total: progress.at("Making the list of sessions", done, total))
+    try:
+        yield store
+    finally:
+        progress.stop()  # or an interrupted user would wait for the list
+        await store.close()
+
+
+class _Task(NamedTuple):
+    """What an action needs."""
+
+    arguments: argparse.Namespace
+    store: Store
+    output: Output
+    progress: Progress
+
+
+async def _resolved(store: Store, given: str) -> str:
+    """The id of the session that is meant."""
+    found = await store.names(given) if given else ()
+    if given in found or len(found) == 1:
+        return found[0]  # sorted: a whole id stands before longer ones
+    if not found:
+        raise Wrong(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
+    more = ", …" if len(found) > _NAMED else ""
+    raise Wrong(f"{given!r} begins {len(found):,} ids: {', '.join(found[:_NAMED])}{more}; write more of the one meant")
+
+
+# -- list ------------------------------------------------------------------------------------------------------------
+
+
+async def _list(task: _Task) -> int:
+    arguments, store, output, progress = task
+    names = await store.names()
+    sessions = _sessions(arguments, store, progress, len(names))
+    if arguments.json:
+        await output.array(info_json(meta) async for meta in sessions)
+        return 0
+    table = Table(names, columns=output.columns)
+    count = 0
+    async for meta in sessions:
+        output.write(table.row(meta))
+        count += 1
+    if not count and sys.stderr.isatty():
+        print("No sessions." if not arguments.cwd else "No sessions of that folder.", file=sys.stderr)
+    return 0
+
+
+async def _sessions(
+    arguments: argparse.Namespace, store: Store, progress: Progress, total: int
+) -> AsyncIterator[SessionMeta]:
+    cwd = None if arguments.cwd is None else os.path.abspath(os.path.expanduser(arguments.cwd))
+    left = min(arguments.limit or total, total)  # where nothing is kept, no list is asked for and none is made
+    done = 0
+    cursor = None
+    while left > 0:
+        page = await store.list(cwd=cwd, cursor=cursor, archived="include" if arguments.all else "exclude")
+        for meta in page.sessions[:left]:
+            yield meta
+        done += len(page.sessions)
+        left -= len(page.sessions)
+        cursor = page.cursor
+        if cursor is None:
+            return
+        progress.at("Reading the list", done, done + left)
+
+
+# -- show and export -------------------------------------------------------------------------------------------------
+
+
+async def _show(task: _Task) -> int:
+    session_id = await _resolved(task.store, task.arguments.id)
+    log = _log(task, session_id)
+    if task.arguments.json:
+        await task.output.array(_updates(log))
+        return 0
+    coloured = task.output.coloured
+    task.output.write(heading(await task.store.look(session_id), coloured=coloured))
+    async for part in parts(log):
+        task.output.write(as_text(part, full=task.arguments.full, coloured=coloured))
+    return 0
+
+
+async def _export(task: _Task) -> int:
+    session_id = await _resolved(task.store, task.arguments.id)
+    log = _log(task, session_id)
+    if task.arguments.format == "markdown":
+        task.output.write(markdown_heading(await task.store.look(session_id)))
+        async for part in parts(log):
+            task.output.write(as_markdown(part))
+    else:
+        async for update in _updates(log):
+            task.output.line(update)
+    return 0
+
+
+async def _log(task: _Task, session_id: str) -> AsyncIterator[Sequence[Record]]:
+    total = await task.store.length(session_id)
+    async for records in task.store.read(session_id):
+        yield records
+        task.progress.at("Reading the log", records[-1].sequence, total)
+
+
+async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]:
+    async for records in log:
+        for event in events_of([record.entry for record in records]):
+            update = update_json(event)
+            if update is not None:
+                yield update
+
+
+# -- fork and delete -------------------------------------------------------------------------------------------------
+
+
+async def _fork(task: _Task) -> int:
+    source = await _resolved(task.store, task.arguments.id)
+    meta = await task.store.look(source)
+    task.progress.at("Copying the session", 0, 0)
+    log = await task.store.fork(source, meta._replace(id=new_session_id(), created=0, archived=False))
+    copy = log.meta
+    await log.release()
+    if task.arguments.json:
+        task.output.line(info_json(copy))
+    else:
+        task.output.write(f"{copy.id}\n")
+    return 0
+
+
+async def _delete(task: _Task) -> int:
+    # All of them first: a mistake in the last must not cost the first.
+    ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
+    if not task.arguments.yes and sys.stdin is not None and sys.stdin.isatty() and not await _agreed(task, ids):
+        return complain("nothing was deleted", 1)
+    gone: list[str] = []
+    code = 0
+    for number, session_id in enumerate(ids):
+        task.progress.at("Deleting", number, len(ids))
+        try:
+            if await task.store.delete(session_id):
+                gone.append(session_id)
+        except StoreFailed as failure:
+            task.progress.hide()
+            code = complain(f"{session_id} was not deleted: {failure}", 1)
+    if task.arguments.json:
+        task.output.line(msgspec.json.encode({"deleted": gone}))
+    return code
+
+
+async def _agreed(task: _Task, ids: Sequence[str]) -> bool:
+    task.progress.hide()
+    for session_id in ids[:_NAMED]:
+        print(f"  {await summary(task.store, session_id)}", file=sys.stderr)
+    if len(ids) > _NAMED:
+        print(f"  and {len(ids) - _NAMED:,} more", file=sys.stderr)
+    what = "this session" if len(ids) == 1 else f"these {len(ids):,} sessions"
+    print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
+    answer = await _line()
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    return answer.strip().lower() in ("y", "yes")
+
+
+async def _line() -> str:
+    """A line from the terminal. Waited for in the loop, so that Ctrl-C ends the wait."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline()
+
+
+_ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
+    "list": _list,
+    "show": _show,
+    "export": _export,
+    "fork": _fork,
+    "delete": _delete,
+}

@@ -1,0 +1,86 @@
+"""`dragoman sessions`: the stored sessions; list, show, export, fork and delete them."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+from dragoman.version import VERSION
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+The sessions that `dragoman acp` has kept. ID is a session's id, or the
+beginning of it where that is the beginning of only one.
+"""
+_EPILOG = """\
+`dragoman sessions ACTION --help` explains an action.
+
+  dragoman sessions list --cwd .
+  dragoman sessions show sess_1f0c
+  dragoman sessions export sess_1f0c --format markdown --output talk.md
+"""
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "sessions",
+        help="list, show, export, fork and delete stored sessions",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    listing = _action(actions, "list", "the sessions there are, the newest first", "one JSON array of sessions")
+    listing.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
+    listing.add_argument("--all", action="store_true", help="archived ones too")
+    listing.add_argument("--limit", metavar="N", type=_count, help="at most so many")
+    show = _action(actions, "show", "a session as a transcript", "one JSON array of events")
+    show.add_argument("id", metavar="ID")
+    show.add_argument("--full", action="store_true", help="do not shorten what tools put out")
+    export = _action(actions, "export", "a session's events, or a document", "the same as --format jsonl")
+    export.add_argument("id", metavar="ID")
+    export.add_argument("--format", choices=("jsonl", "markdown"), help="jsonl, an event a line, is the default")
+    export.add_argument("--output", metavar="FILE", help="write there and not to stdout")
+    fork = _action(actions, "fork", "copy a session; says the new id", "the new session as a JSON object")
+    fork.add_argument("id", metavar="ID")
+    delete = _action(actions, "delete", "delete sessions for good", "a JSON object with the ids that are gone")
+    delete.add_argument("ids", metavar="ID", nargs="+")
+    delete.add_argument("--yes", action="store_true", help="do not ask; nobody is asked where stdin is no terminal")
+    return parser
+
+
+def _action(
+    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, as_json: str
+) -> argparse.ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    parser = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help=as_json)
+    # The options of every command; no message is sent here that they could mean anything to.
+    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
+    return parser
+
+
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1 on")
+    return int(text)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    import asyncio
+
+    from dragoman.cli.session_actions import Wrong, perform
+    from dragoman.store.contract import StoreFailed
+
+    if arguments.action == "export" and arguments.json and arguments.format == "markdown":
+        return complain("--json and --format markdown are two different things; choose one")
+    try:
+        return asyncio.run(perform(arguments))
+    except (Wrong, StoreFailed) as failure:
+        return complain(str(failure), 1)

@@ -1,0 +1,87 @@
+"""Sessions in a line each, and the head of a transcript. What strangers have named is made harmless."""
+
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Final
+
+from dragoman.cli.plain import fit, harmless_line, pad
+from dragoman.store.contract import SessionMeta, Store, StoreFailed
+
+# `sess_` and eight digits: a beginning that is nobody else's among some ten thousand sessions. It grows if it must.
+SHORT: Final = 13
+_WHEN: Final = 16
+_GAP: Final = "  "
+# A folder is known by its last part, a title by its first words; on a narrow terminal both get something.
+_FOLDER: Final = 30
+_NARROW: Final = 10
+_UNTITLED: Final = "(untitled)"
+
+
+class Table:
+    """Rows of one list. Ids are as short as they can be among all the ids there are."""
+
+    def __init__(self, names: Sequence[str], *, columns: int | None) -> None:
+        shared = max((_shared(one, next_one) for one, next_one in pairwise(names)), default=0)
+        self._short = max(SHORT, shared + 1)
+        self._columns = columns
+
+    def row(self, meta: SessionMeta) -> str:
+        """One session: its id, when something last happened, where, and what it is called."""
+        start = f"{pad(meta.id[: self._short], self._short)}{_GAP}{when(meta)}{_GAP}"
+        folder, title = folder_of(meta), title_of(meta)
+        if self._columns is None:
+            return f"{start}{pad(folder, _FOLDER)}{_GAP}{title}\n"
+        room = self._columns - len(start) - len(_GAP)
+        for_folder = max(_NARROW, min(_FOLDER, room // 2))
+        folder = pad(fit(folder, for_folder, keep_end=True), for_folder)
+        return fit(f"{start}{folder}{_GAP}{fit(title, max(_NARROW, room - for_folder))}", self._columns) + "\n"
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two ids have in common before they differ."""
+    return next((at for at, (mine, theirs) in enumerate(zip(one, other, strict=False)) if mine != theirs), len(one))
+
+
+def heading(meta: SessionMeta, *, coloured: bool) -> str:
+    """What stands above a transcript."""
+    title = f"\x1b[1m{title_of(meta)}\x1b[0m" if coloured else title_of(meta)
+    return f"{title}\n{meta.id}\n{folder_of(meta)}, {when(meta)}\n\n"
+
+
+def markdown_heading(meta: SessionMeta) -> str:
+    """The same for a document."""
+    return f"# {title_of(meta)}\n\n- Session: `{meta.id}`\n- Folder: `{folder_of(meta)}`\n- Last used: {when(meta)}\n\n"
+
+
+async def summary(store: Store, session_id: str) -> str:
+    """One session in a line, whatever state it is in."""
+    try:
+        meta = await store.look(session_id)
+    except StoreFailed as failure:
+        return f"{session_id} ({failure})"
+    return f"{meta.id}{_GAP}{when(meta)}{_GAP}{folder_of(meta)}{_GAP}{title_of(meta)}"
+
+
+def when(meta: SessionMeta) -> str:
+    """When something last happened there, by the clock on the wall."""
+    try:
+        return datetime.fromtimestamp(meta.activity / 1_000_000, UTC).astimezone().strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "-".ljust(_WHEN)
+
+
+def folder_of(meta: SessionMeta) -> str:
+    """The folder, the user's own one as `~`."""
+    home = os.path.expanduser("~")
+    cwd = meta.cwd
+    if home != "/" and (cwd == home or cwd.startswith(home + os.sep)):
+        cwd = "~" + cwd[len(home) :]
+    return harmless_line(cwd)
+
+
+def title_of(meta: SessionMeta) -> str:
+    """The title, and whether the session is put away."""
+    title = harmless_line(meta.title) or _UNTITLED
+    return f"[archived] {title}" if meta.archived else title

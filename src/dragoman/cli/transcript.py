@@ -1,0 +1,236 @@
+"""A session's log as a person reads it: who said what, which tools ran and how they ended, diffs and plans.
+
+Told turn by turn, so no more than one turn is held. Everything that was stored is made harmless on its way out.
+"""
+
+import base64
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+from dragoman.agent.story import Story
+from dragoman.agent.updates import patch_text
+from dragoman.cli.plain import harmless, harmless_line, harmless_output
+from dragoman.store.contract import Record
+from dragoman.store.entries import Happened
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import text_of
+from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
+from dragoman.vocabulary.tools import (
+    ClientTerminalItem,
+    ContentItem,
+    Diff,
+    ExitStatus,
+    Location,
+    TerminalItem,
+    TerminalOutput,
+    ToolContent,
+    UnknownItem,
+)
+
+# Lines shown of a tool's output or of a diff: enough to see what happened. `full` shows all.
+SHOWN_LINES: Final = 40
+_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
+
+Form = Literal["prose", "output", "diff"]
+
+
+class Piece(NamedTuple):
+    """Some text, and what kind of text it is."""
+
+    form: Form
+    text: str
+
+
+class Part(NamedTuple):
+    """Something somebody said or did."""
+
+    heading: str
+    pieces: Sequence[Piece]
+
+
+_Screens = Mapping[str, events.TerminalUpdate]
+
+
+async def parts(log: AsyncIterable[Sequence[Record]]) -> AsyncIterator[Part]:
+    """The parts of a transcript, in order."""
+    story = Story()
+    async for records in log:
+        for record in records:
+            entry = record.entry
+            story.take((entry,))
+            event = entry.event if isinstance(entry, Happened) else None
+            if isinstance(event, events.Idle) and isinstance(event.stop_reason, str):
+                for part in _told(story):
+                    yield part
+                if (end := _end(event)) is not None:
+                    yield end
+                story = Story()
+    for part in _told(story):
+        yield part
+    if story.running:
+        yield Part("(this turn has no end yet: it goes on, or was cut off)", ())
+
+
+def _told(story: Story) -> Iterator[Part]:
+    told = list(story.retold())
+    screens = {event.terminal_id: event for event in told if isinstance(event, events.TerminalUpdate)}
+    calls = [event for event in told if isinstance(event, events.ToolCallUpdate)]
+    in_calls = {
+        item.terminal_id for call in calls for item in call.content or [] if isinstance(item, TerminalItem)
+    } & screens.keys()
+    for event in told:
+        if isinstance(event, events.TerminalUpdate) and event.terminal_id in in_calls:
+            continue
+        part = _part(event, screens)
+        if part is not None:
+            yield part
+
+
+def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
+    match event:
+        case events.UserMessage():
+            return _message("You", event)
+        case events.AgentMessage():
+            return _message("Agent", event)
+        case events.AgentThought():
+            return _message("Thoughts", event)
+        case events.ToolCallUpdate():
+            state = ", ".join(word for word in (event.kind, event.status) if isinstance(word, str))
+            title = event.title or event.name or event.tool_call_id
+            return Part(_headed("Tool", title, state), list(_tool_pieces(event, screens)))
+        case events.TerminalUpdate():
+            output = _output(event)
+            return Part(_headed("Terminal", event.command or "", ""), [output] if output.text else [])
+        case events.PlanUpdate():
+            return Part("Plan", [Piece("prose", _plan(event))])
+        case events.CompactionUpdate():
+            text = text_of(event.summary or []) or (event.error or "")
+            return Part(_headed("Summary", "", event.status), [Piece("prose", harmless(text))] if text else [])
+        case events.UnknownEvent():
+            return Part(_headed("Event", event.name, ""), ())
+        case _:
+            return None  # options, commands, usage: how things stood, not what happened
+
+
+def _message(who: str, message: events.Message) -> Part | None:
+    text = text_of(message.content or [])
+    return Part(who, [Piece("prose", harmless(text))]) if text else None
+
+
+def _tool_pieces(call: events.ToolCallUpdate, screens: _Screens) -> Iterator[Piece]:
+    items = call.content or []
+    if not any(isinstance(item, Diff) for item in items):
+        for place in call.locations or []:
+            yield Piece("prose", f"at {harmless_line(_place(place))}")
+    for item in items:
+        piece = _item(item, screens)
+        if piece is not None and piece.text:
+            yield piece
+
+
+def _item(item: ToolContent, screens: _Screens) -> Piece | None:
+    match item:
+        case ContentItem():
+            return Piece("output", harmless_output(text_of([item.content])))
+        case Diff():
+            return Piece("diff", harmless(patch_text(item)))
+        case ClientTerminalItem():
+            return Piece("prose", f"in the editor's terminal {harmless_line(item.terminal_id)}")
+        case UnknownItem():
+            return Piece("prose", f"[{harmless_line(item.kind)}]")
+        case TerminalItem():
+            screen = screens.get(item.terminal_id)
+            return None if screen is None else _output(screen)
+
+
+def _output(screen: events.TerminalUpdate) -> Piece:
+    """What a terminal has shown, and how its command ended if not well."""
+    data = base64.b64decode(screen.output.data) if isinstance(screen.output, TerminalOutput) else b""
+    text = harmless_output(data.decode("utf-8", "replace")).rstrip("\n")
+    if isinstance(screen.exit_status, ExitStatus):
+        if screen.exit_status.signal:
+            text += f"\n(signal {harmless_line(screen.exit_status.signal)})"
+        elif screen.exit_status.exit_code:
+            text += f"\n(exit code {screen.exit_status.exit_code})"
+    return Piece("output", text.removeprefix("\n"))
+
+
+def _plan(event: events.PlanUpdate) -> str:
+    match event.plan:
+        case PlanItems():
+            steps = [f"{_MARKS.get(step.status, '[ ]')} {harmless_line(step.content)}" for step in event.plan.entries]
+            return "\n".join(steps)
+        case PlanFile():
+            return harmless_line(event.plan.uri)
+        case PlanMarkdown():
+            return harmless(event.plan.content)
+        case unknown:
+            return f"[{harmless_line(unknown.kind)}]"
+
+
+def _end(idle: events.Idle) -> Part | None:
+    """How a turn ended, where that is worth a word."""
+    if idle.stop_reason == "end_turn":
+        return None
+    why = f": {harmless_line(idle.error.message)}" if isinstance(idle.error, events.Failure) else ""
+    return Part(f"({harmless_line(idle.stop_reason or '')}{why})", ())
+
+
+def _headed(kind: str, title: str, state: str) -> str:
+    words = f"{kind}: {harmless_line(title)}" if title else kind
+    return f"{words} [{harmless_line(state)}]" if state else words
+
+
+def _place(place: Location) -> str:
+    return f"{place.path}:{place.line}" if isinstance(place.line, int) else place.path
+
+
+# -- in words --------------------------------------------------------------------------------------------------------
+
+
+def as_text(part: Part, *, full: bool, coloured: bool) -> str:
+    """A part for a terminal: a heading, and what belongs to it indented."""
+    lines = [f"\x1b[1m{part.heading}\x1b[0m" if coloured and part.heading else part.heading]
+    for piece in part.pieces:
+        shown, left = _lines(piece, full=full)
+        for line in shown:
+            words = _in_colour(line) if coloured and piece.form == "diff" else line
+            lines.append(f"  {words}" if line else "")
+        if left:
+            lines.append(f"  ({left:,} more lines; --full shows them)")
+    return "\n".join(lines) + "\n\n"
+
+
+def as_markdown(part: Part) -> str:
+    """A part of a Markdown document."""
+    chunks = [f"## {part.heading}" if part.heading[:1] != "(" else f"*{part.heading}*"]
+    for piece in part.pieces:
+        text = piece.text.rstrip("\n")
+        if piece.form == "prose":
+            chunks.append(text)
+        else:
+            fence = _fence(text)
+            chunks.append(f"{fence}{'diff' if piece.form == 'diff' else ''}\n{text}\n{fence}")
+    return "\n\n".join(chunks) + "\n\n"
+
+
+def _lines(piece: Piece, *, full: bool) -> tuple[list[str], int]:
+    """The lines to show, and how many are left out."""
+    lines = piece.text.rstrip("\n").split("\n")
+    if full or piece.form == "prose" or len(lines) <= SHOWN_LINES:
+        return lines, 0
+    return lines[:SHOWN_LINES], len(lines) - SHOWN_LINES
+
+
+def _in_colour(line: str) -> str:
+    colour = {"+": 32, "-": 31, "@": 36}.get(line[:1])
+    return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
+
+
+def _fence(text: str) -> str:
+    """Longer than any in the text, so that nothing in there ends it."""
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return "`" * max(3, longest + 1)

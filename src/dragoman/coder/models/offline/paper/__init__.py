@@ -1,0 +1,1 @@
+"""Working out on paper what a few lines of Python would do, without running them."""

@@ -1,0 +1,1 @@
+"""A failing Python test, and the one small change that makes it pass."""

@@ -1,0 +1,1 @@
+"""From what the user wrote to what is wanted: rules, and no guessing."""

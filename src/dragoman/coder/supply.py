@@ -1,0 +1,181 @@
+"""Which models there are for this user, and whether they can be used: names, keys, and being logged in or out.
+
+Made cheaply at the start; what it reads, it reads with the first session.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
+from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth
+from dragoman.vocabulary.options import Choice
+from dragoman.vocabulary.requests import Account, AuthStatus
+
+if TYPE_CHECKING:
+    from dragoman.coder.credentials import Credentials
+    from dragoman.coder.models.contract import Model
+    from dragoman.coder.models.names import ModelName
+
+AGENT_LOGIN: Final = "dragoman"
+TERMINAL_LOGIN: Final = "dragoman-login"
+METHODS: Final[list[AuthMethod]] = [
+    AgentAuth(
+        AGENT_LOGIN,
+        "Use what is there",
+        "Uses the keys in the environment or of `dragoman login`; where there is none, the offline model",
+    ),
+    TerminalAuth(TERMINAL_LOGIN, "Log in with a key", "Asks for a provider's key in a terminal", ["login"]),
+]
+OFFLINE: Final = "offline"
+
+
+class Means(NamedTuple):
+    """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is."""
+
+    environment: Mapping[str, str]
+    config: Mapping[str, object]
+    home: Path
+    wanted: str = ""
+
+
+class Supply:
+    """The models of one process."""
+
+    def __init__(self, means: Means, *, script: "Callable[[], Model] | None" = None) -> None:
+        self._means = means
+        # A script was read when we were started: the file may be gone by now.
+        self._script = script
+        self._logged_out = False
+        # The user was told that a key is missing, and has chosen to go on without.
+        self._does_without = False
+
+    def current(self) -> str:
+        """The model a new session begins with, by its name on the wire."""
+        return str(self._current())
+
+    def choices(self) -> list[Choice]:
+        """What a client may choose from."""
+        from dragoman.coder.models import choose
+
+        named = choose.choices(self._environment(), self._means.config, self._credentials(), self._current())
+        return [Choice(str(name), str(name)) for name in named]
+
+    def make(self, name: str) -> "Model":
+        """A model for a session; a refusal says what to do."""
+        from dragoman.coder.models import choose
+        from dragoman.coder.models.names import SCRIPT, BadModelName, parse_from_client
+
+        current = self._current()
+        try:
+            chosen = parse_from_client(name, configured=self._configured(), current=current)
+            if chosen.provider == SCRIPT and self._script is not None:
+                return self._script()
+            return choose.make_model(
+                chosen,
+                environment=self._environment(),
+                config=self._means.config,
+                credentials=self._credentials(),
+                offline=_offline,
+                cache=self._means.home / "models",
+            )
+        except BadModelName as error:
+            raise RequestFailed(INVALID_PARAMS, str(error)) from None
+        except choose.ModelUnavailable as error:
+            code = AUTH_REQUIRED if error.needs_login else INVALID_PARAMS
+            data = {"authMethods": [AGENT_LOGIN]} if error.needs_login else None
+            raise RequestFailed(code, str(error), data) from None
+
+    def spelled(self, name: str) -> str:
+        """A model's name as the wire has it, however a client writes it."""
+        from dragoman.coder.models.names import BadModelName, parse_from_client
+
+        try:
+            return str(parse_from_client(name, configured=self._configured(), current=self._current()))
+        except BadModelName as error:
+            raise RequestFailed(INVALID_PARAMS, str(error)) from None
+
+    # -- login -------------------------------------------------------------------------------------------------------
+
+    def login(self, method_id: str) -> None:
+        """Look again for keys; where the chosen model has none, do without it."""
+        if method_id not in (AGENT_LOGIN, TERMINAL_LOGIN):
+            raise RequestFailed(INVALID_PARAMS, "There is no such way to log in", {"methodId": method_id})
+        self._logged_out = False
+        self._does_without = False
+        try:
+            self.make(self.current())
+        except RequestFailed as error:
+            if error.code != AUTH_REQUIRED:
+                raise
+            self._does_without = True
+
+    def logout(self) -> None:
+        """Forget the keys: those of the file for good, those of the environment for as long as we run."""
+        from dragoman.coder import credentials
+
+        for provider in self._credentials().keys:
+            credentials.forget(self._file(), provider)
+        self._logged_out = True
+        self._does_without = False
+
+    def status(self) -> AuthStatus:
+        """Whether a session can be opened."""
+        from dragoman.coder.credentials import KEY_VARIABLES
+
+        found = self._credentials()
+        known = [name for name in KEY_VARIABLES if found.find(name, self._environment()) is not None]
+        accounts = [Account(name) for name in known]
+        try:
+            self.make(self.current())
+        except RequestFailed as error:
+            return AuthStatus("unauthenticated" if error.code == AUTH_REQUIRED else "unknown", accounts)
+        is_hosted = "/" in self.current() and not self.current().startswith("local/")
+        return AuthStatus("authenticated" if is_hosted else "not_required", accounts)
+
+    # -- what is there -----------------------------------------------------------------------------------------------
+
+    def _current(self) -> "ModelName":
+        from dragoman.coder.models import choose
+        from dragoman.coder.models.names import ModelName, parse
+
+        if self._does_without:
+            return ModelName(OFFLINE)
+        if self._means.wanted:
+            return parse(self._means.wanted, configured=self._configured())
+        # Being logged out does not change what is wanted, only whether it can be had.
+        return choose.find_default_model(self._means.environment, self._means.config, self._stored())
+
+    def _configured(self) -> list[str]:
+        from dragoman.coder.models.endpoints import configured
+
+        return configured(self._means.config)
+
+    def _environment(self) -> Mapping[str, str]:
+        if not self._logged_out:
+            return self._means.environment
+        from dragoman.host.environment import is_secret
+
+        return {name: value for name, value in self._means.environment.items() if not is_secret(name, value)}
+
+    def _credentials(self) -> "Credentials":
+        from dragoman.coder.credentials import Credentials
+
+        return Credentials() if self._logged_out else self._stored()
+
+    def _stored(self) -> "Credentials":
+        from dragoman.coder.credentials import Credentials, CredentialsError, load
+
+        try:
+            return load(self._file())
+        except CredentialsError:
+            return Credentials()
+
+    def _file(self) -> Path:
+        return self._means.home / "credentials.toml"
+
+
+def _offline() -> "Model":
+    from dragoman.coder.models.offline.model import OfflineModel
+
+    return OfflineModel()

@@ -1,0 +1,180 @@
+"""Our own agent as the command line and the settings make it: models, keys, trust. In real processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.editor import DRAGOMAN, HELLO, Editor
+
+CANARY = "sk-canary-0123456789abcdef"
+
+
+def dragoman(home: Path, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    environment |= {"DRAGOMAN_HOME": str(home), **env}
+    return subprocess.run(
+        [*DRAGOMAN, *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=30, check=False
+    )
+
+
+class Plain(Editor):
+    """An editor that starts `dragoman acp` without a script."""
+
+    def __init__(self, folder: Path, *options: str, version: int = 1, **env: Any) -> None:
+        super().__init__(folder, None, version=version)
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+        environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+        environment |= {"DRAGOMAN_HOME": str(folder / "home"), **env}
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            [*DRAGOMAN, "acp", *options], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+        )
+        assert self.process.stdin and self.process.stdout and self.process.stderr
+        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+
+
+def values(answer: Any, config_id: str) -> tuple[str, list[str]]:
+    (option,) = [option for option in answer["configOptions"] if option["id"] == config_id]
+    return option["currentValue"], [choice["value"] for choice in option["options"]]
+
+
+def test_without_anything_it_is_the_offline_model_and_it_works(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello there")
+    with Plain(tmp_path) as editor:
+        editor.open()
+        said = json.dumps(editor.prompt("read a.txt"))
+    assert "hello there" in said
+    assert "offline" in said
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_model_without_its_key_wants_a_login_and_the_login_works(tmp_path: Path, version: int) -> None:
+    with Plain(tmp_path, "--model", "openai/gpt-5", version=version) as editor:
+        hello = editor.result("initialize", HELLO[version])
+        assert [method.get("id") or method.get("methodId") for method in hello["authMethods"]] == ["dragoman"]
+        new = {"cwd": str(tmp_path), "mcpServers": []}
+        assert editor.error("session/new", new)["code"] == -32000
+        method = {"methodId": "dragoman"}
+        assert editor.error("authenticate" if version == 1 else "auth/login", {"methodId": "no"})["code"] == -32602
+        assert editor.result("authenticate" if version == 1 else "auth/login", method) == {}
+        editor.session = editor.result("session/new", new)["sessionId"]
+        assert "offline" in json.dumps(editor.prompt("hello"))
+    listed = json.loads(dragoman(tmp_path / "home", "sessions", "list", "--json").stdout)
+    assert len(listed) == 1  # the one that could not be opened has left nothing behind
+
+
+def test_a_terminal_login_is_offered_to_who_has_a_terminal(tmp_path: Path) -> None:
+    with Plain(tmp_path) as editor:
+        hello = editor.result("initialize", {**HELLO[1], "clientCapabilities": {"auth": {"terminal": True}}})
+        kinds = [(method["id"], method.get("type"), method.get("args")) for method in hello["authMethods"]]
+        assert kinds == [("dragoman", None, None), ("dragoman-login", "terminal", ["login"])]
+
+
+def test_after_a_logout_a_providers_model_wants_a_login_again(tmp_path: Path) -> None:
+    with Plain(tmp_path, "--model", "openai/gpt-5", OPENAI_API_KEY=CANARY) as editor:
+        editor.open()
+        assert editor.result("auth/status", {})["state"] == "authenticated"
+        assert editor.result("logout", {}) == {}
+        assert editor.result("auth/status", {})["state"] == "unauthenticated"
+        assert editor.error("session/new", {"cwd": str(tmp_path), "mcpServers": []})["code"] == -32000
+        editor.result("authenticate", {"methodId": "dragoman"})
+        assert "sessionId" in editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+
+
+def test_keys_decide_which_models_are_offered_and_no_file_can_be_chosen(tmp_path: Path) -> None:
+    with Plain(tmp_path, ANTHROPIC_API_KEY=CANARY) as editor:
+        editor.result("initialize", HELLO[1])
+        answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        current, offered = values(answer, "model")
+        assert current.startswith("anthropic/")
+        assert offered == [current, "offline"]
+        change = {"sessionId": answer["sessionId"], "configId": "model"}
+        for wanted in ("script:/etc/passwd", "local:x.gguf", "script"):
+            assert editor.error("session/set_config_option", {**change, "value": wanted})["code"] == -32602
+        editor.result("session/set_config_option", {**change, "value": "offline"})
+        assert CANARY.encode() not in json.dumps(answer).encode()
+
+
+def test_settings_come_from_the_command_line_the_environment_and_the_file(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('mode = "safe"\nmodel = "offline"\nmax_turn_requests = 5\n')
+    shown = json.loads(dragoman(home, "config", "show", "--json", DRAGOMAN_MODE="plan").stdout)["settings"]
+    assert shown["mode"] == {"value": "plan", "source": "DRAGOMAN_MODE"}
+    assert shown["max_turn_requests"] == {"value": 5, "source": str(home / "config.toml")}
+    cases: list[Any] = [((), {}, "safe"), ((), {"DRAGOMAN_MODE": "plan"}, "plan"), (("--mode", "full"), {}, "")]
+    for options, env, mode in cases:
+        with Plain(tmp_path, *options, **env) as editor:
+            editor.result("initialize", HELLO[1])
+            answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+            assert values(answer, "mode")[0] == (mode or "full-access")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("mode = ", "config.toml: "),
+        ("mode = 1", "mode must be text"),
+        ("colour = 'red'", "unknown key 'colour'"),
+        ("mode = 'nonsense'", "unknown mode 'nonsense'"),
+        ("mcp = 3", "[mcp.NAME] must be a table"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_told_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    ended = dragoman(tmp_path, "acp")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert complaint in ended.stderr
+
+
+@pytest.mark.parametrize("model", ["nonsense/x", "script:", "gpt 5", "script:/nonexistent"])
+def test_a_model_that_is_none_ends_the_start(tmp_path: Path, model: str) -> None:
+    ended = dragoman(tmp_path, "acp", "--model", model)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert len(ended.stderr.splitlines()) == 1
+
+
+def test_a_key_is_kept_for_its_owner_and_forgotten(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    assert dragoman(home, "login", "nobody", stdin=CANARY).returncode == 2
+    kept = dragoman(home, "login", "openai", stdin=CANARY + "\n")
+    assert (kept.returncode, CANARY in kept.stdout + kept.stderr) == (0, False)
+    assert (home / "credentials.toml").stat().st_mode & 0o777 == 0o600
+    with Plain(tmp_path) as editor:
+        editor.result("initialize", HELLO[1])
+        answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+        assert values(answer, "model")[0].startswith("openai/")
+    assert dragoman(home, "logout").stdout == "Forgotten: openai\n"
+    assert dragoman(home, "logout").returncode == 1
+    assert CANARY not in (home / "credentials.toml").read_text()
+
+
+def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> None:
+    """Rows J1, J3 and J4."""
+    mark = tmp_path / "ran"
+    project = tmp_path / "project"
+    project.mkdir()
+    server = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w').close()"]}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
+
+    def servers() -> str:
+        with Plain(tmp_path) as editor:
+            editor.result("initialize", HELLO[1])
+            editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
+            return json.dumps(editor.prompt("/mcp"))
+
+    assert "no MCP servers" in servers()
+    assert dragoman(tmp_path / "home", "trust", str(project)).returncode == 0
+    assert "evil" in servers()
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"worse": server}}))
+    assert "no MCP servers" in servers()
+    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 0
+    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 1
