@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import limits, report, store
+from bench import limits, load, report, store
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
 from bench.install import InstallFailed
@@ -25,8 +25,9 @@ def main() -> int:
     try:
         status = run(guardian, options.peers, options.only, sizes, options.json)
         if options.only == list(BENCHMARKS.values()):
-            # Nothing narrower was asked for. It has no peers but bare SQLite.
-            status = max(status, store.main(["--quick"] if options.quick else []))
+            # Nothing narrower was asked for. These have no peers but bare SQLite and ourselves.
+            for ours in (store, load):
+                status = max(status, ours.main(["--quick"] if options.quick else []))
         return status
     except KeyboardInterrupt:
         print("\ninterrupted", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a test needs from the machine: programs, and the official SDKs in `.peers`.
+"""What a test needs from the machine: programs, and what is in `.peers`: the official SDKs, and peers by name.
 
 Promise: a test that lacks something says what, and is skipped. Where `CI=true` it fails instead, so that a green run
 there has skipped nothing.
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+
+from tools.peers import node_package
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
@@ -32,6 +34,15 @@ def need_python_v2_sdk() -> Path:
     """The folder to put first on PYTHONPATH, so that `import acp` is the official Python SDK for v2."""
     folder = PEERS / "python-v2"
     return folder if folder.is_dir() else _lacking("the Python SDK for v2, which ./dev test puts in .peers")
+
+
+def need_acpx() -> list[str]:
+    """The command that starts acpx, under the node that was installed for it."""
+    modules = PEERS / "acpx" / "node_modules"
+    command = [modules / node_package() / "bin" / "node", modules / "acpx" / "dist" / "cli.js"]
+    if all(file.is_file() for file in command):
+        return [str(file) for file in command]
+    return _lacking("acpx, which ./dev interop puts in .peers")
 
 
 def _lacking(what: str) -> NoReturn:

@@ -1,4 +1,6 @@
-"""The official SDKs that the tests and the benchmark talk to. Owns `.peers/`; standard library only.
+"""The official SDKs, and the real clients, that the tests and the benchmark talk to. Owns `.peers/`.
+
+Standard library only.
 
 Promise: what cannot be installed is named in a sentence, and never ends the program: the tests that need it decide.
 The Python SDK for v1 (`agent-client-protocol` 0.12.1) is in the lock and so in `.venv`; the one for v2 cannot live
@@ -6,13 +8,17 @@ beside it, so it gets a folder of its own: put `.peers/python-v2` first on PYTHO
 """
 
 import json
+import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 NPM_PACKAGES = {"@agentclientprotocol/sdk": "2.4.0", "zod": "4.6.7"}  # zod: the SDK asks for it beside itself
 PYTHON_V2 = ("agent-client-protocol", "1.0.0rc3")
+ACPX = "0.19.1"
+# acpx wants 22.13, and under an older node npm would pick an older acpx without a word. These packages are node itself.
+NODE = "22.23.3"
 
 Say = Callable[[str], None]
 
@@ -21,26 +27,30 @@ class Missing(Exception):
     """A peer is not there; the message says what it lacks."""
 
 
-def install(folder: Path, installer: Sequence[str], *, say: Say) -> list[str]:
+def install(folder: Path, installer: Sequence[str], *, say: Say, by_name: bool = False) -> list[str]:
     """Install every peer that is not there yet; returns a sentence for each one that could not be.
 
-    `installer` is the start of a command that installs Python packages, such as `python -m pip install`.
+    `installer` is the start of a command that installs Python packages, such as `python -m pip install`. `by_name`:
+    also the real agents and clients, which are large and only `./dev interop` talks to.
     """
-    return list(_troubles(folder, installer, say))
+    return list(_troubles(folder, installer, say, by_name))
 
 
 def typescript(folder: Path, say: Say) -> None:
     """`@agentclientprotocol/sdk` in `.peers/node_modules`."""
-    if all(_npm_version(folder, name) == version for name, version in NPM_PACKAGES.items()):
-        return
-    npm = shutil.which("npm")
-    if npm is None or shutil.which("node") is None:
-        raise Missing("the TypeScript SDK needs node and npm, and they are not installed")
-    say("Installing the TypeScript SDK by npm.")
-    folder.mkdir(exist_ok=True)
-    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": NPM_PACKAGES}, indent=2) + "\n")
-    options = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
-    _run([npm, "install", "--prefix", str(folder), *options], "npm could not install the TypeScript SDK")
+    _npm(folder, NPM_PACKAGES, "the TypeScript SDK", say)
+
+
+def acpx(folder: Path, say: Say) -> None:
+    """acpx in `.peers/acpx/node_modules`, with a node of its own beside it."""
+    _npm(folder / "acpx", {"acpx": ACPX, node_package(): NODE}, "acpx", say)
+
+
+def node_package() -> str:
+    """The npm package that is node's program for this machine, in `bin/node`."""
+    machine = platform.machine().lower()
+    kind = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
+    return f"node-{platform.system().lower()}-{kind}"
 
 
 def python_v2(folder: Path, installer: Sequence[str], say: Say) -> None:
@@ -61,13 +71,28 @@ def python_v2(folder: Path, installer: Sequence[str], say: Say) -> None:
     unfinished.rename(target)
 
 
-def _troubles(folder: Path, installer: Sequence[str], say: Say) -> Iterator[str]:
+def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
     peers: list[Callable[[], None]] = [lambda: typescript(folder, say), lambda: python_v2(folder, installer, say)]
+    if by_name:
+        peers.append(lambda: acpx(folder, say))
     for peer in peers:
         try:
             peer()
         except Missing as missing:
             yield str(missing)
+
+
+def _npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:
+    if all(_npm_version(folder, name) == version for name, version in packages.items()):
+        return
+    npm = shutil.which("npm")
+    if npm is None or shutil.which("node") is None:
+        raise Missing(f"{what} needs node and npm, and they are not installed")
+    say(f"Installing {what} by npm.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(json.dumps({"private": True, "dependencies": packages}, indent=2) + "\n")
+    options = ["--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"]
+    _run([npm, "install", "--prefix", str(folder), *options], f"npm could not install {what}")
 
 
 def _npm_version(folder: Path, name: str) -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from dragoman.client.conversation import Conversation
 from dragoman.client.turn import Turn
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, RequestFailed
 from dragoman.store.contract import StoreFailed
+from dragoman.store.entries import Happened
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair
 from dragoman.vocabulary import requests
@@ -329,3 +331,67 @@ async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
             )
         again = await client.load_session(session.id, "/")
         assert (await again.ask("and on")).text == "one two"
+
+
+@both
+async def test_an_option_is_on_disk_before_it_is_acknowledged(
+    house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        assert house.store is not None
+        keeper, disk = house.store._keeper, threading.Event()
+        append = keeper.append
+
+        def slow(*arguments: Any, **named: Any) -> Any:
+            disk.wait(5)
+            return append(*arguments, **named)
+
+        monkeypatch.setattr(keeper, "append", slow)
+        setting = asyncio.ensure_future(session.set_mode("full"))
+        done, _ = await asyncio.wait([setting], timeout=0.05)
+        assert not done
+        disk.set()
+        await setting
+
+
+@both
+async def test_an_option_that_cannot_be_kept_is_refused_and_can_be_set_later(
+    house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        assert house.store is not None
+
+        def full(*arguments: Any, **named: Any) -> Any:
+            raise StoreFailed("the disk is full")
+
+        with monkeypatch.context() as failing:
+            failing.setattr(house.store._keeper, "append", full)
+            for _ in range(2):
+                assert await refused(session.set_mode("full")) == (INTERNAL_ERROR, {"reason": "store"})
+        await session.set_mode("full")
+        await session.close()
+        (mode,) = (await client.resume_session(session.id, "/")).options
+        assert isinstance(mode, Select)
+        assert mode.current_value == "full"
+
+
+@both
+async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
+    house: House, protocol: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session("/")
+        assert house.store is not None
+        append = house.store._keeper.append
+
+        def no_end(name: str, entries: Any, **named: Any) -> Any:
+            if any(isinstance(entry, Happened) and isinstance(entry.event, Idle) for entry in entries):
+                raise StoreFailed("the disk is full")
+            return append(name, entries, **named)
+
+        with monkeypatch.context() as failing:
+            failing.setattr(house.store._keeper, "append", no_end)
+            assert await refused(session.ask("hello")) == (INTERNAL_ERROR, {"reason": "store"})
+        assert (await session.ask("now")).text == "one two"

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -35,14 +36,14 @@ class Editor:
         command = [sys.executable, *python, *DRAGOMAN[1:], "acp", "--model", f"script:{file}", *options]
         pipe = subprocess.PIPE
         self.folder, self.version, self.headers, self.session = folder, version, headers, ""
-        self.process = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **(env or {})}
-        )
+        environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
         self.left = False
+        self.commands: list[Message] = []
         self._calls = 0
 
     def __enter__(self) -> Self:
@@ -58,15 +59,18 @@ class Editor:
             self.process.kill()
             self.process.wait()
             for stream in (self.stdin, self.stdout, self.stderr):
-                stream.close()
+                with suppress(BrokenPipeError):  # what a killed agent was still to be told
+                    stream.close()
 
     def leave(self) -> tuple[int, bytes, bytes]:
-        """Close stdin; the exit code, and what was still said on stdout and stderr."""
+        """Close stdin; the exit code, and what was still said on stdout, but for commands, and on stderr."""
         self.left = True
         if not self.stdin.closed:
             self.stdin.close()
         code = self.process.wait(5)
-        return code, b"" if self.stdout.closed else self.stdout.read(), self.stderr.read()
+        lines = [] if self.stdout.closed else self.stdout.readlines()
+        said = b"".join(line for line in lines if b'"available_commands_update"' not in line)
+        return code, said, self.stderr.read()
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
@@ -79,6 +83,12 @@ class Editor:
         self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if self.headers else body + b"\n")
 
     def read(self) -> Message:
+        """The next message; the slash commands are put aside: v1 tells them behind the answer that opens a session."""
+        while _is_about_commands(message := self.read_any()):
+            self.commands = message["params"]["update"]["availableCommands"]
+        return message
+
+    def read_any(self) -> Message:
         """The next message. In `Content-Length` it must come with that header, else on a line of its own."""
         if self.headers:
             name, length = self.stdout.readline().split(b": ")
@@ -115,6 +125,10 @@ class Editor:
         """Say hello and open a session."""
         self.result("initialize", {**HELLO[self.version], **hello})
         self.session = self.result("session/new", {"cwd": str(self.folder), "mcpServers": []})["sessionId"]
+        while self.version == 1 and not self.commands:
+            message = self.read_any()
+            assert _is_about_commands(message)
+            self.commands = message["params"]["update"]["availableCommands"]
         return self
 
     def prompt(self, text: str = "hi") -> list[Message]:
@@ -144,6 +158,11 @@ class Editor:
         assert message["params"]["sessionId"] == self.session
         update: Message = message["params"]["update"]
         return update
+
+
+def _is_about_commands(message: Message) -> bool:
+    update = message.get("params", {}).get("update", {}) if message.get("method") == "session/update" else {}
+    return bool(update.get("sessionUpdate") == "available_commands_update")
 
 
 def turns(*steps: list[Any]) -> dict[str, Any]:

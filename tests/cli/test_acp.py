@@ -17,9 +17,10 @@ def chunk(name: str, message: str, text: str) -> Message:
 
 
 def begun(version: int) -> list[Message]:
-    """v2 tells the prompt and the state first."""
+    """A first turn names its session; v2 tells the prompt before that, and the state after it."""
     heard = {"sessionUpdate": "user_message", "messageId": "msg1", "content": [{"type": "text", "text": "hi"}]}
-    return [] if version == 1 else [heard, {"sessionUpdate": "state_update", "state": "running"}]
+    named = {"sessionUpdate": "session_info_update", "title": "hi"}
+    return [named] if version == 1 else [heard, named, {"sessionUpdate": "state_update", "state": "running"}]
 
 
 def ended(version: int, reason: str, **more: Any) -> Message:
@@ -40,7 +41,7 @@ def test_a_turn_is_played_as_it_is_written(version: int, headers: bool, tmp_path
     ]
     with Editor(tmp_path, turns(steps), version=version, headers=headers) as editor:
         heard = plain_ids(editor.open().prompt())
-    first = len(begun(version)) // 2 + 1
+    first = version  # in v2 the prompt has the first id
     assert heard == [
         *begun(version),
         chunk("agent_thought_chunk", f"msg{first}", "Hm. "),
@@ -85,10 +86,9 @@ def test_a_failure_ends_the_turn_after_all_it_said_and_the_session_lives(version
     with Editor(tmp_path, plan, version=version) as editor:
         editor.open()
         for error in (*FAILURES.values(), stop):
-            said, *_, end = [one for one in editor.prompt() if one.get("sessionUpdate") != "user_message"][
-                version - 1 :
-            ]
-            assert (said["content"]["text"], end) == ("a", ended(version, "error", error=error))
+            *heard, end = editor.prompt()
+            said = [one["content"]["text"] for one in heard if one["sessionUpdate"] == "agent_message_chunk"]
+            assert (said, end) == (["a"], ended(version, "error", error=error))
         assert editor.prompt()[-1] == ended(version, "end_turn")
 
 

@@ -24,7 +24,9 @@ def test_every_frame_is_written_in_order_with_its_direction(version: int, tmp_pa
         editor.read()
     traced = lines(file)
     directions = "".join("<" if line["direction"] == "in" else ">" for line in traced)
-    assert directions == {1: "<><><>><>", 2: "<><><>" + ">" * len(heard) + "<>"}[version]
+    # v1 tells the commands behind the answer that opens the session; v2 answers a prompt first.
+    opened = "<><>>" if version == 1 else "<><>"
+    assert directions == opened + "<" + ">" * (len(heard) + version - 1) + "<>"
     assert traced[0]["frame"]["params"] == HELLO[version]
     assert traced[-2]["frame"] == "no JSON"
     assert traced[-1]["frame"]["error"]["code"] == -32700

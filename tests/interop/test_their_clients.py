@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.coder.modes import MODES
 from tests.ids import plain_ids
 from tests.interop.roster import PEERS, PYTHON_V2, Peer
 from tests.needs import ROOT
@@ -25,15 +26,16 @@ every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
 def told(peer: Peer, agent: Sequence[str], cwd: Path, *plan: dict[str, str]) -> list[Line]:
     """What the peer's client saw: lines of [kind, value], and a third item where a line came more than once."""
     command = [*peer.command("client"), json.dumps(plan), str(cwd), *agent]
-    environment = {**os.environ, **peer.environment()}
+    environment = {**os.environ, **peer.environment(), "DRAGOMAN_HOME": str(cwd / "home")}
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=50, check=True)
     lines = plain_ids([json.loads(line) for line in done.stdout.splitlines()])
     runs = [(line, len(list(same))) for line, same in groupby(lines)]
     return [line if count == 1 else [*line, count] for line, count in runs]
 
 
-def opened(peer: Peer, name: str) -> list[Line]:
-    return [["initialize", {"protocolVersion": peer.version, "name": name}], ["session", {"sessionId": "sess1"}]]
+def opened(peer: Peer, name: str, **more: Any) -> list[Line]:
+    hello = {"protocolVersion": peer.version, "name": name}
+    return [["initialize", hello], ["session", {"sessionId": "sess1", **more}]]
 
 
 def update(name: str, **fields: Any) -> Line:
@@ -125,7 +127,21 @@ USAGE = {"totalTokens": 7, "inputTokens": 3, "outputTokens": 4}
 LOGIN = {"code": -32000, "message": "The model wants a login", "data": {"reason": "auth"}}
 UNKNOWN = ["error", {"code": -32601, "message": "Method not found", "data": None}]
 
+
+def opening(line: Line, version: int) -> Line:
+    """The answer to a new session, as far as it is about modes: an option, and in v1 what came before options too."""
+    kind, session = line
+    name = "configId" if version == 2 else "id"
+    (mode,) = [option for option in session["configOptions"] if option[name] == "mode"]
+    values = [choice["value"] for choice in mode["options"]]
+    if version == 1:
+        assert [known["id"] for known in session["modes"]["availableModes"]] == values
+        assert session["modes"]["currentModeId"] == mode["currentValue"]
+    return [kind, {"sessionId": session["sessionId"], "mode": mode["currentValue"], "modes": values}]
+
+
 STORY_V1 = [
+    update("session_info_update", title="a"),
     chunk("agent_thought_chunk", "msg1", "Hm."),
     [*chunk("agent_message_chunk", "msg2", "tick "), 1000],
     ["end", {"stopReason": "end_turn", "usage": USAGE}],
@@ -143,7 +159,8 @@ STORY_V1 = [
 def story_v2(last: Line) -> list[Line]:
     def begun(message: str, prompt: str) -> list[Line]:
         heard = update("user_message", messageId=message, content=[{"type": "text", "text": prompt}])
-        return [heard, state("running")]
+        named = [update("session_info_update", title=prompt)] if message == "msg1" else []
+        return [heard, *named, state("running")]
 
     return [
         *begun("msg1", "a"),
@@ -176,4 +193,8 @@ def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(peer: Peer
     # The draft of the Python SDK for v2 knows no `error` beside a stop reason, and drops it.
     error = {} if peer == PYTHON_V2 else {"error": LOGIN}
     story = STORY_V1 if peer.version == 1 else story_v2(state("idle", stopReason="error", **error))
-    assert told(peer, [*DRAGOMAN, f"script:{script}"], tmp_path, *PLAN) == [*opened(peer, "dragoman"), *story]
+    hello, session, *heard = told(peer, [*DRAGOMAN, f"script:{script}"], tmp_path, *PLAN)
+    if peer.version == 1:  # in v2 the answer has them
+        assert heard.pop(0)[1]["sessionUpdate"] == "available_commands_update"
+    expected = [*opened(peer, "dragoman", mode="ask", modes=list(MODES)), *story]
+    assert [hello, opening(session, peer.version), *heard] == expected

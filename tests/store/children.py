@@ -94,12 +94,17 @@ class CountedConnection(sqlite3.Connection):
 
 async def be_killed_at(folder: str, number: str) -> None:
     """The scripted session, killed at the n-th call to SQLite, link, unlink or rename."""
-    CountedConnection.left = int(number)
+    die_at(int(number))
+    await scripted(folder)
+
+
+def die_at(number: int) -> None:
+    """From now on every call to SQLite, link, unlink, rename and open counts, and the n-th is the last."""
+    CountedConnection.left = number
     connect = sqlite3.connect
     sqlite3.connect = partial(connect, factory=CountedConnection)  # type: ignore[assignment]
     for name in ("link", "unlink", "rename", "open"):
         setattr(os, name, counted(getattr(os, name)))
-    await scripted(folder)
 
 
 def counted(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,6 +52,29 @@ async def test_a_log_is_read_from_a_sequence_number(store: Store) -> None:
     assert await numbers_in(log.read(after=5_000)) == []
 
 
+async def test_the_length_of_a_log_is_the_number_of_its_last_entry(store: Store, place: Place) -> None:
+    log = await store.create(meta("a"))
+    other = place()
+    assert await other.length("a") == 0
+    await write(log, *EVERY_KIND)
+    assert await other.length("a") == len(EVERY_KIND)
+    with pytest.raises(SessionMissing):
+        await other.length("b")
+    await other.close()
+
+
+async def test_sessions_are_found_by_the_beginning_of_their_id(store: Store, place: Place) -> None:
+    other = place()
+    assert await other.names() == []
+    for name in ("ab1", "ab", "b", "ab2"):
+        await store.create(meta(name))
+    assert await other.names("ab") == ["ab", "ab1", "ab2"]
+    assert await other.names() == ["ab", "ab1", "ab2", "b"]
+    for no_name in [*NO_NAMES, "c"]:
+        assert await other.names(no_name or "c") == []
+    await other.close()
+
+
 async def test_a_log_is_read_without_holding_it(store: Store, place: Place) -> None:
     log = await store.create(meta("a"))
     await write(log, note(1), note(2))

@@ -321,3 +321,36 @@ def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: Index) -> No
         everything += page.sessions
         cursor = page.cursor
     assert sorted(ids(everything)) == [f"s{n:06}" for n in range(7, 100_001, 100) if n % 10]
+
+
+# -- progress --------------------------------------------------------------------------------------------------------
+
+
+async def test_whoever_waits_for_the_list_is_told_how_far_it_is(store: SqliteStore, tmp_path: Path) -> None:
+    await store.close()
+    folder_deleted(tmp_path)
+    told: list[tuple[int, int]] = []
+    again = SqliteStore(tmp_path / "sessions", progress=lambda done, total: told.append((done, total)))
+    assert await listed(again) == NAMES
+    assert told == [(0, 3), (1, 3), (2, 3)]
+    assert await listed(again) == NAMES
+    assert len(told) == 3
+    await again.close()
+
+
+async def test_making_the_list_can_be_stopped_and_leaves_no_half_of_it(store: SqliteStore, tmp_path: Path) -> None:
+    await store.close()
+    folder_deleted(tmp_path)
+
+    def stop(done: int, total: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    again = SqliteStore(tmp_path / "sessions", progress=stop)
+    with pytest.raises(KeyboardInterrupt):
+        await again.list()
+    await again.close()
+    assert list((tmp_path / "sessions" / "index").iterdir()) == []
+    other = SqliteStore(tmp_path / "sessions")
+    assert await listed(other) == NAMES
+    await other.close()

@@ -1,8 +1,8 @@
 """Our agent in one session: its model, its context, its tools and its gate, made with the first prompt."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Sequence
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Final, Literal, TypeGuard, cast
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from dragoman.coder.changes import Changes
 from dragoman.coder.compaction import Room
 from dragoman.coder.context import Context, UserSaid, load
 from dragoman.coder.instructions import system_prompt
-from dragoman.coder.models.contract import Model
+from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.permissions import Gate, Rule
 from dragoman.coder.prompting import seen
@@ -55,6 +55,7 @@ class Coder:
         self._gate: Gate | None = None
         self._room: Room | None = None
         self._servers: Servers | None = None
+        self._preparing: asyncio.Task[None] | None = None
         self._everyones_tools: Final[list[Tool]] = [
             *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch())
         ]
@@ -73,6 +74,7 @@ class Coder:
         if self._setup.home is not None:
             self.own_commands = await asyncio.to_thread(commands.read_own, self._setup.home / "commands")
         self.session.commands = commands.announced(self.own_commands)
+        self._prepare(self._made(current))
         configs = [*(self.session.opening.mcp_servers or ()), *self._setup.servers(self.session.cwd)]
         if configs:
             from dragoman.coder.mcp import Servers
@@ -90,8 +92,18 @@ class Coder:
 
     async def close(self) -> None:
         """The session is over."""
+        if self._preparing is not None:
+            self._preparing.cancel()
         if self._servers is not None:
             await self._servers.close()
+        for model in self._models.values():
+            if isinstance(model, Closing):
+                await model.close()
+
+    def _prepare(self, model: Model) -> None:
+        """A model that takes a while to load begins now, before the first prompt; the session does not wait for it."""
+        if isinstance(model, Preparing):
+            self._preparing = asyncio.get_running_loop().create_task(_quietly(model.prepare()))
 
     async def _warn(self, text: str) -> None:
         await self.session.record(Notice("warning", text))
@@ -109,7 +121,7 @@ class Coder:
     def option_changed(self, config_id: str) -> None:
         """Refuses a model that cannot be had."""
         if config_id == "model":
-            self._made(str(self.session.option("model")))
+            self._prepare(self._made(str(self.session.option("model"))))
 
     def mode(self) -> str:
         """The mode as it is now."""
@@ -278,6 +290,11 @@ class Coder:
 
     async def _remember(self, rule: Rule) -> None:
         await self.session.remember(_RULE, list(rule))
+
+
+async def _quietly(work: Awaitable[None]) -> None:
+    with suppress(Exception):  # the first prompt will say what is wrong
+        await work
 
 
 def options(setup: Setup, model: Model, current: str) -> list[Option]:

@@ -27,6 +27,7 @@ from dragoman.coder.models.contract import (
     ToolCard,
     Used,
 )
+from dragoman.coder.models.overflow import ContextFull
 from dragoman.coder.setup import MODEL_CALLS
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
 from dragoman.vocabulary.content import Text
@@ -73,6 +74,7 @@ async def turn(
 ) -> AsyncGenerator[AnyEvent, None]:
     """Everything that happens in one turn; the last event is its end."""
     tally = _Tally()
+    summed_up = False
     await context.add(prompt)
     for _ in range(model_calls):
         for said in await interjected() if interjected is not None else ():
@@ -89,6 +91,11 @@ async def turn(
             room.used = response.used.input + response.used.output
         if response.used and model.window is not None:
             yield UsageChanged(response.used.input + response.used.output, model.window, tally.cost())
+        if isinstance(response.failure, ContextFull) and room is not None and not summed_up:
+            # It holds less than it says, or we counted wrong.
+            summed_up = True
+            await room.sum_up(model)
+            continue
         if response.failure is not None:
             yield Idle(stop_reason="error", error=_explained(response.failure), usage=tally.usage())
             return

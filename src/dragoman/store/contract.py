@@ -112,6 +112,12 @@ class Store(Protocol):
     async def look(self, session_id: str) -> SessionMeta:
         """What is known of a session, without holding it."""
 
+    async def names(self, prefix: str = "") -> Sequence[str]:
+        """The ids that begin so, of all sessions there are, sorted. Nothing is looked at but the ids."""
+
+    async def length(self, session_id: str) -> int:
+        """The sequence number of a session's last entry; 0: it has none."""
+
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         """A session's log, without holding it."""
 

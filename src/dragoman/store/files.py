@@ -29,7 +29,7 @@ from dragoman.store.contract import Record, SessionDamaged, SessionHeld, Session
 from dragoman.store.entries import Entry, joined
 from dragoman.store.failures import told_plainly
 from dragoman.store.locks import Holder, locked, same_file
-from dragoman.store.rows import BadRow, add, build, meta_in, records_behind, rows_behind, transaction
+from dragoman.store.rows import BadRow, add, build, last_in, meta_in, records_behind, rows_behind, transaction
 from dragoman.store.salvage import ASIDE, NEW, salvage
 
 # Names we give; anything else was never a session here, and is not asked of the file system.
@@ -202,6 +202,11 @@ class Files:
             # After the commit: who takes the file away later, takes these entries with it.
             if not same_file(self._path(session_id), self._open[session_id].identity):
                 raise SessionMissing("the session's file was taken away")
+
+    def length(self, session_id: str) -> int:
+        """The sequence number of the last entry."""
+        with told_plainly(), self._file(session_id) as file:
+            return last_in(file)
 
     def read(self, session_id: str, after: int) -> Sequence[Record]:
         """The next entries behind a sequence number."""

@@ -88,6 +88,10 @@ _MOVED: Final = (
 )
 
 
+def no_progress(done: int, total: int) -> None:
+    """For whoever does not want to know."""
+
+
 class Sessions(Protocol):
     """The sessions' own files, which the list is made from."""
 
@@ -101,8 +105,16 @@ class Sessions(Protocol):
 class Index:
     """The list, in a folder of its own beside the sessions."""
 
-    def __init__(self, folder: Path, sessions: Sessions, holder: Holder) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        sessions: Sessions,
+        holder: Holder,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> None:
         self._folder = folder
+        # Told how many sessions of how many were looked at while the list is made again. What it raises stops that.
+        self._progress = progress
         self._sessions = sessions
         self._holder = holder
         self._file: sqlite3.Connection | None = None
@@ -294,7 +306,9 @@ class Index:
                 file.execute(statement)
             about = (1, _FORMAT, os.urandom(8).hex(), identity.st_ino, _boot(), 0, 0)
             file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?)", about)
-            for name in self._sessions.names():
+            names = list(self._sessions.names())
+            for number, name in enumerate(names):
+                self._progress(number, len(names))
                 self._take_in(file, name)
         file.execute("PRAGMA journal_mode = WAL")
 
@@ -335,7 +349,8 @@ class Index:
             there = set(self._sessions.names())
             for session_id in known - there:
                 _drop(file, session_id)
-            for session_id in there - known:
+            for number, session_id in enumerate(new := there - known):
+                self._progress(number, len(new))
                 self._take_in(file, session_id)
             file.execute("UPDATE about SET boot = ?", (_boot(),))
 

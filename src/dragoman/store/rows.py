@@ -101,9 +101,15 @@ def _meta_checksum(columns: Sequence[object]) -> int:
 
 def add(file: sqlite3.Connection, entries: Iterable[Entry]) -> None:
     """Write entries behind what is there. Inside a transaction."""
-    (last,) = file.execute("SELECT coalesce(max(sequence), 0) FROM log").fetchone()
+    last = last_in(file)
     rows = (_row(last + offset, entry) for offset, entry in enumerate(entries, 1))
     file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
+
+
+def last_in(file: sqlite3.Connection) -> int:
+    """The number of the last entry."""
+    (last,) = file.execute("SELECT coalesce(max(sequence), 0) FROM log").fetchone()
+    return int(last)
 
 
 def rows_behind(file: sqlite3.Connection, after: int) -> Iterator[Row]:

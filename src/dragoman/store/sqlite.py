@@ -19,7 +19,7 @@ from dragoman.store.contract import (
 )
 from dragoman.store.entries import Entry, Said, joined
 from dragoman.store.files import Files
-from dragoman.store.index import Index
+from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import Holder
 from dragoman.store.log import SqliteLog
 from dragoman.store.writer import Writer
@@ -34,8 +34,14 @@ _Taken = tuple[SessionMeta, str | None]
 class SqliteStore:
     """Sessions in a folder. Everything that touches the disk happens in the writer thread."""
 
-    def __init__(self, folder: str | Path, *, clock: Callable[[], float] = time.time) -> None:
-        self._keeper = _Keeper(Path(folder), clock)
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        progress: Callable[[int, int], None] = no_progress,
+    ) -> None:
+        self._keeper = _Keeper(Path(folder), clock, progress)
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
 
@@ -47,6 +53,12 @@ class SqliteStore:
 
     async def look(self, session_id: str) -> SessionMeta:
         return await self._keeper.run(lambda: self._keeper.look(session_id))
+
+    async def names(self, prefix: str = "") -> Sequence[str]:
+        return await self._keeper.run(lambda: self._keeper.names(prefix))
+
+    async def length(self, session_id: str) -> int:
+        return await self._keeper.run(lambda: self._keeper.length(session_id))
 
     def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         return self._keeper.read(session_id, after)
@@ -107,13 +119,13 @@ class SqliteStore:
 class _Keeper:
     """Files, index and thread behind a store and its logs."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, folder: Path, clock: Callable[[], float], progress: Callable[[int, int], None]) -> None:
         self.logs: dict[str, SqliteLog] = {}
         self._clock = clock
         self._writer = Writer()
         self._holder = Holder(folder / "holders")
         self._files = Files(folder, self._holder)
-        self._index = Index(folder / "index", self._files, self._holder)
+        self._index = Index(folder / "index", self._files, self._holder, progress)
         self._latest = 0
 
     # -- in the loop -------------------------------------------------------------------------------------------------
@@ -178,6 +190,12 @@ class _Keeper:
             if remembered is None:
                 raise
             return remembered
+
+    def names(self, prefix: str) -> Sequence[str]:
+        return sorted(name for name in self._files.names() if name.startswith(prefix))
+
+    def length(self, session_id: str) -> int:
+        return self._files.length(session_id)
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> Page:
         return self._index.page(cwd, cursor, archived)

@@ -58,7 +58,9 @@ class Writer:
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
-        # A caller that goes away does not stop the work: half a change would be worse than a whole one.
+        # A caller that goes away does not stop the work: half a change would be worse than a whole one. Nor is a
+        # failure that nobody waits for any more worth a traceback.
+        done.add_done_callback(_seen)
         return await asyncio.shield(done)
 
     async def stop(self) -> None:
@@ -94,6 +96,11 @@ def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *argumen
         loop.call_soon_threadsafe(call, *arguments)
     except RuntimeError:
         pass  # the loop is closed: nobody waits for this any more
+
+
+def _seen(done: "asyncio.Future[T]") -> None:
+    if not done.cancelled():
+        done.exception()
 
 
 def _give(done: "asyncio.Future[T]", result: T) -> None:

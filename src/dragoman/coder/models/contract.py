@@ -1,7 +1,7 @@
 """The contract of a model: one call, a stream of pieces, and failures with a kind."""
 
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
 from dragoman.coder.context import Item
 
@@ -104,3 +104,19 @@ class Model(Protocol):
 
     def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
         """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """A model that takes a while to load."""
+
+    async def prepare(self) -> None:
+        """Load, off the loop."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A model that holds something: a connection, a process."""
+
+    async def close(self) -> None:
+        """Let go of it."""

@@ -19,7 +19,7 @@ from dragoman.coder.tools.contract import (
     shown_text,
     text_input,
 )
-from dragoman.errors import StartFailed
+from dragoman.errors import PeerError, StartFailed
 from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
@@ -59,6 +59,32 @@ class Bash:
         call = approved.call
         command = text_input(call, "command")
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
+        if desk.session.client.terminal:
+            return await self._in_the_editor(command, seconds, shown, desk)
+        return await self._here(command, seconds, shown, desk)
+
+    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
+        """In a terminal of the client's, where the user sees it as any other."""
+        try:
+            terminal = await desk.session.client_terminal(
+                "/bin/bash", ["--noprofile", "--norc", "-c", command], output_byte_limit=KEPT_BYTES
+            )
+            async with terminal:
+                await shown.update(content=[terminal.item])
+                try:
+                    exited = await asyncio.wait_for(terminal.wait(), seconds)
+                except TimeoutError:
+                    await terminal.kill()
+                    exited = None
+                output = await terminal.output()
+        except PeerError as error:
+            return Outcome(f"The editor's terminal failed: {error}", failed=True)
+        text = cut(output.output) + ("\n[the beginning was cut]" if output.truncated else "")
+        if exited is None:
+            return Outcome(f"{text}\n[stopped after {seconds} s]", failed=True)
+        return _ended(text, exited.exit_code or 0, exited.signal or None)
+
+    async def _here(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
         try:
             # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
             argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
@@ -98,19 +124,22 @@ class Bash:
             exited.cancel()
         output.finish()
         await self._show(output, screen)
-        code = child.exit_code
-        if code is not None and code < 0:
-            name = signal.Signals(-code).name
-            await screen.exit(None, name)
-            return Outcome(cut(output.text()) + f"\n[ended by {name}]", failed=True, raw={"signal": name})
-        await screen.exit(code)
-        ending = "" if code == 0 else f"\n[exit code {code}]"
-        return Outcome(cut(output.text()) + ending, failed=code != 0, raw={"exitCode": code})
+        code = child.exit_code or 0
+        name = signal.Signals(-code).name if code < 0 else None
+        await screen.exit(None if name else code, name)
+        return _ended(cut(output.text()), code, name)
 
     async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
         fresh = output.fresh()
         if fresh:
             await screen.write(fresh)
+
+
+def _ended(text: str, code: int, signal_name: str | None) -> Outcome:
+    if signal_name:
+        return Outcome(f"{text}\n[ended by {signal_name}]", failed=True, raw={"signal": signal_name})
+    ending = "" if code == 0 else f"\n[exit code {code}]"
+    return Outcome(text + ending, failed=code != 0, raw={"exitCode": code})
 
 
 def _act(command: str, desk: Desk) -> Act:

@@ -1,0 +1,127 @@
+"""E1 on the real agent: `dragoman acp` is killed at any moment.
+
+Nothing an editor has seen is lost, nothing is invented, what was cut off is told as interrupted, the session goes on,
+and what the agent had started is dead.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cli.editor import Editor, turns
+from tests.cli.lives import lived, whole_truth
+from tests.cli.picture import Item
+
+SECONDS = 2.0
+# Two at a time: the machine that runs this has other things to do.
+AT_ONCE = 2
+# About how often the store calls SQLite and the file system in one generation, each call counted before and after.
+CALLS = 720
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
+    """What happens when nobody disturbs; the same in both versions."""
+    one, other = (whole_truth(tmp_path_factory.mktemp("truth"), version) for version in (1, 2))
+    assert [item._replace(id="") for item in one] == [item._replace(id="") for item in other]
+    return one
+
+
+def test_ten_kills_at_any_moment_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
+    assert lived(tmp_path, truth, seed=0, kills=10) >= 8
+
+
+def test_ten_kills_at_writes_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
+    assert lived(tmp_path, truth, seed=0, kills=10, places=range(7, CALLS, CALLS // 10)) >= 8
+
+
+@pytest.mark.slow
+def test_hundreds_of_kills_at_any_moment_lose_nothing(truth: list[Item], tmp_path: Path) -> None:
+    assert sum(at_once(25, lambda seed: lived(tmp_path / str(seed), truth, seed, kills=12))) >= 250
+
+
+@pytest.mark.slow
+def test_a_kill_at_every_write_loses_nothing(truth: list[Item], tmp_path: Path) -> None:
+    lives = CALLS // 12
+
+    def life(seed: int) -> int:
+        return lived(tmp_path / str(seed), truth, seed, kills=12, places=range(seed + 1, CALLS + 1, lives))
+
+    # How many calls there are depends on how many entries each commit takes with it.
+    assert sum(at_once(lives, life)) >= CALLS * 3 // 4
+
+
+def at_once(lives: int, live: Callable[[int], int]) -> list[int]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(live, range(lives)))
+
+
+def test_the_harness_notices_a_loss(truth: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent whose store drops every tenth append without a word does not get away with it."""
+    (tmp_path / "sitecustomize.py").write_text(FORGETFUL)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(AssertionError):
+        lived(tmp_path / "life", truth, seed=0, kills=4)
+
+
+FORGETFUL = """
+from dragoman.store import files
+kept, count = files.Files.append, 0
+def append(self, session_id, entries, activity):
+    global count
+    count += 1
+    kept(self, session_id, [] if count % 10 == 0 else entries, activity)
+files.Files.append = append
+"""
+
+
+# -- what it had started ---------------------------------------------------------------------------------------------
+
+CHILDREN = {
+    "a sleeper": "sleep 1000",
+    "one in a session of its own": "setsid sleep 1000",
+    "one that was forked twice": "(setsid sleep 1000 & ) & sleep 1000",
+    "one that ignores SIGTERM": "trap '' TERM HUP INT; sleep 1000; sleep 1000",
+}
+
+
+@pytest.mark.parametrize("command", CHILDREN.values(), ids=CHILDREN.keys())
+def test_what_a_killed_agent_had_started_is_dead_within_two_seconds(command: str, tmp_path: Path) -> None:
+    script = turns([{"call": "bash", "input": {"command": f"echo $$ > pid; {command}"}}])
+    mark = f"PROOF_OF_DEATH={tmp_path}"
+    with Editor(tmp_path, script, "--mode", "full", env=dict([mark.split("=")])) as editor:
+        editor.open()
+        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
+        while "$ echo" not in json.dumps(editor.read()):  # once it is shown, it is watched over
+            pass
+        wait_for((tmp_path / "pid").exists, 10)
+        started = [pid for pid in marked(mark) if pid != editor.process.pid]
+        assert started != []
+        editor.process.kill()
+        editor.process.wait()
+        editor.left = True
+        wait_for(lambda: marked(mark) == [], SECONDS)
+
+
+def marked(mark: str) -> list[int]:
+    """The living processes with this in their environment."""
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            if mark.encode() in Path(f"/proc/{name}/environ").read_bytes():
+                found.append(int(name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(fact: Callable[[], bool], seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < deadline, "never happened"
+        time.sleep(0.01)

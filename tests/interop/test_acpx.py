@@ -1,0 +1,181 @@
+"""acpx, a client nobody here wrote, drives `dragoman acp`: one session that goes on from process to process."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.cli.editor import DRAGOMAN, turns
+from tests.needs import need_acpx
+
+pytestmark = pytest.mark.interop
+
+SCRIPT = turns(
+    [{"say": "I will write it."}, {"call": "write_file", "input": {"path": "made.txt", "content": "hello\n"}}],
+)
+# Whoever reads the output of acpx in a script: so it tells that a permission was refused.
+REFUSED = 5
+# The longest of all is node's own start on a busy machine.
+PATIENCE_SECONDS = 60.0
+
+# Notes its process id, then becomes the agent.
+AGENT = """\
+import os, sys
+with open({log!r}, "a") as log:
+    log.write(f"{{os.getpid()}}\\n")
+os.execv(sys.executable, {command!r})
+"""
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    error: str
+
+    def messages(self) -> list[dict[str, Any]]:
+        """With `--format json`: every message between acpx and the agent, as it went over the wire."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Acpx:
+    """Each call is a process of its own. One that prompts leaves another behind, which ends a second later."""
+
+    def __init__(self, folder: Path) -> None:
+        self._command = need_acpx()
+        self.cwd = folder / "work"
+        self.cwd.mkdir()
+        self._log = folder / "agents.log"
+        (folder / "script.json").write_text(json.dumps(SCRIPT))
+        command = [*DRAGOMAN, "acp", "--model", f"script:{folder / 'script.json'}"]
+        program = folder / "agent.py"
+        program.write_text(AGENT.format(log=str(self._log), command=command))
+        self._agent = f"{sys.executable} {program}"
+        home = folder / "home"
+        home.mkdir()
+        self._environment = {**os.environ, "HOME": str(home), "DRAGOMAN_HOME": str(folder / "dragoman")}
+
+    def __call__(self, *arguments: str) -> Outcome:
+        self.agents_are_gone()
+        options = ["--agent", self._agent, "--cwd", str(self.cwd), "--ttl", "1"]
+        return self._run([*self._command, *options, *arguments])
+
+    def open(self, name: str) -> str:
+        """A new session; its id."""
+        done = self("sessions", "new", "--name", name)
+        assert done.code == 0, done
+        return done.out.strip()
+
+    def dragoman(self, *arguments: str) -> Any:
+        """Our own view of the sessions."""
+        done = self._run([*DRAGOMAN, "sessions", *arguments, "--json"])
+        assert (done.code, done.error) == (0, "")
+        return json.loads(done.out)
+
+    def agents(self) -> list[int]:
+        """The process ids of all the agents that were started, in order."""
+        return [int(line) for line in self._log.read_text().splitlines()] if self._log.exists() else []
+
+    def agents_are_gone(self) -> None:
+        """So that whoever comes next finds the session on disk, and nowhere else."""
+        eventually(lambda: not any(map(lives, self.agents())), "an agent lives on after the acpx that started it")
+
+    def _run(self, command: list[str]) -> Outcome:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=self._environment,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def acpx(tmp_path: Path) -> Acpx:
+    return Acpx(tmp_path)
+
+
+def test_a_session_goes_on_from_process_to_process(acpx: Acpx) -> None:
+    session = acpx.open("t")
+    for prompt in ("first prompt", "second prompt"):
+        done = acpx("--approve-all", "prompt", "-s", "t", prompt)
+        assert done.code == 0, done.error
+        assert "I will write it." in done.out
+    acpx.agents_are_gone()
+
+    assert len(set(acpx.agents())) == 3  # one that opened it, and one for each prompt
+    assert [info["sessionId"] for info in acpx.dragoman("list")] == [session]
+    events = acpx.dragoman("show", session)
+    assert spoken(events, "user_message") == ["first prompt", "second prompt"]
+    assert spoken(events, "agent_message_chunk") == ["I will write it.", "I will write it."]
+    assert [event["stopReason"] for event in events if event.get("state") == "idle"] == ["end_turn", "end_turn"]
+    # It would have taken another session without a word, had it not found this one.
+    assert f"sessionId: {session}" in acpx("sessions", "show", "t").out.splitlines()
+    assert session in acpx("sessions", "list").out
+
+
+def test_a_permission_is_asked_and_the_answer_counts(acpx: Acpx) -> None:
+    acpx.open("t")
+    in_json = ("--format", "json", "--json-strict")
+
+    refused = acpx(*in_json, "--deny-all", "prompt", "-s", "t", "write it")
+    assert refused.code == REFUSED
+    assert permissions(refused) == ["reject_once"]
+    assert statuses(refused)[-1] == "failed"
+    assert not (acpx.cwd / "made.txt").exists()
+
+    allowed = acpx(*in_json, "--approve-all", "prompt", "-s", "t", "write it")
+    assert allowed.code == 0
+    assert permissions(allowed) == ["allow_once"]
+    assert statuses(allowed)[-1] == "completed"
+    assert (acpx.cwd / "made.txt").read_text() == "hello\n"
+
+
+def test_a_mode_that_was_set_holds_in_the_next_process(acpx: Acpx) -> None:
+    acpx.open("t")
+    assert acpx("set-mode", "-s", "t", "read-only").code == 0
+    done = acpx("--format", "json", "--json-strict", "--approve-all", "prompt", "-s", "t", "write it")
+    assert (done.code, permissions(done), statuses(done)[-1]) == (0, [], "failed")
+    assert not (acpx.cwd / "made.txt").exists()
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+def spoken(events: list[dict[str, Any]], kind: str) -> list[str]:
+    found = [event["content"] for event in events if event["sessionUpdate"] == kind]
+    return [(content[0] if isinstance(content, list) else content)["text"] for content in found]
+
+
+def permissions(outcome: Outcome) -> list[str]:
+    """The options that were chosen."""
+    results = [message.get("result") or {} for message in outcome.messages()]
+    return [result["outcome"]["optionId"] for result in results if "outcome" in result]
+
+
+def statuses(outcome: Outcome) -> list[str]:
+    updates = [message.get("params", {}).get("update", {}) for message in outcome.messages()]
+    return [update["status"] for update in updates if "status" in update]
+
+
+def lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def eventually(is_so: Callable[[], bool], otherwise: str) -> None:
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.05)
