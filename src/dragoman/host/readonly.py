@@ -263,9 +263,9 @@ _GIT: Final[Mapping[str, Rule]] = {
 }
 _LISTING: Final = "--sort: --format: --color= --no-color --column= --no-column --ignore-case -i --points-at:"
 _CONTAINING: Final = "--contains: --no-contains: --merged: --no-merged:"
-# Without `--list` a name among these makes a branch or a tag.
+# Without `--list` a name among these makes a branch or a tag. To an old git, `branch -l NAME` makes one, too.
 _GIT_LISTS: Final[Mapping[str, Grammar]] = {
-    "branch": Grammar(_LISTING, _CONTAINING, "-a -r -l -v --list --all --remotes --verbose --show-current --abbrev="),
+    "branch": Grammar(_LISTING, _CONTAINING, "-a -r -v --list --all --remotes --verbose --show-current --abbrev="),
     "tag": Grammar(_LISTING, _CONTAINING, "-n? -l --list"),
 }
 # A format with this asks a program about signatures.

@@ -1,15 +1,18 @@
 """The process that searches a tree for us: it can be killed, and it takes nobody's time but its own.
 
 It reads one request (a JSON line) and writes records: a path from the root, a NUL, what is to say about it, a newline.
-The last record has no path and says how it ended, in JSON. It ends by itself when its parent is gone.
+The last record has no path and says how it ended, in JSON. Matches come in any order, because two processes share the
+files; the first `limit` of them all are among them. It ends by itself when its parent is gone.
 """
 
 import json
+import mmap
 import os
 import re
+import select
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
@@ -26,7 +29,9 @@ _FIRST_READ: Final = 64 * 1024
 # CPU time that one try of the expression may take: 64 KiB of text take 1 ms, one line of 16 MiB up to 0.3 s.
 _TICK_SECONDS: Final = 0.1
 _TICKS: Final = 5
-_FLUSH_BYTES: Final = 16 * 1024
+# What a pipe takes as a whole from one of several writers; a longer path is left out.
+_WRITE_BYTES: Final = select.PIPE_BUF
+_NO_END: Final = 2**63
 
 
 class TooSlow(Exception):
@@ -65,17 +70,26 @@ def _glob(place: Place, request: dict[str, Any], out: "_Output") -> dict[str, An
 
 def _grep(place: Place, request: dict[str, Any], out: "_Output") -> dict[str, Any]:
     finder = Finder(request["pattern"], ignore_case=request["ignore_case"])
-    _watch(finder)
     if request["is_file"]:
+        _watch(finder)
         data = _read(open_file(place))
         for hit in finder.find(data):
             if not out.put("/".join(place.parts), f"{hit.line}:{hit.column}:{hit.offset}:"):
                 return {"more": True}
         return {}
+    return _Pair().search(lambda pair: _grep_share(place, request, out, finder, pair), finder, out)
+
+
+def _grep_share(place: Place, request: dict[str, Any], out: "_Output", finder: Finder, pair: "_Pair") -> dict[str, Any]:
+    """This process's part of the files."""
     wanted = wildcards.file_filter(request["patterns"])
     walk = Walk(place)
     start = sum(len(part) + 1 for part in place.parts)
-    for folder_fd, folder, name in walk.files():
+    for index, (folder_fd, folder, name) in enumerate(walk.files()):
+        if not pair.is_mine(index):
+            if pair.is_over(index):
+                return {"more": True}
+            continue
         if wanted is not None and not wanted(folder[start:], name):
             continue
         try:
@@ -84,8 +98,70 @@ def _grep(place: Place, request: dict[str, Any], out: "_Output") -> dict[str, An
             continue
         for hit in finder.find(data):
             if not out.put(folder + name, f"{hit.line}:{hit.column}:{hit.offset}:"):
+                pair.end_at(index)
                 return {"more": True}
     return {"walk_cut": walk.is_cut}
+
+
+class _Pair:
+    """Two processes that share the files of one walk, every other one for each; one, where there is one processor.
+
+    When one has as many matches as were asked for, the other need not go further than that.
+    """
+
+    def __init__(self) -> None:
+        self._ends = memoryview(mmap.mmap(-1, 16)).cast("Q")
+        self._ends[0] = self._ends[1] = _NO_END
+        self._me = 0
+        self._are_two = (os.cpu_count() or 1) > 1
+
+    def is_mine(self, index: int) -> bool:
+        return not self._are_two or index & 1 == self._me
+
+    def is_over(self, index: int) -> bool:
+        """Whether the other process has found enough before this file."""
+        return index > self._ends[1 - self._me]
+
+    def end_at(self, index: int) -> None:
+        self._ends[self._me] = index
+
+    def search(self, share: "Callable[[_Pair], dict[str, Any]]", finder: Finder, out: "_Output") -> dict[str, Any]:
+        """How both ended."""
+        partner = os.fork() if self._are_two else None
+        if partner == 0:
+            self._me = 1
+            os._exit(self._second(share, finder, out))
+        _watch(finder)
+        try:
+            ending = share(self)
+        except TooSlow:
+            self.end_at(0)
+            raise
+        if partner is not None:
+            code = os.waitstatus_to_exitcode(os.waitpid(partner, 0)[1])
+            if code not in _CODES:
+                raise TooSlow if code == _TOO_SLOW else OSError
+            ending |= _CODES[code]
+        return ending
+
+    def _second(self, share: "Callable[[_Pair], dict[str, Any]]", finder: Finder, out: "_Output") -> int:
+        """What the second process does; its exit code says how it ended."""
+        try:
+            _watch(finder)
+            ending = share(self)
+            out.flush()
+            return next(code for code, meant in _CODES.items() if meant.items() <= ending.items())
+        except TooSlow:
+            self.end_at(0)
+            return _TOO_SLOW
+        except BaseException:
+            return _FAILED
+
+
+# The most telling first: a second process tells by its exit code.
+_CODES: Final[dict[int, dict[str, Any]]] = {3: {"more": True}, 4: {"walk_cut": True}, 0: {}}
+_TOO_SLOW: Final = 5
+_FAILED: Final = 6
 
 
 def _read(fd: int) -> bytes:
@@ -134,18 +210,21 @@ class _Output:
         """Whether there was room for it."""
         if self._left == 0:
             return False
-        self._left -= 1
-        self._waiting += os.fsencode(path) + b"\0" + words.encode() + b"\n"
-        if len(self._waiting) >= _FLUSH_BYTES:
-            self._flush()
+        record = os.fsencode(path) + b"\0" + words.encode() + b"\n"
+        if len(self._waiting) + len(record) > _WRITE_BYTES:
+            self.flush()
+        if len(record) <= _WRITE_BYTES:
+            self._left -= 1
+            self._waiting += record
         return True
 
     def end(self, ending: dict[str, Any]) -> None:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        self.flush()
         self._waiting += b"\0" + json.dumps({"done": True} | ending).encode() + b"\n"
-        self._flush()
+        self.flush()
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         sys.stdout.buffer.write(self._waiting)
         sys.stdout.buffer.flush()
         self._waiting.clear()

@@ -16,6 +16,7 @@ from dragoman.errors import WorldError
 PATTERN_CHARACTERS: Final = 4096
 # `*.{c,h,cc,hh,cpp,hpp}` in a few folders makes some dozen; each is matched on its own.
 BRACE_EXPANSIONS: Final = 256
+BRACES: Final = 32
 
 _STAR: Final = None
 _NEVER: Final = "(?!)"
@@ -45,6 +46,8 @@ def expand_braces(pattern: str) -> list[str]:
         raise PatternRefused("A pattern is needed, for example **/*.py.")
     if len(pattern) > PATTERN_CHARACTERS:
         raise PatternRefused(f"The pattern is longer than {PATTERN_CHARACTERS} characters; use a shorter one.")
+    if pattern.count("{") > BRACES:
+        raise PatternRefused(f"The pattern has more than {BRACES} braces; use fewer of them.")
     done: list[str] = []
     waiting = [pattern]
     while waiting:

@@ -1,0 +1,116 @@
+"""Small acts on one thing below a root, each without following a link, each with the way back where there is one."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from dragoman.host.paths import Place, write_bytes
+from dragoman.host.snapshot import Entry, Found, digest_of
+
+# What takes back what was done, in the order in which it was done.
+Undo = list[Callable[[], object]]
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+@contextmanager
+def beside(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The folder something stands in, opened from the root without following a link; and its name there."""
+    folder = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in place.parts[:-1]:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        yield folder, place.parts[-1]
+    finally:
+        os.close(folder)
+
+
+def entry_at(root: str, path: str) -> Entry | None:
+    """What stands there now; None if nothing does, or nothing that is looked at."""
+    try:
+        with beside(Place(root, tuple(path.split("/")))) as (folder, name):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
+                raise OSError(0, "it is no file", path)
+            return Found(path, folder, name, status).entry()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def bytes_at(root: str, path: str, entry: Entry | None) -> bytes:
+    """A file's bytes or a link's target; `OSError` if it is not what the entry says."""
+    with beside(Place(root, tuple(path.split("/")))) as (folder, name):
+        if entry is not None and entry.what == "link":
+            return os.fsencode(os.readlink(name, dir_fd=folder))
+        pieces: list[bytes] = []
+        digest, _ = digest_of(folder, name, pieces.append)
+    if entry is not None and digest != entry.digest:
+        raise OSError(0, "it was changed meanwhile", path)
+    return b"".join(pieces)
+
+
+def put(place: Place, data: bytes, mode: int) -> None:
+    """Writes a file, whole or not at all."""
+    write_bytes(place, data)
+    set_mode(place, mode)
+
+
+def set_mode(place: Place, mode: int) -> None:
+    """Changes what may be done with a file or a folder."""
+    with beside(place) as (folder, name):
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            if stat.S_IMODE(os.fstat(fd).st_mode) & 0o777 != mode:
+                os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
+
+
+def delete(place: Place, undo: Undo) -> None:
+    """Takes a file, a link or an empty folder away."""
+    path = "/".join(place.parts)
+    entry = entry_at(place.root, path)
+    if entry is None:
+        return
+    if entry.what == "folder":
+        mode = entry.mode
+        if remove_folder(place):
+            undo.append(lambda: make_folder(place, mode))
+        return
+    data = bytes_at(place.root, path, entry)
+    with beside(place) as (folder, name):
+        os.unlink(name, dir_fd=folder)
+    undo.append(lambda: make_again(place, entry, data))
+
+
+def make_again(place: Place, entry: Entry, data: bytes) -> None:
+    """Brings back what was taken away."""
+    if entry.what == "file":
+        put(place, data, entry.mode)
+        return
+    with beside(place) as (folder, name):
+        os.symlink(os.fsdecode(data), name, dir_fd=folder)
+
+
+def make_folder(place: Place, mode: int) -> None:
+    """Makes a folder."""
+    with beside(place) as (folder, name):
+        os.mkdir(name, dir_fd=folder)
+    set_mode(place, mode)
+
+
+def remove_folder(place: Place) -> bool:
+    """Whether it is gone. Something that came into it meanwhile keeps it."""
+    with beside(place) as (folder, name):
+        try:
+            os.rmdir(name, dir_fd=folder)
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,74 @@
+"""The command line of bubblewrap for one command: a machine to look at, and roots to work in.
+
+Everything is there and read-only; what is hidden is empty; the temporary folders and /run are new; /proc and /dev show
+only this command; the roots are what they are outside. No network but an own loopback, no capability, no host process.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+# Sockets of daemons live here, and other people's files.
+FRESH: Final = ("/run", "/var/run", "/tmp", "/var/tmp")
+_RESOLVER: Final = "/etc/resolv.conf"
+_NAMESPACES: Final = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+
+
+class Mounts(NamedTuple):
+    """What a command sees. All paths are real ones; `writable` and `readable` say where each root comes from."""
+
+    writable: Mapping[str, str]
+    readable: Mapping[str, str]
+    hidden: Sequence[str]
+    looked_at: Mapping[str, str] = {}  # where to look for what is in a root, if its source is not there yet
+    pinned: Sequence[tuple[str, str]] = ()  # folders that may not be moved away, source first
+    fixed: Sequence[tuple[str, str]] = ()  # what may not be changed, source first
+
+
+def arguments(mounts: Mounts, *, network: bool, cwd: str) -> list[str]:
+    """All but the program and the command."""
+    return [
+        *_NAMESPACES,
+        *([] if network else ["--unshare-net"]),
+        *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        # Root without any capability may still write to most of /proc/sys: it owns it.
+        *("--remount-ro", "/proc"),
+        *(word for path in FRESH if _is_real_folder(path) for word in ("--perms", "1777", "--tmpfs", path)),
+        *(_resolver() if network else []),
+        *_hides(mounts, inside=False),
+        *(word for root, source in mounts.readable.items() for word in ("--ro-bind", source, root)),
+        *(word for root, source in mounts.writable.items() for word in ("--bind", source, root)),
+        *_hides(mounts, inside=True),
+        *(word for source, path in mounts.pinned for word in ("--bind", source, path)),
+        *(word for source, path in mounts.fixed for word in ("--ro-bind", source, path)),
+        *("--chdir", cwd),
+    ]
+
+
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _hides(mounts: Mounts, *, inside: bool) -> Iterator[str]:
+    """Hides what lies inside of the roots, after they are there; or what lies outside, before."""
+    roots = {**mounts.readable, **mounts.writable}
+    for path in mounts.hidden:
+        root = max((root for root in roots if is_inside(path, root)), key=len, default=None)
+        if (root is not None) != inside or (root is None and any(is_inside(path, fresh) for fresh in FRESH)):
+            continue
+        source = path if root is None else mounts.looked_at.get(root, roots[root]) + path[len(root) :]
+        if _is_real_folder(source):
+            yield from ("--tmpfs", path, "--remount-ro", path)
+        elif os.path.lexists(source):
+            yield from ("--ro-bind", "/dev/null", path)
+
+
+def _resolver() -> list[str]:
+    real = os.path.realpath(_RESOLVER)
+    return ["--ro-bind", real, real] if any(is_inside(real, path) for path in FRESH) and os.path.exists(real) else []
+
+
+def _is_real_folder(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path)

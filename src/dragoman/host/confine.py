@@ -1,0 +1,111 @@
+"""The launcher: confines itself by Landlock and seccomp, then becomes the command. Started by `sandbox`.
+
+Promise: the command starts confined as the policy says, or not at all. It has no capability, gains none by a setuid
+program, and dies with who started us. The policy comes as one JSON argument, so that nothing is read from a file that
+somebody may change; standard library only, because every command pays for the imports.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dragoman.host import landlock, seccomp
+
+# What `env`, `nice` and others say when they could not start a command.
+CANNOT_CONFINE: Final = 125
+CANNOT_RUN: Final = 126
+NOT_FOUND: Final = 127
+
+_SET_PARENT_DEATH_SIGNAL: Final = 1
+_DROP_BOUNDING: Final = 24
+_SET_NO_NEW_PRIVILEGES: Final = 38
+_CLEAR_AMBIENT: Final = (47, 4)
+_CAPABILITY_VERSION: Final = 0x20080522
+_CAPABILITIES: Final = 64
+
+# Devices that a command may need and nobody can harm others with.
+_DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
+
+
+class Policy(NamedTuple):
+    """What a command may do. All paths are real ones."""
+
+    writable: list[str]
+    readable: list[str]
+    hidden: list[str]
+    protected: list[str]
+    network: bool
+    parent: int
+
+    def dumped(self) -> str:
+        """As an argument."""
+        return json.dumps(self._asdict())
+
+
+def rules(policy: Policy, abi: int) -> list[tuple[str, int]]:
+    """Reading all but what is hidden, writing in the roots but not what is protected."""
+    hidden = [*policy.hidden, "/dev"]
+    allowed = [(path, landlock.READ) for path in landlock.around("/", hidden)]
+    # Names may be listed everywhere. A folder beside something hidden could not be listed otherwise.
+    allowed.append(("/", landlock.READ_DIR))
+    for root in (*policy.readable, *policy.writable):
+        allowed += [(path, landlock.READ) for path in landlock.around(root, policy.hidden)]
+    for root in policy.writable:
+        within = [path for path in policy.hidden if path != root and not root.startswith(f"{path}/")]
+        allowed += [(path, landlock.writing(abi)) for path in landlock.around(root, [*within, *policy.protected])]
+    allowed += [(path, landlock.READ | landlock.WRITE_FILE) for path in _DEVICES]
+    return allowed
+
+
+def confine(policy: Policy) -> None:
+    """Confines this process; `OSError` if any part of it fails."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    abi = landlock.version()
+    if abi < landlock.LEAST_VERSION:
+        raise OSError("this kernel has no Landlock, or one that is too old")
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _prctl(libc, _SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != policy.parent:
+        raise OSError("who started the command is gone")
+    _prctl(libc, _SET_NO_NEW_PRIVILEGES, 1)
+    _drop_capabilities(libc)
+    landlock.restrict(rules(policy, abi), abi=abi, network=policy.network)
+    seccomp.apply(seccomp.program(seccomp.NETWORK if policy.network else ()))
+
+
+def _drop_capabilities(libc: ctypes.CDLL) -> None:
+    """Root without them is one more user, who happens to own much."""
+    for number in range(_CAPABILITIES):
+        libc.prctl(_DROP_BOUNDING, number, 0, 0, 0)  # fails for who is not root, and has none to lose
+    libc.prctl(*_CLEAR_AMBIENT, 0, 0, 0)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    if libc.capset(header, (ctypes.c_uint32 * 6)()):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
+    if libc.prctl(option, value, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """`POLICY PROGRAM [ARGUMENT…]`. Comes back only if the command could not be started."""
+    policy, *argv = arguments
+    try:
+        confine(Policy(**json.loads(policy)))
+    except OSError as error:
+        sys.stderr.write(f"The command was not run, because it could not be confined: {error}.\n")
+        return CANNOT_CONFINE
+    try:
+        os.execvp(argv[0], argv)
+    except FileNotFoundError:
+        sys.stderr.write(f"Cannot run {argv[0]}: there is no such program.\n")
+        return NOT_FOUND
+    except OSError as error:
+        sys.stderr.write(f"Cannot run {argv[0]}: {(error.strerror or 'it is no program').lower()}.\n")
+        return CANNOT_RUN

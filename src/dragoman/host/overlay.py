@@ -1,0 +1,256 @@
+"""A view that is a layer above the roots: made in no time, whatever their size. The kernel's overlayfs does the work.
+
+Each command mounts the layer for itself, in a user and mount namespace of its own, and bubblewrap starts inside; so one
+command at a time. Between commands the layer is a plain folder: what is new or changed stands in it, what was deleted
+is a mark in it. That folder is read for `changes`, and read and written for file tools.
+
+What lies in the roots is noted when the view is opened, by its times only: enough to see that somebody changed it.
+"""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final, Self
+
+from dragoman.host.beneath import beside, entry_at
+from dragoman.host.paths import PathRefused, Place
+from dragoman.host.snapshot import Entry, Found, Stamp, Unreadable, walk
+from dragoman.host.view import Change, View, ViewRefused, check_roots, sentence
+
+_PROGRAMS: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
+_PROBE_SECONDS: Final = 10.0
+# Mount options have no way to say these that all versions agree on.
+_UNSPEAKABLE: Final = frozenset(",:\\\n\"'")
+_NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPAQUE: Final = "user.overlay.opaque"
+# Takes the lock, mounts, and becomes what follows. The lock is a descriptor that only reads, and goes with the command.
+_SCRIPT: Final = """
+exec 8<"$1" && shift || exit 125
+{flock} -n 8 || {{ echo "Another command runs in this view." >&2; exit 125; }}
+while [ "$1" != -- ]; do
+    {mount} -t overlay overlay -o "$1" "$2" || exit 125
+    shift 2
+done
+shift
+exec "$@"
+"""
+
+
+class Overlay(View):
+    """The roots, with a layer above each."""
+
+    @classmethod
+    def open(cls, roots: Sequence[str], *, folder: str) -> Self:
+        """Makes the layers below `folder` and tries them out; `ViewRefused` if that does not work here."""
+        real = check_roots(roots, folder)
+        view = None
+        try:
+            view = cls(real, tempfile.mkdtemp(prefix="view-", dir=folder))
+            view._prepare()
+        except (OSError, Unreadable) as error:
+            if view is not None:
+                view.close()
+            raise ViewRefused(sentence(error)) from error
+        except BaseException:
+            if view is not None:
+                view.close()
+            raise
+        return view
+
+    def __init__(self, roots: Sequence[str], folder: str) -> None:
+        """Use `open`."""
+        super().__init__(roots, os.path.realpath(folder))
+        self.sources = {root: self._part(root, "merged") for root in roots}
+        self._stamps: dict[str, dict[str, Stamp]] = {}
+
+    def place(self, path: str, *, write: bool = False) -> Place:
+        whole = os.path.normpath(os.path.join(self.roots[0], path))
+        root = self._root_of(whole)
+        if not root:
+            raise PathRefused(f"{path} is outside of the workspace.")
+        parts = tuple(os.path.relpath(whole, root).split("/"))
+        try:
+            if write:
+                return self._raised(root, parts)
+            return Place(self._upper(root) if self._is_above(root, parts) else root, parts)
+        except OSError as error:
+            raise PathRefused(f"{path}: {(error.strerror or 'it cannot be opened').lower()}.") from error
+
+    def _prepare(self) -> None:
+        options: list[str] = []
+        for root in self.roots:
+            for name in ("upper", "work", "merged"):
+                os.makedirs(self._part(root, name), 0o700)
+            shutil.copymode(root, self._upper(root))
+            if _UNSPEAKABLE & set(root + self._folder):
+                raise ViewRefused(f"A layer above {root} cannot be made because of a character in its name.")
+            self._stamps[root] = {found.path: found.stamp for found in walk(root, self.skipped.append)}
+            layers = f"lowerdir={root},upperdir={self._upper(root)},workdir={self._part(root, 'work')}"
+            options += [f"{layers},userxattr,xino=off", self._part(root, "merged")]
+        lock = os.path.join(self._folder, "lock")
+        os.close(os.open(lock, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+        # Root needs no user namespace, and without one it can copy what others own.
+        own = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-root-user", "--mount"]
+        # By their whole paths: they run unconfined, under a PATH that a workspace may be on.
+        unshare, mount, flock = (shutil.which(name, path=_PROGRAMS) for name in ("unshare", "mount", "flock"))
+        if not (unshare and mount and flock):
+            raise ViewRefused("A layer needs the programs unshare, mount and flock of util-linux.")
+        script = _SCRIPT.format(mount=mount, flock=flock)
+        self.enter = [unshare, *own, "/bin/sh", "-c", script, "sh", lock, *options, "--"]
+        self._try_out()
+
+    def _try_out(self) -> None:
+        """Mounts once, and looks whether what is written goes to the layer and not to the root."""
+        test = 'for root; do : > "$root/.dragoman-probe" && rm "$root/.dragoman-probe" || exit 1; done'
+        argv = [*self.enter, "/bin/sh", "-c", test, "sh", *self.sources.values()]
+        try:
+            done = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=_PROBE_SECONDS,
+                cwd="/",
+                env={"PATH": _PROGRAMS},
+            )
+        except subprocess.TimeoutExpired:
+            raise ViewRefused("The layer does not come up.") from None
+        if done.returncode != 0:
+            words = done.stderr.decode(errors="replace").strip().splitlines()
+            raise ViewRefused(f"Overlays do not work here: {words[-1][:200] if words else 'unknown'}")
+
+    def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+        upper = self._upper(root)
+        for found in walk(upper):
+            lies_below = entry_at(root, found.path)
+            after = found.entry()
+            if after != lies_below:
+                yield found.path, lies_below, after
+            if found.what == "folder" and lies_below is not None and lies_below.what == "folder":
+                yield from self._gone_from(root, found.path)
+            elif lies_below is not None and lies_below.what == "folder":
+                yield from _all_in(root, found.path)
+        yield from self._gone_from(root, ".")
+
+    def _gone_from(self, root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+        """What the layer takes away from one folder of the root."""
+        above = os.path.normpath(os.path.join(self._upper(root), path))
+        names = set(os.listdir(above))
+        if self._is_cut_off(root, path):
+            gone = [name for name in _names_in(root, path) if name not in names]
+        else:
+            gone = [name for name in sorted(names) if _is_mark(os.path.join(above, name))]
+        for name in gone:
+            inner = os.path.normpath(os.path.join(path, name))
+            entry = entry_at(root, inner)
+            if entry is not None:
+                yield inner, entry, None
+                if entry.what == "folder":
+                    yield from _all_in(root, inner)
+
+    def _made(self, root: str) -> str:
+        return self._upper(root)
+
+    def _is_stale(self, root: str, path: str) -> bool:
+        before = self._stamps[root].get(path)
+        try:
+            with beside(Place(root, tuple(path.split("/")))) as (folder, name):
+                now = Found("", -1, "", os.stat(name, dir_fd=folder, follow_symlinks=False))
+        except OSError:
+            return before is not None
+        return now.what != "folder" and before != now.stamp
+
+    def _replaced(self, root: str, path: str) -> Entry | None:
+        return entry_at(root, path) if path in self._stamps[root] else None
+
+    def _remember(self, change: Change) -> None:
+        root = self._root_of(change.path)
+        path = os.path.relpath(change.path, root)
+        self._stamps[root].pop(path, None)
+        with suppress(OSError), beside(Place(root, tuple(path.split("/")))) as (folder, name):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            self._stamps[root][path] = Found("", -1, "", status).stamp
+
+    def _is_cut_off(self, root: str, path: str) -> bool:
+        """Whether a folder of the layer, or one around it, hides all that lies below."""
+        parts = [] if path == "." else path.split("/")
+        return any(_is_opaque(os.path.join(self._upper(root), *parts[:at])) for at in range(len(parts) + 1))
+
+    def _is_above(self, root: str, parts: tuple[str, ...]) -> bool:
+        """Whether a path is the layer's; `FileNotFoundError` if the layer says that it is gone."""
+        here = self._upper(root)
+        for at, part in enumerate(parts):
+            here = os.path.join(here, part)
+            if os.path.lexists(here) and not _is_mark(here):
+                if os.path.islink(here):
+                    return True
+            elif _is_mark(here) or self._is_cut_off(root, "/".join(parts[:at]) or "."):
+                raise FileNotFoundError(2, "No such file or directory", here)
+            else:
+                return False
+        return True
+
+    def _raised(self, root: str, parts: tuple[str, ...]) -> Place:
+        """Makes room for a file in the layer, as the kernel would: its folders, and its mode if it was there."""
+        upper = self._upper(root)
+        for at in range(1, len(parts) + 1):
+            path = "/".join(parts[:at])
+            here = os.path.join(upper, path)
+            marked = _is_mark(here)
+            if os.path.lexists(here) and not marked:
+                continue
+            hidden = marked or self._is_cut_off(root, os.path.dirname(path) or ".")
+            below = None if hidden else entry_at(root, path)
+            if below is not None and (below.what != "folder") != (at == len(parts)):
+                raise PathRefused(f"{path} is {'not ' if at < len(parts) else ''}a folder.")
+            if marked:
+                os.unlink(here)
+            if at < len(parts):
+                os.mkdir(here)
+                if hidden:
+                    os.setxattr(here, _OPAQUE, b"y")
+                elif below is not None:
+                    os.chmod(here, below.mode)
+            elif below is not None:
+                with beside(Place(upper, parts)) as (folder, name):
+                    os.close(os.open(name, _NEW_FILE, below.mode, dir_fd=folder))
+        return Place(upper, parts)
+
+    def _upper(self, root: str) -> str:
+        return self._part(root, "upper")
+
+    def _part(self, root: str, name: str) -> str:
+        return os.path.join(self._folder, str(self.roots.index(root)), name)
+
+
+def _all_in(root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    for found in walk(os.path.join(root, path)):
+        yield os.path.normpath(os.path.join(path, found.path)), found.entry(), None
+
+
+def _names_in(root: str, path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(os.path.join(root, path)))
+    except OSError:
+        return []
+
+
+def _is_mark(path: str) -> bool:
+    """A device that is none stands where something was deleted."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+
+
+def _is_opaque(path: str) -> bool:
+    """Whether a folder of the layer hides all of the folder below."""
+    try:
+        return os.getxattr(path, _OPAQUE, follow_symlinks=False) == b"y"
+    except OSError:
+        return False

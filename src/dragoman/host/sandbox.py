@@ -1,0 +1,324 @@
+"""Runs a command where it can harm nothing but the roots, or does not run it.
+
+Two ways: bubblewrap, where it works; else our own launcher with Landlock and seccomp (`confine`). `probe` tries them
+for real and says why one does not work. `confine` makes the command line; if neither way is there, or a promise cannot
+be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a command bare.
+
+| | bubblewrap | Landlock |
+|---|---|---|
+| writing outside the roots | no | no; but modes and times of own files can be changed |
+| protected names that do not exist yet | cannot be made | nothing new beside them can be made |
+| network off | own loopback only | no sockets at all |
+| other processes | invisible | visible, not touchable (signals: from Landlock 6 on) |
+| temporary folder | its own /tmp | its own folder, in TMPDIR |
+"""
+
+import fcntl
+import functools
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Final, Literal, NamedTuple, Self
+
+from dragoman.errors import WorldError
+from dragoman.host import bubblewrap, landlock, seccomp
+from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
+from dragoman.host.confine import Policy
+from dragoman.host.placeholders import Placeholder, is_placeholder
+from dragoman.host.secrets import SYSTEM_SECRETS
+
+Level = Literal["bubblewrap", "landlock"]
+
+# Names in a root with which a command could make others run something later; those that start by themselves.
+PROTECTED: Final = (
+    *(".git/hooks", ".git/config", ".git/info/attributes", ".vscode", ".idea", ".zed", ".devcontainer", ".envrc"),
+    *(".mcp.json", ".claude", ".cursor", ".dragoman", ".husky"),
+)
+# Where programs of the system are. Not the PATH: a workspace may have put itself there.
+_PROGRAM_FOLDERS: Final = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
+_PROBE_SECONDS: Final = 10.0
+# A command that fails unless it sees itself confined: a filter on system calls, and one thing more.
+_PROBE: Final = 'grep -q "^Seccomp:.*2" /proc/self/status && {test} && echo confined'
+_ALONE: Final = "test $$ -lt 10"  # few processes in a namespace of its own
+_HIDDEN: Final = "/etc/passwd"
+_BLIND: Final = f"! head -c 1 {_HIDDEN} >/dev/null 2>&1"
+_INSTALL: Final = (
+    "Install bubblewrap: on Debian and Ubuntu `apt install bubblewrap`, on Fedora `dnf install bubblewrap`."
+)
+
+
+# Without `site`, which takes longer than all the rest; so the launcher is told where it lives.
+_LAUNCHER: Final = (
+    "import sys; sys.path.append(sys.argv[1]); from dragoman.host.confine import main; sys.exit(main(sys.argv[2:]))"
+)
+_PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class SandboxRefused(WorldError):
+    """A command cannot be confined and was not run. The text says why, and what to do."""
+
+
+class Confinement(NamedTuple):
+    """What this machine can do. `lacks` has a sentence for everything that it cannot."""
+
+    bubblewrap: str | None
+    landlock: int
+    lacks: tuple[str, ...]
+
+    @property
+    def level(self) -> Level | None:
+        """The best way there is."""
+        return "bubblewrap" if self.bubblewrap else "landlock" if self.landlock else None
+
+
+class Confined:
+    """A command line that confines its command. `close` after the command has ended."""
+
+    def __init__(
+        self,
+        level: Level,
+        argv: list[str],
+        environment: dict[str, str],
+        placeholders: Sequence[Placeholder] = (),
+        scratch: str | None = None,
+    ) -> None:
+        self.level: Final = level
+        self.argv: Final = argv
+        self.environment: Final = environment  # to be set beside the others
+        self._placeholders = placeholders
+        self._scratch = scratch
+
+    def close(self) -> None:
+        """Takes away what was only there for the command."""
+        for placeholder in self._placeholders:
+            placeholder.release()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def confine(
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    writable: Sequence[str] = (),
+    readable: Sequence[str] = (),
+    hidden: Sequence[str] = (),
+    protected: Sequence[str] = PROTECTED,
+    network: bool = False,
+    views: Mapping[str, str] | None = None,
+    enter: Sequence[str] = (),
+    confinement: Confinement | None = None,
+) -> Confined:
+    """The command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
+
+    `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). `protected` are names
+    relative to each writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
+    the place of a root, and how it comes there (bubblewrap only). In a view nothing is protected: changes are reviewed.
+    Whoever starts it does so in `cwd`, from a thread that lives as long as the command, with what
+    `secrets.confined_environment` leaves of the environment and `Confined.environment` beside it.
+    """
+    confinement = confinement or probe()
+    if confinement.level is None:
+        raise SandboxRefused(f"Commands cannot be confined on this machine. {' '.join(confinement.lacks)}")
+    writable, readable = _outermost(writable), _outermost(readable)
+    cwd = os.path.realpath(cwd)
+    if not any(is_inside(cwd, root) for root in (*writable, *readable)):
+        raise SandboxRefused(f"{cwd} is outside of the workspace.")
+    views = {os.path.realpath(root): view for root, view in (views or {}).items()}
+    secret = list(dict.fromkeys(os.path.realpath(path) for path in (*hidden, *SYSTEM_SECRETS)))
+    for root in (*writable, *readable):
+        if root in secret:
+            raise SandboxRefused(f"{root} cannot be a workspace: it holds secrets.")
+    if confinement.bubblewrap is None:
+        if views:
+            raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
+        return _by_landlock(argv, writable, readable, secret, protected, network)
+    looked_at = {root: root for root in views} if enter else {}
+    mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
+    return _by_bubblewrap(confinement.bubblewrap, argv, mounts, () if views else protected, network, cwd, enter)
+
+
+def probe(*, again: bool = False) -> Confinement:
+    """What this machine can do, tried out once: up to a few tenths of a second, bounded by `_PROBE_SECONDS` each."""
+    if again:
+        _probe.cache_clear()
+    return _probe()
+
+
+@functools.cache
+def _probe() -> Confinement:
+    return try_out(find_bubblewrap())
+
+
+def find_bubblewrap() -> str | None:
+    """The system's bubblewrap."""
+    return shutil.which("bwrap", path=os.pathsep.join(_PROGRAM_FOLDERS))
+
+
+def try_out(program: str | None) -> Confinement:
+    """What works, with this bubblewrap: it is run, and the command in it has to see that it is confined."""
+    lacks: list[str] = []
+    if not seccomp.is_known_machine() or not sys.platform.startswith("linux"):
+        return Confinement(None, 0, ("Only Linux on x86_64 and aarch64 is supported.",))
+    if program is None:
+        lacks.append(f"There is no bubblewrap. {_INSTALL}")
+    else:
+        box = _by_bubblewrap(program, _probe_command(_ALONE), Mounts({}, {}, ()), (), False, "/")
+        if failure := _failure(box):
+            lacks.append(f"Bubblewrap does not work here: {failure}")
+            program = None
+    abi = landlock.version()
+    if abi < landlock.LEAST_VERSION:
+        lacks.append("This kernel has no Landlock, or one older than version 3 (Linux 6.2).")
+        abi = 0
+    else:
+        box = _by_landlock(_probe_command(_BLIND), [], [], [_HIDDEN], (), False)
+        if failure := _failure(box):
+            lacks.append(f"Landlock does not work here: {failure}")
+            abi = 0
+        elif abi < landlock.SCOPE_VERSION:
+            lacks.append("This kernel's Landlock does not keep a command from sending signals to your other processes.")
+    return Confinement(program, abi, tuple(lacks))
+
+
+def _probe_command(test: str) -> list[str]:
+    return ["/bin/sh", "-c", _PROBE.format(test=test)]
+
+
+def _failure(box: Confined) -> str | None:
+    """Why a command that should have seen itself confined has not, or None."""
+    try:
+        with box:
+            done = subprocess.run(
+                box.argv,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PROBE_SECONDS,
+                check=False,
+                cwd="/",
+                env={"PATH": os.pathsep.join(_PROGRAM_FOLDERS), **box.environment},
+            )
+    except subprocess.TimeoutExpired:
+        return "it does not come to an end."
+    except OSError as error:
+        return f"it cannot be started ({(error.strerror or 'unknown').lower()})."
+    if done.returncode == 0 and done.stdout == b"confined\n":
+        return None
+    words = done.stderr.decode(errors="replace").strip().splitlines()
+    return words[-1][:200] if words else "what it runs is not confined."
+
+
+def _outermost(roots: Sequence[str]) -> list[str]:
+    """Real folders, none inside of another."""
+    real = sorted({os.path.realpath(root) for root in roots}, key=len)
+    for root in real:
+        if root == "/" or not os.path.isdir(root):
+            raise SandboxRefused(f"{root} cannot be a workspace: it is {'everything' if root == '/' else 'no folder'}.")
+    return [root for at, root in enumerate(real) if not any(is_inside(root, other) for other in real[:at])]
+
+
+def _sources(roots: Sequence[str], views: Mapping[str, str]) -> dict[str, str]:
+    return {root: views.get(root, root) for root in roots}
+
+
+def _by_bubblewrap(
+    program: str,
+    argv: Sequence[str],
+    mounts: Mounts,
+    protected: Sequence[str],
+    network: bool,
+    cwd: str,
+    enter: Sequence[str] = (),
+) -> Confined:
+    placeholders: list[Placeholder] = []
+    pinned: dict[str, str] = {}
+    fixed: dict[str, str] = {}
+    try:
+        for root, source in mounts.writable.items():
+            for name in protected:
+                _protect(root, source, name, pinned, fixed, placeholders)
+    except OSError as error:
+        for placeholder in placeholders:
+            placeholder.release()
+        raise SandboxRefused(f"{error.filename or 'A name'} cannot be protected from commands: {error}.") from error
+    full = mounts._replace(
+        pinned=[(source, path) for path, source in pinned.items()],
+        fixed=[(source, path) for path, source in fixed.items()],
+    )
+    words = bubblewrap.arguments(full, network=network, cwd=cwd)
+    # `Child` passes no descriptors on, so a shell opens the filter; it is sealed, and nobody else can name it.
+    line = ["/bin/sh", "-c", 'filter=$1; shift; exec "$@" 9<"$filter"', "sh", _filter_path()]
+    # Whoever makes a layer is root there; the command is who it always was.
+    user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
+    line += [*enter, program, "--seccomp", "9", *user, *words, "--", *argv]
+    return Confined("bubblewrap", line, _scratch_variables("/tmp"), placeholders)
+
+
+def _protect(
+    root: str, source: str, name: str, pinned: dict[str, str], fixed: dict[str, str], placeholders: list[Placeholder]
+) -> None:
+    """Makes a name in a root unchangeable: the thing itself, and the folders on the way, which could be moved away."""
+    here, there = source, root
+    parts = name.strip("/").split("/")
+    for at, part in enumerate(parts):
+        here, there = os.path.join(here, part), os.path.join(there, part)
+        if os.path.islink(here):
+            raise OSError(0, "it is a link", here)
+        if not os.path.lexists(here) or is_placeholder(here):
+            placeholders.append(Placeholder.hold(here))
+            break
+        if at == len(parts) - 1 or not os.path.isdir(here):
+            break
+        pinned[there] = here
+    fixed[there] = here
+
+
+@functools.cache
+def _filter_path() -> str:
+    """Where the filter on system calls can be read: a file without a name that nobody can change."""
+    fd = os.memfd_create("dragoman-filter", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
+    os.write(fd, seccomp.program(seccomp.NETWORK))
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
+    return f"/proc/{os.getpid()}/fd/{fd}"
+
+
+def _by_landlock(
+    argv: Sequence[str],
+    writable: Sequence[str],
+    readable: Sequence[str],
+    hidden: Sequence[str],
+    protected: Sequence[str],
+    network: bool,
+) -> Confined:
+    scratch = tempfile.mkdtemp(prefix="dragoman-")
+    fixed = [os.path.join(root, name) for root in writable for name in protected]
+    for path in fixed:
+        if os.path.realpath(path) != path:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise SandboxRefused(f"{path} cannot be protected from commands: it is a link.")
+    fresh = [path for path in FRESH if os.path.isdir(path) and not os.path.islink(path)]
+    policy = Policy(
+        writable=[*writable, os.path.realpath(scratch)],
+        readable=list(readable),
+        hidden=[*hidden, *fresh],
+        protected=fixed,
+        network=network,
+        parent=os.getpid(),
+    )
+    line = [sys.executable, "-I", "-S", "-c", _LAUNCHER, _PACKAGES, policy.dumped(), *argv]
+    return Confined("landlock", line, _scratch_variables(scratch), scratch=scratch)
+
+
+def _scratch_variables(folder: str) -> dict[str, str]:
+    """Where tools put what they would put in the home folder, which is not theirs to write."""
+    cache = os.path.join(folder, "cache")
+    return {"TMPDIR": folder, "XDG_CACHE_HOME": cache, "npm_config_cache": os.path.join(cache, "npm")}

@@ -1,0 +1,266 @@
+"""The roots, to work in without touching them: what is changed comes back as one list, and to the roots when told.
+
+Two ways: a copy (`copied`), or a layer above the roots (`overlay`). `open_view` in `views` chooses. `changes` compares
+with what was there; `apply` brings changes to the roots, unless something was changed there, or here, since: then it
+says what, and does nothing. `close` throws everything away.
+
+Everything here blocks: call it in a thread.
+"""
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import Final, Literal, NamedTuple, Self
+
+from dragoman.errors import WorldError
+from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, set_mode
+from dragoman.host.bubblewrap import is_inside
+from dragoman.host.paths import PathRefused, Place
+from dragoman.host.snapshot import Entry, Unreadable, What
+
+# What a list of changes shows; what is larger is still applied.
+SHOWN_FILE_BYTES: Final = 1024 * 1024
+SHOWN_BYTES: Final = 32 * 1024 * 1024
+CHANGES: Final = 10_000
+# What is brought back at once, held in memory so that it can be undone.
+APPLIED_BYTES: Final = 256 * 1024 * 1024
+
+Kind = Literal["created", "modified", "deleted", "mode"]
+
+
+class ViewRefused(WorldError):
+    """There is no view, or its changes cannot be told or applied; the text says why."""
+
+
+class Change(NamedTuple):
+    """One change. `old` and `new` are a file's bytes or a link's target, or None where there is none or too much.
+
+    `before` and `after` say what it was and what it is; they decide whether the change may still be applied.
+    """
+
+    path: str
+    kind: Kind
+    what: What
+    old: bytes | None = None
+    new: bytes | None = None
+    before: Entry | None = None
+    after: Entry | None = None
+
+
+class Conflict(NamedTuple):
+    """Why a change cannot be applied."""
+
+    path: str
+    reason: str
+
+
+class View(ABC):
+    """The roots as a command sees them: `sandbox.confine(views=view.sources, enter=view.enter)`.
+
+    File tools get at a file by `place`, and work in `paths[root]` where the view has such folders.
+    """
+
+    def __init__(self, roots: Sequence[str], folder: str) -> None:
+        self.roots: Final = tuple(roots)
+        self.paths: dict[str, str] = {}
+        self.sources: dict[str, str] = {}  # what to show in the place of each root
+        self.enter: list[str] = []  # what to start bubblewrap with
+        self.skipped: Final[list[str]] = []  # what may not be read, and so is not there
+        self._folder = folder
+
+    @abstractmethod
+    def place(self, path: str, *, write: bool = False) -> Place:
+        """Where a file is, for `paths.read_bytes` and `write_bytes`, while no command runs; `PathRefused` outside."""
+
+    @abstractmethod
+    def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+        """Every path that has changed, with what was there and what is."""
+
+    @abstractmethod
+    def _made(self, root: str) -> str:
+        """The folder in which everything that has changed can be found."""
+
+    @abstractmethod
+    def _remember(self, change: Change) -> None:
+        """What was applied is what the view is compared with from now on."""
+
+    def changes(self) -> list[Change]:
+        """What is different in the copy from what it was, by path; `ViewRefused` if there is too much of it."""
+        found: list[Change] = []
+        room = SHOWN_BYTES
+        try:
+            for root in self.roots:
+                for path, before, after in self._differences(root):
+                    for change in self._told(root, path, before, after, room):
+                        room -= len(change.old or b"") + len(change.new or b"")
+                        found.append(change)
+                    if len(found) > CHANGES:
+                        raise ViewRefused(f"More than {CHANGES} files were changed.")
+        except (OSError, Unreadable) as error:
+            raise ViewRefused(sentence(error)) from error
+        return found
+
+    def apply(self, changes: Sequence[Change]) -> list[Conflict]:
+        """Brings changes to the roots. If any of them cannot be, none is, and the list says which and why."""
+        conflicts = [conflict for change in changes if (conflict := self._conflict(change))]
+        if conflicts:
+            return conflicts
+        if sum(change.after.size for change in changes if change.after) > APPLIED_BYTES:
+            return [Conflict(self._root_of(changes[0].path), "more is changed than can be brought back at once")]
+        undo: Undo = []
+        try:
+            for change in sorted(changes, key=_order):
+                self._apply(change, undo)
+        except (OSError, PathRefused) as error:
+            for step in reversed(undo):
+                with suppress(OSError, PathRefused):
+                    step()
+            return [Conflict(change.path, sentence(error))]
+        for change in changes:
+            self._remember(change)
+        return []
+
+    def close(self) -> None:
+        """Throws the copy away, whatever modes a command has left there."""
+        for folder, names, _ in os.walk(self._folder):
+            for name in names:
+                path = os.path.join(folder, name)
+                if not os.path.islink(path):
+                    with suppress(OSError):
+                        os.chmod(path, 0o700)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _told(self, root: str, path: str, before: Entry | None, after: Entry | None, room: int) -> Iterator[Change]:
+        if before is not None and after is not None and before.what != after.what:
+            yield from self._told(root, path, before, None, room)
+            yield from self._told(root, path, None, after, room)
+            return
+        kind: Kind = "modified"
+        if before is None or after is None:
+            kind = "created" if before is None else "deleted"
+        elif before.digest == after.digest:
+            kind = "mode"
+        one = after or before
+        assert one is not None
+        old = new = None
+        if kind != "mode" and (before.size if before else 0) + (after.size if after else 0) <= room:
+            old = _shown(root, path, before)
+            new = _shown(self._made(root), path, after)
+        yield Change(os.path.join(root, path), kind, one.what, old, new, before, after)
+
+    def _conflict(self, change: Change) -> Conflict | None:
+        root = self._root_of(change.path)
+        if not root:
+            return Conflict(change.path, "it is outside of the workspace")
+        path = os.path.relpath(change.path, root)
+        try:
+            there = entry_at(root, path)
+            here = entry_at(self._made(root), path) if change.kind != "deleted" else None
+        except (OSError, PathRefused) as error:
+            return Conflict(change.path, sentence(error))
+        if self._is_stale(root, path):
+            return Conflict(change.path, "it was changed meanwhile")
+        is_folder = change.what == "folder"
+        if is_folder and there is not None and there.what == "folder":
+            pass  # made meanwhile, or not empty any more: nothing is lost either way
+        elif change.before is None and there is not None and change.kind == "created":
+            if there != self._replaced(root, path):
+                return Conflict(change.path, "something was put there meanwhile")
+        elif change.kind != "created" and there != change.before:
+            return Conflict(change.path, "it was changed meanwhile")
+        if here != change.after:
+            return Conflict(change.path, "it was changed again after it was shown")
+        if change.what == "link" and change.kind != "deleted" and not self._stays_inside(change.path, root, path):
+            return Conflict(change.path, "it is a link that leads out of the workspace")
+        return None
+
+    def _stays_inside(self, link: str, root: str, path: str) -> bool:
+        target = os.readlink(os.path.join(self._made(root), path))
+        real = os.path.normpath(os.path.join(os.path.dirname(link), target))
+        return any(is_inside(real, one) for one in self.roots)
+
+    def _apply(self, change: Change, undo: Undo) -> None:
+        root = self._root_of(change.path)
+        path = os.path.relpath(change.path, root)
+        place = Place(root, tuple(path.split("/")))
+        mode = change.after.mode if change.after else 0
+        if change.kind == "mode":
+            before = change.before.mode if change.before else mode
+            undo.append(lambda: set_mode(place, before))
+            set_mode(place, mode)
+        elif change.kind == "deleted":
+            delete(place, undo)
+        elif change.what == "folder":
+            with beside(place, make=True) as (folder, name), suppress(FileExistsError):
+                os.mkdir(name, dir_fd=folder)
+                undo.append(lambda: remove_folder(place))
+            set_mode(place, mode)
+        elif change.what == "link":
+            target = os.readlink(os.path.join(self._made(root), path))
+            if change.kind == "modified":
+                delete(place, undo)
+            with beside(place, make=True) as (folder, name):
+                os.symlink(target, name, dir_fd=folder)
+            undo.append(lambda: delete(place, []))
+        else:
+            data = bytes_at(self._made(root), path, change.after)
+            if change.kind == "modified":
+                old, before = bytes_at(root, path, change.before), change.before.mode if change.before else mode
+                undo.append(lambda: put(place, old, before))
+            else:
+                undo.append(lambda: delete(place, []))
+            put(place, data, mode)
+
+    @abstractmethod
+    def _replaced(self, root: str, path: str) -> Entry | None:
+        """What was there, if something of another kind was."""
+
+    def _is_stale(self, root: str, path: str) -> bool:
+        """Whether it is known, beyond what a change says, that somebody else was there."""
+        return False
+
+    def _root_of(self, path: str) -> str:
+        return next((root for root in self.roots if path != root and is_inside(path, root)), "")
+
+
+def _order(change: Change) -> tuple[int, int, str]:
+    """Away with what goes, the inner first; then folders, the outer first; then what is in them."""
+    depth = change.path.count("/")
+    if change.kind == "deleted":
+        return (0, -depth, change.path)
+    return (1, depth, change.path) if change.what == "folder" and change.kind == "created" else (2, 0, change.path)
+
+
+def _shown(root: str, path: str, entry: Entry | None) -> bytes | None:
+    """A file's bytes or a link's target, if it is still what it was and small enough to be shown."""
+    if entry is None or entry.what == "folder" or entry.size > SHOWN_FILE_BYTES:
+        return None
+    try:
+        return bytes_at(root, path, entry)
+    except OSError:
+        return None
+
+
+def check_roots(roots: Sequence[str], folder: str) -> list[str]:
+    """The roots as they really are, none inside of another, none around the folder for the view."""
+    real = [os.path.realpath(root) for root in roots]
+    place = os.path.realpath(folder)
+    if any(is_inside(place, root) or (root != other and is_inside(root, other)) for root in real for other in real):
+        raise ViewRefused("A workspace cannot hold another one, or the place for its own view.")
+    return real
+
+
+def sentence(error: Exception) -> str:
+    """An error in words for a person."""
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{(error.strerror or 'it cannot be read').lower()}."
+    return str(error)

@@ -1,0 +1,21 @@
+"""Which view of the roots to work in."""
+
+from collections.abc import Sequence
+
+from dragoman.host.copied import Copied
+from dragoman.host.overlay import Overlay
+from dragoman.host.view import View, ViewRefused
+
+
+def open_view(roots: Sequence[str], *, folder: str) -> View:
+    """A copy if the roots are small enough, else a layer above them; `ViewRefused` with both reasons if neither works.
+
+    `folder` is a private place outside of the roots. Blocks, for as long as copying takes.
+    """
+    try:
+        return Copied.open(roots, folder=folder)
+    except ViewRefused as no_copy:
+        try:
+            return Overlay.open(roots, folder=folder)
+        except ViewRefused as no_layer:
+            raise ViewRefused(f"{no_copy} {no_layer}") from no_layer

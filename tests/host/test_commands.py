@@ -1,0 +1,490 @@
+"""What may run unasked, what an answer covers, and what is never run (reliability F6, H1, H4, H6, H9)."""
+
+import time
+
+import pytest
+
+from dragoman.host.commands import (
+    covers,
+    denies,
+    is_read_only,
+    is_unrecoverable,
+    paths_of,
+    prefix_of,
+    prefixes,
+    read_paths,
+)
+from dragoman.host.shell import Parsed, Simple, parse
+
+
+def only(command: str) -> Simple:
+    result = parse(command)
+    assert isinstance(result, Parsed), result
+    (simple,) = result.commands
+    return simple
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("ls", ()),
+        ("ls -la --color=auto src", ("src",)),
+        ("cat a /etc/passwd", ("a", "/etc/passwd")),
+        ("head -n 5 a", ("a",)),
+        ("head -20 a", ("a",)),
+        ("wc -l a", ("a",)),
+        ("pwd", ()),
+        ("echo --- /etc/passwd", ()),
+        ("grep -rn '/api' src", ("src",)),
+        ("grep -e x -f /patterns a", ("/patterns", "a")),
+        ("grep -f/patterns a", ("/patterns", "a")),
+        ("rg -i x -g '*.py' src", ("src",)),
+        ("rg --files src", ("src",)),
+        ("find . -name '*.py' -not -path './x/*' -type f", (".",)),
+        ("find /etc -newer /x", ("/etc", "/x")),
+        ("git status -sb", ()),
+        ("git --no-pager diff --stat HEAD~1 -- src", ("HEAD~1", "src")),
+        ("git diff /etc/passwd /etc/hosts", ("/etc/passwd", "/etc/hosts")),
+        ("git log --oneline -5", ()),
+        ("git log --format='%h %s' -n 3", ()),
+        ("git show HEAD:a", ("HEAD:a",)),
+        ("git branch -a", ()),
+        ("git branch --list 'x*'", ()),
+        ("git tag", ()),
+        ("sort -k2 -n -r a", ("a",)),
+        ("uniq -c a", ("a",)),
+        ("stat -c '%a' a", ("a",)),
+        ("file -b a", ("a",)),
+        ("which python", ()),
+        ("test -f a", ("-f", "a")),
+        ("sed -n '1,20p' a", ("a",)),
+        ("sed -n -e '5p;$p' a", ("a",)),
+        ("date +%s", ()),
+        ("printf '%s\\n' a", ()),
+        ("command -v rm", ()),
+        ("cat < in 2>/dev/null", ("in",)),
+        ("cut -d/ -f2 a", ("a",)),
+    ],
+)
+def test_what_only_reads_is_known_with_its_paths(command: str, paths: tuple[str, ...]) -> None:
+    assert is_read_only(only(command))
+    assert read_paths(only(command)) == paths
+
+
+H1 = [
+    *("find . -exec rm {} \\;", "find . -execdir x \\;", "find . -ok x \\;", "find . -okdir x \\;", "find . -delete"),
+    *("find . -fprintf f x", "find . -fls f", "find . -fprint f", "find . -fprint0 f", "find -L . -name x"),
+    *("find . -name x -delete", "find . -files0-from f", "find -D exec ."),
+    *(
+        "sed -n 'w f' a",
+        "sed e a",
+        "sed '1e ls' a",
+        "sed -i s/a/b/ a",
+        "sed s/a/b/e a",
+        "sed s/a/b/w\\ f a",
+        "sed -f s a",
+    ),
+    *("sed -n '1,5p;w f' a", "sed --in-place 1p a", "sed -n '1r /etc/passwd' a", "sed 1p -i a", "sed -s -n -i 1p a"),
+    *(
+        "rg --pre x y",
+        "rg --pre=x y",
+        "rg -z x",
+        "rg --search-zip x",
+        "rg --hostname-bin=x y",
+        "rg -L x",
+        "rg --follow x",
+    ),
+    *("git -c core.pager=x status", "git -C /x status", "git --exec-path=/x status", "git --git-dir=/x status"),
+    *(
+        "git --upload-pack=x fetch",
+        "git fetch --upload-pack x",
+        "git diff --ext-diff",
+        "git diff --ext-d",
+        "git -p log",
+    ),
+    *("git log --output=f", "git log --outpu=f", "git diff --output f", "git log --textconv", "git show --textconv"),
+    *("git log --show-signature", "git log --format=%G?", "git diff -O/x", "git diff --no-index a b", "git grep -O x"),
+    *(
+        "git grep --open-files-in-pager=x y",
+        "git branch x",
+        "git branch -l x",
+        "git branch -D x",
+        "git branch -v x",
+        "git branch -m a b",
+    ),
+    *(
+        "git tag x",
+        "git tag -d x",
+        "git tag -v x",
+        "git remote add a b",
+        "git remote show a",
+        "git stash",
+        "git stash pop",
+    ),
+    *("git config user.name x", "git checkout .", "git push", "git commit", "git add .", "git blame --contents /x a"),
+    *(
+        "git ls-files -X /x",
+        "git ls-remote x",
+        "git archive -o f HEAD",
+        "git bisect run x",
+        "git reflog expire",
+        "git x",
+    ),
+    *("git rev-parse --parseopt", "git worktree add x", "git status --foo", "git", "git cat-file --textconv x"),
+    *(
+        "sort -o f a",
+        "sort -of a",
+        "sort --output=f a",
+        "sort --outp=f a",
+        "sort --compress-program=x a",
+        "sort -T /x a",
+    ),
+    *("sort --files0-from=f", "sort -nof a", "uniq a b", "file -m x a", "file -C -m x", "file -z a", "file -f list"),
+    *("file --magic-file=x a", "man -P x y", "less a", "more a", "tar xf a", "tar --to-command=x -xf a", "awk 1 a"),
+    *("awk 'BEGIN{system(\"x\")}'", "xargs ls", "env", "env ls", "nice ls", "timeout 5 ls", "watch ls", "setsid ls"),
+    *("sudo ls", "busybox ls", "nohup ls", "stdbuf -o0 ls", "sh -c ls", "bash x", "python x", "node -e 1", "vim a"),
+    *(
+        "tee f",
+        "cp a b",
+        "mv a b",
+        "rm a",
+        "touch a",
+        "mkdir a",
+        "ln a b",
+        "chmod +x a",
+        "dd if=a",
+        "split a",
+        "xxd a b",
+    ),
+    *(
+        "/bin/ls",
+        "./ls",
+        "ls.exe",
+        "cd /x",
+        "export A=1",
+        "printenv",
+        "ps e",
+        "tree -o f",
+        "date -s x",
+        "date 01010101",
+    ),
+    *(
+        "hostname x",
+        "test -v 'a[$(ls)]'",
+        "[ -v 'a[$(ls)]' ]",
+        "printf -v PATH x",
+        "printf %n PATH",
+        "printf '%-5n' PATH",
+    ),
+    *(
+        "command ls",
+        "wc --files0-from=f",
+        "grep -R x .",
+        "diff -r a b",
+        "diff --to-file=x a",
+        "md5sum -c f",
+        "strings @f",
+    ),
+    *("curl x", "wget x", "nc x", "ssh x", "date -f /x", "jq . a", "ls > f", "ls >> f", "ls &> f", "ls <> f", "A=1 ls"),
+    *("cat *", "sort *", "ls -*", "rg x *", "uniq a{1,2}", "sort {-o,x}", "git log [-]x"),
+]
+
+
+@pytest.mark.parametrize("command", H1)
+def test_h1_what_can_do_more_than_read_is_not_read_only(command: str) -> None:
+    simple = only(command)
+    assert not is_read_only(simple)
+    assert read_paths(simple) is None
+
+
+@pytest.mark.parametrize("command", [command for command in H1 if len(only(command).argv) > 1])
+def test_h1_no_rule_for_a_bare_name_covers_it(command: str) -> None:
+    argv = only(command).argv
+    rules = [argv[:1], *([argv[:2]] if len(argv) > 2 else [])]
+    assert not covers([rules[0]], parse(command), readable=lambda path: True)
+    if argv[:2] not in (("git", "commit"), ("git", "add")):
+        assert not covers(rules, parse(command), readable=lambda path: True)
+
+
+def test_globs_may_be_listed_but_nobody_knows_what_is_read() -> None:
+    simple = only("ls src/*.py")
+    assert is_read_only(simple)
+    assert read_paths(simple) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "paths"),
+    [
+        ("git status | head -5", ()),
+        ("cat a | grep x; wc -l b && ls c", ("a", "b", "c")),
+        ("cd sub && cat a /b", ("sub", "sub/a", "/b", "a", "/b")),
+        ("cd sub", None),
+        ("cd sub && git status", None),
+        ("cd - && ls", None),
+        ("cd && ls", None),
+        ("ls; cd sub", None),
+        ("ls; rm a", None),
+        ("echo $X", None),
+    ],
+)
+def test_a_line_reads_what_its_commands_read(command: str, paths: tuple[str, ...] | None) -> None:
+    assert paths_of(parse(command)) == paths
+
+
+@pytest.mark.parametrize(
+    ("command", "prefix"),
+    [
+        ("git status -s", ("git", "status")),
+        ("git --no-pager status", ("git", "--no-pager", "status")),
+        ("ls -la", ("ls",)),
+        ("git commit -m 'a b'", ("git", "commit")),
+        ("git push --force", ("git", "push", "--force")),
+        ("npm test", ("npm", "test")),
+        ("pytest -q tests", ("pytest",)),
+        ("pytest -p evil", ("pytest", "-p", "evil")),
+        ("python x.py", ("python", "x.py")),
+        ("cd x", ()),
+        ("export A=1", ()),
+        ("A=1 make", ()),
+        ("make > log", ()),
+        ("rm *", ()),
+    ],
+)
+def test_always_is_about_as_little_as_makes_sense(command: str, prefix: tuple[str, ...]) -> None:
+    assert prefix_of(only(command)) == prefix
+
+
+def test_always_about_a_line_is_about_each_command_or_about_none() -> None:
+    assert prefixes(parse("git add a && git commit -m b && git add c")) == (("git", "add"), ("git", "commit"))
+    assert prefixes(parse("make; cd x")) == ()
+    assert prefixes(parse("make $X")) == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git status",
+        "git status -s",
+        "git  status",
+        "git status 2>/dev/null",
+        "git status | head -5",
+        "git status; git status -b",
+    ],
+)
+def test_a_rule_covers_what_was_meant(command: str) -> None:
+    assert covers([("git", "status")], parse(command))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("git status; rm x", "git status && make", "git status | sh", "git  status\nrm x", "git status & rm x"),
+        *("GIT_DIR=/x git status", "git -c core.pager=x status", "git status > f", "git status --foo", "git stat"),
+        *("git status $(rm x)", "git status `rm x`", "git status $X", "git status *", "git -C /x status", "git diff"),
+        *("PATH=.; git status", "export PATH=.; git status", "cd /x && git status", "./git status", "/bin/git status"),
+        *(
+            "sudo git status",
+            "git status; cat /etc/passwd",
+            "git status < f",
+            "git status\r",
+            "ls",
+            "hash -p x git; git status",
+        ),
+    ],
+)
+def test_f6_a_rule_covers_nothing_more(command: str) -> None:
+    assert not covers([("git", "status")], parse(command))
+
+
+def test_a_rule_covers_exactly_the_words_it_has() -> None:
+    rule = ("npm", "run", "build")
+    assert covers([rule], parse("npm run build"))
+    assert not covers([rule], parse("npm run build --script-shell=x"))
+    assert not covers([()], parse("ls"))
+
+
+def test_rules_cover_together_and_paths_are_asked_for() -> None:
+    rules = [("git", "add"), ("npm", "test")]
+    assert covers(rules, parse("git add a && npm test | cat"))
+    assert not covers(rules, parse("git add a && npm test | cat - b"))
+    assert covers(rules, parse("git add a && npm test | cat - b"), readable=lambda path: path in ("-", "b"))
+    assert not covers([("cat",)], parse("cat /etc/passwd"), readable=lambda path: not path.startswith("/"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("curl x", "/usr/bin/curl x", "./curl x", "env curl x", "env A=1 curl x", "sh -c 'curl x'", "sudo curl x"),
+        *(
+            "sudo -u a nice -n 5 curl x",
+            "A=1 curl x",
+            "c''url x",
+            "\\curl x",
+            '"curl" x',
+            "$'c\\x75rl' x",
+            "bash -lc curl",
+        ),
+        *(
+            "ls; curl x",
+            "ls | xargs curl",
+            "find . -exec curl {} \\;",
+            "echo $(curl x)",
+            "echo `curl x`",
+            "cat <(curl x)",
+        ),
+        *("if true; then curl x; fi", "for i in a; do curl $i; done", "f() { curl x; }; f", "(curl x)", "! curl x"),
+        *("eval curl x", "eval 'cur''l x'", "alias c=curl; c x", "X=curl; $X x", "$(echo curl) x", "/usr/bin/cur? x"),
+        *("python3 -c 'import os; os.system(\"curl x\")'", "awk 'BEGIN{system(\"curl x\")}'", "busybox curl x"),
+        *(
+            "command curl x",
+            "exec curl x",
+            "trap 'curl x' EXIT",
+            "echo 'curl x' | sh",
+            "sh <<E\ncurl x\nE",
+            "cur\\\nl x",
+        ),
+        *("timeout 5 curl x", "time curl x", "while curl x; do :; done", "case a in a) curl x;; esac", "ls &curl x"),
+    ],
+)
+def test_h6_a_deny_rule_holds_in_every_wrapping(command: str) -> None:
+    assert denies(["curl"], command)
+
+
+@pytest.mark.parametrize(
+    "command", ["ls", "echo curl", "grep -r curl .", "git commit -m 'use curl'", "mycurl x", "curl-config"]
+)
+def test_a_deny_rule_is_about_one_program(command: str) -> None:
+    assert not denies(["curl"], command)
+
+
+def test_a_deny_rule_with_words_holds_with_options_between() -> None:
+    assert denies(["git", "push"], "git push")
+    assert denies(["git", "push"], "sudo git -C /x -c a=b push --force")
+    assert denies(["git", "push"], "git $X")
+    assert not denies(["git", "push"], "git status")
+
+
+@pytest.mark.parametrize("count", [51, 10_000])
+def test_h4_deny_rules_apply_to_long_chains(count: int) -> None:
+    chain = ";".join(["ls"] * (count - 1))
+    assert denies(["rm"], f"{chain};rm x")
+    assert denies(["rm"], f"rm x;{chain}")
+    assert not denies(["rm"], chain)
+    assert is_unrecoverable(f"{chain};rm -rf /")
+
+
+def test_h4_what_is_too_long_to_run_is_denied() -> None:
+    assert denies(["rm"], "x" * 1024 * 1024)
+    assert is_unrecoverable("x" * 1024 * 1024)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("$(" * 60_000, "`" * 100_001, "bash -c '" * 10_000, "sudo " + "x " * 60_000, "eval " * 20_000, "${" * 60_000),
+        *(
+            "x " * 60_000 + "| bash",
+            "'" * 100_000,
+            "((((:(){" * 10_000,
+            "rm -r " + "{a,b}" * 20_000,
+            "sudo rm " * 15_000,
+        ),
+    ],
+    ids=lambda text: text[:8],
+)
+def test_looking_through_any_text_ends_soon(text: str) -> None:
+    start = time.perf_counter()
+    is_unrecoverable(text)
+    denies(["curl"], text)
+    assert time.perf_counter() - start < 10
+
+
+UNRECOVERABLE = [
+    *(
+        "rm -rf /",
+        "rm -rf /*",
+        "rm -rf ~",
+        "rm -rf ~/",
+        "rm -rf ~/*",
+        "rm -rf $HOME",
+        'rm -rf "$HOME"',
+        "rm -rf ${HOME}/",
+    ),
+    *(
+        "rm -rf .",
+        "rm -rf ..",
+        "rm -rf ./",
+        "rm -rf *",
+        "rm -rf ./*",
+        "rm -rf ../..",
+        "rm -r -f /",
+        "rm / -rf",
+        "rm -R /",
+    ),
+    *("rm --recursive --force /", "rm --rec /", "rm -fr -- /", "sudo rm -rf /", "sudo -u root env X=1 rm -rf /"),
+    *("/bin/rm -rf /", "r''m -rf /", "\\rm -rf /", '"rm" -"rf" "/"', "rm -rf //", "rm -rf /./", "rm -rf /usr/.."),
+    *("rm -rf /usr", "rm -rf /home/alice", "rm -rf /home/*", "rm -rf ~root", "rm -rf ~/../..", "rm -rf x /"),
+    *("sh -c 'rm -rf /'", 'bash -lc "rm -rf ~"', "sudo sh -c 'cd / && rm -rf *'", "sh -c \"sh -c 'rm -rf /'\""),
+    *("echo $(rm -rf /)", "echo `rm -rf /`", 'x=$(rm -rf "$HOME")', 'echo "${X:-$(rm -rf /)}"', "cat <(rm -rf /)"),
+    *("rm -rf $X", 'rm -rf "$X/"', 'rm -rf "$X"/*', "rm -rf $(pwd)", "rm -rf `pwd`", "rm -rf /$X", 'rm -rf -- "$@"'),
+    *("rm -rf --no-preserve-root /x", "if true; then rm -rf /; fi", "for i in a; do rm -rf $i; done", "(rm -rf /)"),
+    *(
+        "f() { rm -rf /; }; f",
+        "{ rm -rf /; }",
+        "true && rm -rf /",
+        "eval rm -rf /",
+        'eval "rm -rf" /',
+        "nohup rm -rf / &",
+    ),
+    *("echo 'rm -rf /' | sh", "echo rm -rf / | bash", 'bash <<< "rm -rf /"', "bash <<E\nrm -rf /\nE", "xargs rm -rf /"),
+    *("echo / | xargs rm -rf", "find / -delete", "find ~ -exec rm -rf {} +", "find . -delete", "find -exec rm {} +"),
+    *("mkfs.ext4 /dev/sda1", "mkfs -t ext4 x", "dd if=/dev/zero of=/dev/sda", "dd of=/dev/nvme0n1 if=x", "wipefs -a x"),
+    *("echo x > /dev/sda", "cat x >/dev/vda1", "tee /dev/sdb", "echo b > /proc/sysrq-trigger", "cp x /dev/mmcblk0"),
+    *("chmod -R 777 /", "chmod -R 000 ~", "chown -R nobody /etc", "sudo chmod 777 / -R", ":(){ :|:& };:"),
+    *("bomb() { bomb | bomb & }; bomb", "shutdown -h now", "sudo reboot", "systemctl poweroff", "init 0", "kill -9 -1"),
+    *("$(which rm) -rf /", "$RM -rf /", "rm -rf {/,x}", "rm -rf /{bin,usr}", "$'rm' -rf /", "$'\\x72m' -rf $'/'"),
+    *("timeout 5 rm -rf /", "busybox rm -rf /", "git -c alias.x='!rm -rf /' x", "rm \\\n -rf /", "ssh a 'rm -rf /'"),
+    *("FOO=1 rm -rf /", "! rm -rf /", "time rm -rf /", "while :; do rm -rf /; done", "case x in a) rm -rf /;; esac"),
+]
+
+
+@pytest.mark.parametrize("command", UNRECOVERABLE)
+def test_h9_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> None:
+    assert is_unrecoverable(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "rm -rf build",
+            "rm -rf ./build dist/ *.egg-info",
+            "rm -rf /tmp/foo",
+            "rm -rf /work/app/node_modules",
+            "rm x",
+        ),
+        *('rm -rf "$X/build"', "rm -rf ~/project/build", "rm -rf $HOME/.cache/pip", "rm *", "echo rm -rf /", "mv a b"),
+        *('git commit -m "rm -rf / is bad"', "grep -rn 'rm -rf /' .", "chmod -R 755 .", "chmod -R u+w build"),
+        *("find . -name '*.pyc' -delete", "find . -name '*.pyc' | xargs rm -f", "kill -9 1234", "kill -1 123"),
+        *(
+            "find . -type d -name __pycache__ -exec rm -rf {} +",
+            "dd if=/dev/zero of=out bs=1M count=1",
+            "x > /dev/null",
+        ),
+        *("make shutdown", "python -c 'print(1)'", "systemctl status foo", "bash -c 'ls /'", "cp -r / x", "ls -R /"),
+        *(
+            "for f in *.py; do echo $f; done",
+            "$PIP install -r /work/r.txt",
+            "rm -rf target && cargo build",
+            "git push -f",
+        ),
+    ],
+)
+def test_what_can_be_undone_is_left_to_others(command: str) -> None:
+    assert is_unrecoverable(command) is None
+
+
+def test_h9_a_parsed_command_is_judged_as_its_text() -> None:
+    result = parse("sudo rm -rf /")
+    assert isinstance(result, Parsed)
+    assert is_unrecoverable(result)

@@ -1,0 +1,109 @@
+"""Pages as text, and no page that takes the square of its length."""
+
+import time
+
+import pytest
+
+from dragoman.host.readable import decode, html_text
+
+URL = "https://example.com/docs/"
+
+
+def test_a_page_becomes_text() -> None:
+    page = """<!DOCTYPE html><html><head><title>The &amp; Title</title>
+    <style>p > a { color: red }</style><script>if (a < b) alert("<p>no</p>")</script></head>
+    <body><!-- <p>hidden</p> --><h1>Head  <b>line</b></h1>
+    <p>One <a href="../x?a=1&amp;b=2">link</a>, <a href="#top">local</a>, <a href='javascript:x()'>bad</a>.<br>Next.</p>
+    <ul><li>first<li>second <code>code()</code></ul>
+    <pre>  keep
+    this &lt;b&gt;</pre>
+    <table><tr><th>a</th><th>b</th></tr><tr><td>1</td><td>2</td></tr></table>
+    <svg><text>no</text><svg></svg></svg><noscript>no</noscript><img alt="A picture" src="x">
+    <p>1 < 2 &copy; <unknown attr="a > b">end</unknown></p></body></html>"""
+    assert html_text(page, URL) == (
+        "The & Title\n\n# Head line\n\n"
+        "One link (https://example.com/x?a=1&b=2), local, bad.\nNext.\n\n"
+        "- first\n- second `code()`\n\n"
+        "```\n  keep\n    this <b>\n```\n\n"
+        "a | b\n1 | 2\n\n[A picture]\n\n1 < 2 © end"
+    )
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("<", "<"),
+        ("a<b", "a"),
+        ("a <b", "a"),
+        ("x <!-- y", "x"),
+        ("x <script>y", "x"),
+        ("x <SCRIPT>y</ScRiPt >z", "x z"),
+        ("<title>t</title>", "t"),
+        ("<p>a</p></p></b></pre></a>b", "a\n\nb"),
+        ("<a href='https://e.com/'>https://e.com/</a>", "https://e.com/"),
+        ("<a href='http://[bad'>x</a>", "x"),
+        ("&#" + "9" * 5000 + ";", "&#" + "9" * 5000 + ";"),
+        ('<p title="a>b">c', "c"),
+        ('<p title="never closed>c', "c"),
+        ("<div hidden/>a", "a"),
+        ("<h2>a</h2><h3>b</h3>", "## a\n\n### b"),
+    ],
+    ids=range(17),
+)
+def test_broken_markup_still_gives_text(markup: str, text: str) -> None:
+    assert html_text(markup, URL) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *(
+            "<",
+            "<a",
+            "<!--",
+            "<!",
+            "</",
+            '<a "',
+            "<a '",
+            '<a ">"',
+            "<a '\"",
+            "<a href=x>",
+            "</a>",
+            "<a>x</a>",
+            "&",
+            "&#",
+        ),
+        *("<script>", "</script", "<title>", "<pre> ", " ", "\n", "<svg>", "<p>", "<a href=", "<a alt = ", "<![CDATA["),
+        *("<a\n", "<pre>", "&amp", "<li>", "<a href='x'>y", "&#x41"),
+    ],
+)
+def test_d11_no_markup_takes_the_square_of_its_length(piece: str) -> None:
+    start = time.process_time()
+    html_text(piece * (200_000 // len(piece)), URL)
+    html_text("<pre>" + piece * (200_000 // len(piece)), URL)
+    assert time.process_time() - start < 5.0
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "is_html", "text"),
+    [
+        ("ä€".encode(), "", False, "ä€"),
+        ("ä€".encode(), "utf-8", False, "ä€"),
+        ("ä€".encode("windows-1252"), "windows-1252", False, "ä€"),
+        ("ä€".encode("windows-1252"), "ISO-8859-1", False, "ä€"),
+        ("漢字".encode("shift_jis"), "Shift_JIS", False, "漢字"),
+        (b"\xef\xbb\xbfx", "latin1", False, "x"),
+        (b"\xff\xfex\0", "", False, "x"),
+        (b'<meta charset="windows-1252">\xe4', "", True, '<meta charset="windows-1252">ä'),
+        (b'<meta charset="windows-1252">\xe4', "", False, '<meta charset="windows-1252">�'),
+        (b"\xff", "utf-8", False, "�"),
+        (b"+ADw-", "utf-7", False, "+ADw-"),
+        (b"\\x41", "unicode_escape", False, "\\x41"),
+        (b"eJw", "zlib", False, "eJw"),
+        (b"x", "no-such", False, "x"),
+    ],
+)
+def test_bytes_become_text_by_their_charset(data: bytes, charset: str, is_html: bool, text: str) -> None:
+    assert decode(data, charset, is_html=is_html) == text

@@ -1,0 +1,443 @@
+"""Looking through a workspace: ripgrep and our own process give the same answers, and leave nothing behind."""
+
+import asyncio
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import WorldError
+from dragoman.host import engines, search
+from dragoman.host.engines import SearchFailed
+from dragoman.host.errand import run_errand
+from dragoman.host.guardian import Guardian
+from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.ripgrep import Records, find_ripgrep
+from dragoman.host.search import Entry, Match, glob, grep, list_files
+from dragoman.host.tree import living
+from dragoman.host.wildcards import PatternRefused
+from tests.needs import need
+
+from .machine import until
+
+pytestmark = pytest.mark.anyio
+
+BOMB = "(a+)+$"
+BOMB_TEXT = "a" * 60 + "!\n"
+
+
+@pytest.fixture(params=["ripgrep", "ours"])
+def ripgrep(request: pytest.FixtureRequest) -> str | None:
+    return need("rg") if request.param == "ripgrep" else None
+
+
+def make(root: Path, files: dict[str, str | bytes]) -> Place:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    return Roots([str(root)]).place(".")
+
+
+def children() -> list[int]:
+    return [process.pid for process in living() if process.parent == os.getpid()]
+
+
+# --- grep
+
+TREE: dict[str, str | bytes] = {
+    ".gitignore": "*.log\nbuild/\n/src/gen.py\n!keep.log\n",
+    ".github/ci.yml": "value: 1\n",
+    ".git/config": "value: git\n",
+    "a.txt": "value one\nVALUE two\nother\n",
+    "b.log": "value in a log\n",
+    "keep.log": "value kept\n",
+    "build/out.txt": "value built\n",
+    "src/a.py": "def value():\n    return 1\n\nvalue()\n",
+    "src/b.py": "x = 'wert'\n",
+    "src/gen.py": "value = 'generated'\n",
+    "src/deep/gen.py": "value = 'not generated'\n",
+    "src/deep/.ignore": "secret.txt\n",
+    "src/deep/secret.txt": "value secret\n",
+    "src/deep/dos.txt": "one\r\nvalue\r\n",
+    "src/deep/umlaut.txt": "Größe: value\nfoo{bar\n",
+    "src/deep/latin.txt": b"value \xe4\xff\n",
+    "src/bin.dat": b"value\0value\n",
+    "src/empty": "",
+    "src/no newline": "a value",
+    "src/-dash.txt": "--value\n",
+    "src/utf16.txt": "value\n".encode("utf-16"),
+}
+
+CASES: list[tuple[str, str, str | None, bool, list[tuple[str, int, str]]]] = [
+    ("def", ".", None, False, [("src/a.py", 1, "def value():")]),
+    ("value", "a.txt", None, False, [("a.txt", 1, "value one")]),
+    ("value", "a.txt", None, True, [("a.txt", 1, "value one"), ("a.txt", 2, "VALUE two")]),
+    ("value", ".", "*.txt", False, [
+        ("a.txt", 1, "value one"),
+        ("src/-dash.txt", 1, "--value"),
+        ("src/deep/dos.txt", 2, "value"),
+        ("src/deep/latin.txt", 1, "value ��"),
+        ("src/deep/umlaut.txt", 1, "Größe: value"),
+    ]),
+    ("value", ".", "*.{yml,log}", False, [(".github/ci.yml", 1, "value: 1"), ("keep.log", 1, "value kept")]),
+    ("value", ".", "src/*.py", False, [("src/a.py", 1, "def value():"), ("src/a.py", 4, "value()")]),
+    ("value", ".", "**/gen.py", False, [("src/deep/gen.py", 1, "value = 'not generated'")]),
+    ("value", "src", "deep/*.py", False, [("src/deep/gen.py", 1, "value = 'not generated'")]),
+    ("value", "src/deep", "*.py", False, [("src/deep/gen.py", 1, "value = 'not generated'")]),
+    ("value", "src", "[ag]*.py", False, [
+        ("src/a.py", 1, "def value():"), ("src/a.py", 4, "value()"), ("src/deep/gen.py", 1, "value = 'not generated'"),
+    ]),
+    ("value", "b.log", None, False, [("b.log", 1, "value in a log")]),
+    ("value", "build", None, False, [("build/out.txt", 1, "value built")]),
+    ("value$", "src/deep/dos.txt", None, False, [("src/deep/dos.txt", 2, "value")]),
+    ("Gr.ße", ".", None, False, [("src/deep/umlaut.txt", 1, "Größe: value")]),
+    ("größe", ".", None, True, [("src/deep/umlaut.txt", 1, "Größe: value")]),
+    (r"\w+: value", "src/deep", None, False, [("src/deep/umlaut.txt", 1, "Größe: value")]),
+    ("--value", ".", None, False, [("src/-dash.txt", 1, "--value")]),
+    ("-e", ".", None, False, []),
+    (r"val(?=ue\(\))", "src", None, False, [("src/a.py", 1, "def value():"), ("src/a.py", 4, "value()")]),
+    ("foo{bar", ".", None, False, [("src/deep/umlaut.txt", 2, "foo{bar")]),
+    ("^$", "src", None, False, [("src/a.py", 3, "")]),
+    (r"return\s+1", ".", None, False, [("src/a.py", 2, "    return 1")]),
+    ("a value", ".", None, False, [("src/no newline", 1, "a value")]),
+    ("nowhere", ".", None, False, []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("pattern", "path", "files", "ignore_case", "expected"), CASES)
+async def test_both_engines_find_the_same(
+    tmp_path: Path,
+    ripgrep: str | None,
+    pattern: str,
+    path: str,
+    files: str | None,
+    ignore_case: bool,
+    expected: list[tuple[str, int, str]],
+) -> None:
+    make(tmp_path, TREE)
+    place = Roots([str(tmp_path)]).place(path)
+    found = await grep(pattern, place, glob=files, case_insensitive=ignore_case, ripgrep=ripgrep)
+    assert found.matches == [Match(str(tmp_path / name), line, text) for name, line, text in expected]
+    assert found.cut == ""
+
+
+async def test_rules_above_the_folder_count_for_both(tmp_path: Path, ripgrep: str | None) -> None:
+    files: dict[str, str | bytes] = {
+        f"pkg/a/{name}": "value\n" for name in ("x.log", "keep.log", "gen/y", "z/out", "w")
+    }
+    make(tmp_path, files | {".gitignore": "*.log\nout\n/pkg/a/gen\n", "pkg/a/.gitignore": "!keep.log\n"})
+    found = await grep("value", Roots([str(tmp_path)]).place("pkg/a"), ripgrep=ripgrep)
+    assert [match.path for match in found.matches] == [str(tmp_path / "pkg/a" / name) for name in ("keep.log", "w")]
+
+
+async def test_a_rule_that_brings_back_from_above_counts_for_both(tmp_path: Path, ripgrep: str | None) -> None:
+    make(tmp_path, {".gitignore": "*.log\n!/pkg/keep.log\n", "pkg/a.log": "value\n", "pkg/keep.log": "value\n"})
+    found = await grep("value", Roots([str(tmp_path)]).place("pkg"), ripgrep=ripgrep)
+    assert [match.path for match in found.matches] == [str(tmp_path / "pkg/keep.log")]
+
+
+async def test_g11_no_link_is_followed(tmp_path: Path, ripgrep: str | None) -> None:
+    make(tmp_path / "outside", {"secret": "value\n"})
+    place = make(tmp_path / "root", {"inside": "value\n"})
+    (tmp_path / "root/folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "root/file").symlink_to(tmp_path / "outside/secret")
+    (tmp_path / "root/loop").symlink_to(".")
+    found = await grep("value", place, ripgrep=ripgrep)
+    assert [match.path for match in found.matches] == [str(tmp_path / "root/inside")]
+    assert (await glob("**", place)).paths == [str(tmp_path / "root/inside")]
+    assert (await glob("folder/*", place)).paths == []
+    entries = (await list_files(place)).entries
+    assert entries == [Entry("file", "link"), Entry("folder", "link"), Entry("inside", "file"), Entry("loop", "link")]
+
+
+async def test_results_are_cut_and_it_is_said(tmp_path: Path, ripgrep: str | None) -> None:
+    place = make(tmp_path, {f"{number:03}": "value\nvalue\n" for number in range(20)})
+    found = await grep("value", place, max_results=5, ripgrep=ripgrep)
+    assert [(Path(match.path).name, match.line) for match in found.matches] == [
+        *(("000", 1), ("000", 2), ("001", 1), ("001", 2), ("002", 1))
+    ]
+    assert "first 5 matches" in found.cut
+
+
+async def test_a_flood_of_matches_is_cut_in_order(
+    tmp_path: Path, ripgrep: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "GATHERED", 100)
+    place = make(tmp_path, {f"{number:03}/f": "value\n" * 50 for number in range(30)})
+    found = await grep("value", place, max_results=60, ripgrep=ripgrep)
+    assert [match.path for match in found.matches] == [str(tmp_path / "000/f")] * 50 + [str(tmp_path / "001/f")] * 10
+    assert "first 60 matches" in found.cut
+
+
+async def test_a_long_line_is_shown_around_its_match(tmp_path: Path, ripgrep: str | None) -> None:
+    place = make(tmp_path, {"min.js": "ä" * 300_000 + "needle" + "ö" * 300_000 + "\nneedle\n"})
+    first, second = (await grep("needle", place, ripgrep=ripgrep)).matches
+    assert (first.line, second.line, second.text) == (1, 2, "needle")
+    assert "needle" in first.text and first.text[:2] == "…ä" and first.text[-2:] == "ö…"
+    assert len(first.text) <= search.LINE_CHARACTERS + 2
+
+
+async def test_names_that_are_no_text_or_hold_a_newline_are_shown(tmp_path: Path, ripgrep: str | None) -> None:
+    place = make(tmp_path, {"new\nline": "value\n"})
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff")).write_bytes(b"value\n")
+    found = await grep("value", place, ripgrep=ripgrep)
+    assert [match.path for match in found.matches] == [str(tmp_path / "new\nline"), str(tmp_path / "\ufffd")]
+    assert (await glob("*", place)).paths == [match.path for match in found.matches]
+
+
+async def test_a_file_that_turns_out_to_be_binary_late_disturbs_nobody(tmp_path: Path, ripgrep: str | None) -> None:
+    late = b"value\n" + b"x\n" * 100_000 + b"\0" + b"value\n"
+    place = make(tmp_path, {"a": late, "b": "value\n"})
+    found = await grep("value", place, ripgrep=ripgrep)
+    assert [(Path(match.path).name, match.line) for match in found.matches] == [("a", 1), ("b", 1)]
+
+
+async def test_a_file_over_the_limit_is_left_out(tmp_path: Path, ripgrep: str | None) -> None:
+    place = make(tmp_path, {"big": b"value\n" * (3 * 1024 * 1024), "small": "value\n"})
+    assert [Path(match.path).name for match in (await grep("value", place, ripgrep=ripgrep)).matches] == ["small"]
+
+
+@pytest.mark.parametrize("pattern", ["(", "", "a\0b", "x" * 5000, "a\nb"])
+async def test_a_bad_pattern_is_refused_with_a_sentence(tmp_path: Path, ripgrep: str | None, pattern: str) -> None:
+    place = make(tmp_path, {"a": "x\n"})
+    with pytest.raises(WorldError, match=r"pattern.*\."):
+        await grep(pattern, place, ripgrep=ripgrep)
+
+
+async def test_what_is_not_there_is_refused(tmp_path: Path, ripgrep: str | None) -> None:
+    roots = Roots([str(tmp_path)])
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("missing", "fifo"):
+        with pytest.raises(PathRefused):
+            await grep("a", roots.place(name), ripgrep=ripgrep)
+
+
+async def test_d12_a_regex_bomb_is_refused_in_a_second(tmp_path: Path, ripgrep: str | None) -> None:
+    place = make(tmp_path, {"a": BOMB_TEXT})
+    start = time.monotonic()
+    if ripgrep is None:
+        with pytest.raises(SearchFailed, match="too long"):
+            await grep(BOMB, place)
+    else:
+        assert (await grep(BOMB, place, ripgrep=ripgrep)).matches == []
+    # The bound counts CPU time; a busy machine takes longer by the clock.
+    assert time.monotonic() - start < 5.0
+    assert children() == []
+
+
+async def test_a_cancelled_search_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in for ripgrep never ends; ours is held up by a bomb of many lines."""
+    sleeper = tmp_path / "rg"
+    sleeper.write_text("#!/bin/sh\nsleep 100 & sleep 100\n")
+    sleeper.chmod(0o755)
+    place = make(tmp_path / "root", {"a": ("a" * 22 + "!\n") * 10_000})
+    for program in (str(sleeper), None):
+        task = asyncio.create_task(grep(BOMB, place, ripgrep=program))
+        await until(children, "the search has started")
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert children() == []
+
+
+async def test_a_search_that_takes_too_long_gives_what_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "SEARCH_SECONDS", 0.3)
+    slow = tmp_path / "rg"
+    slow.write_text("#!/bin/sh\nprintf './a\\0001:1:0:\\n'\nsleep 100\n")
+    slow.chmod(0o755)
+    place = make(tmp_path / "root", {"a": "value\n"})
+    found = await grep("value", place, ripgrep=str(slow))
+    assert found.matches == [Match(str(tmp_path / "root/a"), 1, "value")]
+    assert "stopped after" in found.cut
+    assert children() == []
+
+
+async def test_a_ripgrep_that_does_not_start_is_done_without(tmp_path: Path) -> None:
+    place = make(tmp_path, {"a": "value\n"})
+    assert len((await grep("value", place, ripgrep=str(tmp_path / "none"))).matches) == 1
+
+
+async def test_the_guardian_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    class Listening(Guardian):
+        def watch(self, leader: int, mark: str) -> None:
+            told.append("watch")
+
+        def leave(self, leader: int) -> None:
+            told.append("leave")
+
+    await grep("value", make(tmp_path, {"a": "value\n"}), guardian=Listening())
+    assert told == ["watch", "leave"]
+
+
+# --- which ripgrep
+
+
+def fake(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / "rg"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    return program
+
+
+def test_a_ripgrep_of_the_workspace_is_never_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "work/.venv/bin/python"))
+    for folder in ("work", "work/.venv/bin", "work/node_modules/.bin"):
+        fake(tmp_path / folder)
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "rg").symlink_to(tmp_path / "work/rg")
+    (tmp_path / "to-work").symlink_to(tmp_path / "work")
+    outside = fake(tmp_path / "outside")
+    monkeypatch.chdir(tmp_path / "work")
+    roots = Roots([str(tmp_path / "work")])
+    inside = [".", "", str(tmp_path / "work"), str(tmp_path / "work/node_modules/.bin"), str(linked)]
+    inside.append(str(tmp_path / "to-work"))
+    assert find_ripgrep(os.pathsep.join(inside), roots) is None
+    assert find_ripgrep(os.pathsep.join([*inside, str(outside.parent)]), roots) == str(outside)
+
+
+def test_the_ripgrep_beside_our_python_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = fake(tmp_path / "venv/bin")
+    other = fake(tmp_path / "other")
+    monkeypatch.setattr(sys, "executable", str(own.parent / "python"))
+    assert find_ripgrep(str(other.parent), Roots([str(tmp_path / "work")])) == str(own)
+
+
+def test_records_are_read_whatever_the_pieces() -> None:
+    data = (
+        b"./a\0001:2:3:[Omitted long matching line]\n"
+        b'./b: WARNING: stopped searching binary file after match (found "\\0" byte around offset 9)\n'
+        b"./c\nd\00010:20:30:x\n"
+    )
+    whole = Records().feed(data)
+    assert [(found.path, *found.hit) for found in whole] == [("a", 1, 2, 3), ("c\nd", 10, 20, 30)]
+    for size in range(1, len(data)):
+        records = Records()
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        assert [found for piece in pieces for found in records.feed(piece)] == whole
+
+
+# --- glob
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.txt", ".", ["a.txt"]),
+        ("**/*.py", ".", ["src/a.py", "src/b.py", "src/deep/gen.py"]),
+        ("src/*.py", ".", ["src/a.py", "src/b.py"]),
+        ("./src/*.py", ".", ["src/a.py", "src/b.py"]),
+        ("*.py", "src", ["src/a.py", "src/b.py"]),
+        ("**/{a,gen}.py", ".", ["src/a.py", "src/deep/gen.py"]),
+        ("src/**/[gb]*.p?", ".", ["src/b.py", "src/deep/gen.py"]),
+        (
+            "src/deep/",
+            ".",
+            ["src/deep/" + name for name in (".ignore", "dos.txt", "gen.py", "latin.txt", "umlaut.txt")],
+        ),
+        ("**/*.log", ".", ["keep.log"]),
+        ("build/*", ".", ["build/out.txt"]),
+        ("missing/*", ".", []),
+        ("a.txt", ".", ["a.txt"]),
+        ("a.txt/b", ".", []),
+    ],
+)
+async def test_glob_finds_files_by_path(tmp_path: Path, pattern: str, path: str, expected: list[str]) -> None:
+    make(tmp_path, TREE)
+    found = await glob(pattern, Roots([str(tmp_path)]).place(path))
+    assert found.paths == [str(tmp_path / name) for name in expected]
+    assert found.cut == ""
+
+
+async def test_an_absolute_pattern_is_taken_if_it_leads_there(tmp_path: Path) -> None:
+    place = make(tmp_path, {"a.c": ""})
+    assert (await glob(f"{tmp_path}/*.c", place)).paths == [str(tmp_path / "a.c")]
+    for pattern in ("/etc/*", "../*", "a/../../*", "{a,/etc}/*"):
+        with pytest.raises(PatternRefused):
+            await glob(pattern, place)
+
+
+async def test_d12_a_glob_of_ten_thousand_braces_is_refused_at_once(tmp_path: Path) -> None:
+    place = make(tmp_path, {"a": ""})
+    start = time.process_time()
+    for pattern in ("{a,b}" * 10_000, "{a,b}" * 20, "{" * 10_000):
+        with pytest.raises(PatternRefused):
+            await glob(pattern, place)
+        with pytest.raises(PatternRefused):
+            await grep("a", place, glob=pattern)
+    assert time.process_time() - start < 1.0
+
+
+async def test_glob_is_cut_in_order_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "GLOB_RESULTS", 3)
+    place = make(tmp_path, {f"{number}/f": "" for number in range(9)})
+    found = await glob("**", place)
+    assert found.paths == [str(tmp_path / f"{number}/f") for number in range(3)]
+    assert "first 3 files" in found.cut
+
+
+# --- list_files
+
+
+async def test_a_folder_is_listed_by_name(tmp_path: Path) -> None:
+    place = make(tmp_path, {"b": "", "a/c": "", ".hidden": ""})
+    os.mkfifo(tmp_path / "fifo")
+    listing = await list_files(place)
+    assert listing.entries == [
+        Entry(".hidden", "file"),
+        Entry("a", "folder"),
+        Entry("b", "file"),
+        Entry("fifo", "other"),
+    ]
+    assert listing.cut == ""
+
+
+async def test_a_long_folder_is_cut_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "LISTED_ENTRIES", 3)
+    listing = await list_files(make(tmp_path, dict.fromkeys("fedcba", "")))
+    assert [entry.name for entry in listing.entries] == ["a", "b", "c"]
+    assert "first 3" in listing.cut
+
+
+async def test_only_a_folder_can_be_listed(tmp_path: Path) -> None:
+    roots = Roots([str(tmp_path)])
+    make(tmp_path, {"a": ""})
+    for name in ("a", "missing"):
+        with pytest.raises(PathRefused):
+            await list_files(roots.place(name))
+
+
+# --- the errand underneath
+
+
+async def test_an_errand_that_printed_enough_is_ended() -> None:
+    heard = bytearray()
+
+    def take(data: bytes) -> bool:
+        heard.extend(data)
+        return len(heard) < 1000
+
+    argv = [shutil.which("yes") or "yes"]
+    ended = await run_errand(argv, cwd="/", env={}, input=b"", take=take, seconds=10)
+    assert heard.startswith(b"y\ny\n")
+    assert not ended.is_late
+    assert children() == []
+
+
+async def test_an_errand_says_how_it_ended_whoever_holds_its_pipe() -> None:
+    heard: list[bytes] = []
+
+    def take(data: bytes) -> bool:
+        heard.append(data)
+        return True
+
+    argv = ["/bin/sh", "-c", "cat; sleep 100 & echo trouble >&2; exit 3"]
+    ended = await run_errand(argv, cwd="/", env={}, input=b"hello", take=take, seconds=10)
+    assert (b"".join(heard), ended.exit_code, ended.complaint, ended.is_late) == (b"hello", 3, "trouble\n", False)
+    assert children() == []
