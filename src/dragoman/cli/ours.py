@@ -81,13 +81,17 @@ def _check_model(wanted: str, settings: Settings) -> None:
 
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
     """The user's own MCP servers, and those of a project that is trusted as it is."""
+    found = dict(settings.tables["mcp"])
+    registry = home() / "trust.json"
+    if registry.exists():
+        from dragoman.host.trust import is_trusted
+
+        found = (_of_project(Path(cwd)) | found) if is_trusted(registry, Path(cwd)) else found
+    if not found:
+        return []
     from dragoman.coder.mcp import from_config
     from dragoman.errors import RequestFailed, UsageError
-    from dragoman.host.trust import is_trusted
 
-    found = dict(settings.tables["mcp"])
-    if is_trusted(home() / "trust.json", Path(cwd)):
-        found = _of_project(Path(cwd)) | found
     try:
         return list(from_config(found, os.environ))
     except UsageError as error:

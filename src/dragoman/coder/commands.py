@@ -1,22 +1,12 @@
 """Slash commands: ours, and the user's own as Markdown files. What ours say, the model does not hear."""
 
-import asyncio
 import re
-from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
-from dragoman.agent.sessions import keep_option
-from dragoman.coder.modes import MODES
-from dragoman.errors import RequestFailed
-from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput
-
-if TYPE_CHECKING:
-    from dragoman.coder.coder import Coder
 
 # More of the user's own are not a menu any more; a longer one is a book.
 OWN_COMMANDS: Final = 200
@@ -96,82 +86,3 @@ def parse(prompt: str) -> tuple[str, str]:
     if not words or not words[0].startswith("/"):
         return "", ""
     return words[0][1:], words[1].strip() if len(words) > 1 else ""
-
-
-async def run(name: str, arguments: str, coder: "Coder") -> AsyncGenerator[AnyEvent, None]:
-    """One of ours, to the end of its turn."""
-    match name:
-        case "help":
-            text = _help(coder)
-        case "compact":
-            await coder.sum_up()
-            text = "The conversation is summed up."
-        case "context":
-            text = await _context(coder)
-        case "permissions":
-            text = await _permissions(arguments, coder)
-        case "mode" | "model":
-            yield_after, text = await _option(name, arguments, coder)
-            if yield_after is not None:
-                yield yield_after
-        case "mcp":
-            text = coder.servers_text()
-        case "undo":
-            text = await _undo(coder)
-        case _:
-            await coder.forget()
-            text = "The model has forgotten the conversation so far. You still see it."
-    yield AgentMessageChunk(Text(text + "\n"))
-    yield Idle(stop_reason="end_turn")
-
-
-def _help(coder: "Coder") -> str:
-    lines = [f"- `/{name}` {description}" for name, (description, _) in BUILT_IN.items()]
-    lines += [f"- `/{own.name}` {own.description}" for own in coder.own_commands.values()]
-    where = f"Model: {coder.model.name}. Mode: {coder.mode()}."
-    return "\n".join([where, "", "Commands:", *lines])
-
-
-async def _context(coder: "Coder") -> str:
-    used, window, items = await coder.fullness()
-    of = f"about {used} tokens" + (f" of {window} ({100 * used // window} %)" if window else "")
-    return f"The model sees {items} items, {of}."
-
-
-async def _permissions(arguments: str, coder: "Coder") -> str:
-    rules = await coder.rules()
-    word, _, number = arguments.partition(" ")
-    if word == "revoke":
-        if not number.strip().isdecimal() or not 0 < int(number) <= len(rules):
-            return (
-                f"`/permissions revoke N`, where N is from 1 to {len(rules)}." if rules else "There is none to revoke."
-            )
-        rule = await coder.revoke(int(number) - 1)
-        return f"Revoked: {rule.effect} {rule.tool} {rule.matched}"
-    if not rules:
-        return "Nothing is always allowed or forbidden in this session."
-    return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.matched}" for n, rule in enumerate(rules, 1))
-
-
-async def _option(name: str, value: str, coder: "Coder") -> tuple[OptionsChanged | None, str]:
-    """Show an option or change it."""
-    session = coder.session
-    if not value:
-        choices = ", ".join(MODES) if name == "mode" else ", ".join(coder.model_names())
-        return None, f"The {name} is {session.option(name)}. There are: {choices}"
-    try:
-        await coder.set_option(name, value)
-    except RequestFailed as error:
-        return None, f"{error.message}: {value}"
-    value = str(session.option(name))
-    await keep_option(session, name, value)
-    return OptionsChanged(session.options), f"The {name} is {value} now."
-
-
-async def _undo(coder: "Coder") -> str:
-    undone = await asyncio.to_thread(coder.changes.undo)
-    if not undone.restored and not undone.left:
-        return "There is nothing to undo."
-    lines = [f"- put back {path}" for path in undone.restored]
-    lines += [f"- left alone {path}: it is not what I wrote any more" for path in undone.left]
-    return "\n".join(lines)

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials
-from dragoman.coder.models import local, providers, script
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
 from dragoman.coder.models.names import LOCAL, OFFLINE, SCRIPT, BadModelName, ModelName, parse
@@ -70,9 +69,15 @@ def make_model(
             raise ModelUnavailable("The offline model is not part of this installation.")
         return offline()
     if choice.provider == SCRIPT:
+        from dragoman.coder.models import script
+
         return script.ScriptModel(script.load(choice.name))
     if choice.provider == LOCAL:
+        from dragoman.coder.models import local
+
         return local.LocalModel(choice, environment=environment, cache=cache, progress=progress)
+    from dragoman.coder.models import providers
+
     endpoint = find_endpoint(choice, environment=environment, config=config, credentials=credentials)
     if not providers.is_installed():
         raise ModelUnavailable(providers.INSTALL)

@@ -93,12 +93,12 @@ def _landmarks(path: str, lines: list[str]) -> Iterator[tuple[int, str]]:
 
 def _own(function: Function) -> Iterator[ast.AST]:
     """The nodes of a function, those of functions inside it left out."""
-    waiting: list[ast.AST] = list(function.body)
+    waiting: list[ast.AST] = list(reversed(function.body))
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.pop()
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            waiting = [*ast.iter_child_nodes(node), *waiting]
+            waiting += reversed(list(ast.iter_child_nodes(node)))
 
 
 def _functions(tree: ast.ClassDef) -> list[Function]:

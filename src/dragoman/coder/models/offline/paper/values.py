@@ -81,7 +81,7 @@ def space(tree: ast.Module, modules: Mapping[str, Space]) -> Space:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
             ):
                 try:
-                    names[name] = ast.literal_eval(value)
+                    names[name] = value.value if isinstance(value, ast.Constant) else ast.literal_eval(value)
                 except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
                     names[name] = Foreign(name)
             case ast.Import():

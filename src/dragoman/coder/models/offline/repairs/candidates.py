@@ -14,13 +14,15 @@ from typing import Final, NamedTuple
 from dragoman.coder.models.offline.paper.values import Unmet
 from dragoman.coder.models.offline.repairs.cases import Case, File, is_calm, suspects
 from dragoman.coder.models.offline.repairs.mutations import Mutation, mutations
-from dragoman.coder.models.offline.repairs.trial import Change, Trial
-from dragoman.coder.models.offline.source import Function, Source, parse, parsed
+from dragoman.coder.models.offline.repairs.trial import Change, Trial, statement
+from dragoman.coder.models.offline.source import Function, Source, parsed
 
 # Mutations of one function that are looked at; a longer function has its mistake elsewhere, or too well hidden.
 _MUTATIONS: Final = 300
 # Candidates that are worth naming.
 MOST_CANDIDATES: Final = 8
+# A line is told up to this.
+_LINE_CHARACTERS: Final = 160
 
 
 class Candidate(NamedTuple):
@@ -81,11 +83,11 @@ def _constants(file: File, function: Function) -> Iterator[tuple[ast.stmt, ast.e
             yield function, node
     used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
     tree = parsed(file.text)
-    for statement in tree.body if tree is not None else []:
-        if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant):
+    for each in tree.body if tree is not None else []:
+        if not isinstance(each, ast.Assign) or not isinstance(each.value, ast.Constant):
             continue
-        if used & {target.id for target in statement.targets if isinstance(target, ast.Name)}:
-            yield statement, statement.value
+        if used & {target.id for target in each.targets if isinstance(target, ast.Name)}:
+            yield each, each.value
 
 
 def _solved(trial: Trial, missed: Unmet, blank: Change, node: ast.expr) -> Iterator[Change]:
@@ -136,7 +138,7 @@ def _respelled(actual: str, expected: str, blank: Change, node: ast.expr) -> Ite
 def _candidate(change: Change, function: Function, case: Case, *, proved: bool) -> Candidate | None:
     file, mutation = change.file, change.mutation
     text = change.source.changed(mutation.start, mutation.end, mutation.new)
-    if text == file.text or parse(text) is None:
+    if text == file.text or statement(change) is None:
         return None
     before, after = file.text.splitlines(), text.splitlines()
     pairs = enumerate(zip(before, after, strict=False))
@@ -145,6 +147,7 @@ def _candidate(change: Change, function: Function, case: Case, *, proved: bool) 
     new = after[line] if line < len(after) else ""
     if old.strip() != new.strip():
         old, new = old.strip(), new.strip()
+    old, new = (line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…" for line in (old, new))
     calm = is_calm(function, case.sources)
     return Candidate(file.path, text, line + 1, old, new, mutation.what, function.name, proved, calm)
 

@@ -12,6 +12,8 @@ from dragoman.coder.models.offline.source import Function, functions, parsed
 # Functions that a test leads to, and how far it is followed.
 _SUSPECTS: Final = 6
 _DEPTH: Final = 3
+# A function of more lines is not looked into: its one mistake is not to be found by trying.
+_LINES: Final = 150
 _HARMLESS: Final = frozenset(("isinstance", "issubclass", "type", "repr", "ord", "chr", "map", "filter", "Exception"))
 
 
@@ -47,7 +49,8 @@ def suspects(case: Case) -> list[tuple[File, Function]]:
             for file in case.sources:
                 tree = parsed(file.text)
                 for function in functions(tree, name) if tree is not None else []:
-                    if all(function is not other for _, other in found):
+                    is_short = (function.end_lineno or 0) - function.lineno < _LINES
+                    if is_short and all(function is not other for _, other in found):
                         found.append((file, function))
                         more += _mentioned(function)
         wanted = more

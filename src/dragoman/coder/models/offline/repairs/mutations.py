@@ -6,6 +6,7 @@ A mutation replaces a few bytes of the source. `weight` says how far-fetched it 
 import ast
 import difflib
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -107,9 +108,9 @@ def mutations(source: Source, function: Function, error: str = "") -> Iterator[M
 
 def _walk(function: Function) -> Iterator[ast.AST]:
     """The nodes that can be wrong: no docstrings, no annotations, no decorators."""
-    waiting: list[ast.AST] = [*function.body, *function.args.defaults]
+    waiting: deque[ast.AST] = deque([*function.body, *function.args.defaults])
     while waiting:
-        node = waiting.pop(0)
+        node = waiting.popleft()
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
         if isinstance(node, ast.JoinedStr):

@@ -12,7 +12,9 @@ from dragoman.coder.models.offline.repairs.mutations import Mutation
 from dragoman.coder.models.offline.source import Function, Source, definitions, parse, parsed
 
 # Steps of all runs together, tests of the file that are asked, rows of a parametrized test: a fraction of a second.
-_ALL_STEPS: Final = 60_000
+# Reading costs, too: a statement of a module is a step, and so are so many characters.
+_ALL_STEPS: Final = 80_000
+_CHARACTERS_A_STEP: Final = 10
 _TESTS: Final = 12
 _ROWS: Final = 8
 
@@ -45,10 +47,12 @@ class Trial:
 
     def helps(self, change: Change) -> bool | None:
         """Whether the test would pass and no other fail; None: nobody can tell. False also for what is no Python."""
+        if self._left <= 0:
+            return None
         trees = self._changed(change)
         if trees is False:
             return False
-        if trees is None or not self.can_tell or self._left <= 0:
+        if trees is None or not self.can_tell:
             return None
         outcome = self._run(trees, self._case.test)
         if outcome is not None:
@@ -57,14 +61,16 @@ class Trial:
 
     def miss(self, change: Change) -> Unmet | None:
         """By how much the test would still miss."""
-        trees = self._changed(change)
+        trees = self._changed(change) if self._left > 0 else None
         outcome = self._run(trees, self._case.test) if trees else None
         return outcome if isinstance(outcome, Unmet) else None
 
     def _changed(self, change: Change) -> "dict[str, ast.Module | None] | None | bool":
         """The trees with a change in them; None: it is in a place we do not reach; False: that is no Python."""
         owner, tree = change.owner, self._trees[change.file.path]
-        new = _statement(change)
+        start, end = change.source.line_span(owner)
+        self._left -= (end - start) // _CHARACTERS_A_STEP
+        new = statement(change)
         if new is None or tree is None:
             return False
         swapped = _swapped(tree, owner, new)
@@ -76,8 +82,9 @@ class Trial:
 
     def _run(self, trees: "dict[str, ast.Module | None] | bool", name: str) -> Exception | None:
         """None: it passes."""
-        if self._tree is None or isinstance(trees, bool):
+        if self._tree is None or isinstance(trees, bool) or self._left <= 0:
             return CannotTell()
+        self._left -= sum(len(tree.body) for tree in (self._tree, *trees.values()) if tree is not None)
         names = space(self._tree, _spaces(trees))
         tests = list(_tests(self._tree, names, name))
         try:
@@ -148,7 +155,7 @@ def _rows(test: Function) -> list[dict[str, object]]:
             raise CannotTell
 
 
-def _statement(change: Change) -> ast.stmt | None:
+def statement(change: Change) -> ast.stmt | None:
     """The statement with the mutation in it; None if that is no Python."""
     source, mutation = change.source, change.mutation
     start, end = source.line_span(change.owner)

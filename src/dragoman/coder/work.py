@@ -1,0 +1,235 @@
+"""The work of our agent in one session: context, tools, gate and loop. Imported and made with the first prompt."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Final, Literal, cast
+
+from msgspec.structs import replace
+
+from dragoman.agent.session import Prompt, Session
+from dragoman.coder import actions, commands, loop
+from dragoman.coder.changes import Changes
+from dragoman.coder.coder import Coder, is_option
+from dragoman.coder.compaction import Room
+from dragoman.coder.context import Context, UserSaid, load
+from dragoman.coder.instructions import system_prompt
+from dragoman.coder.models.contract import Model
+from dragoman.coder.permissions import Gate, Rule
+from dragoman.coder.prompting import seen
+from dragoman.coder.toolbox import Toolbox
+from dragoman.coder.tools.bash import Bash, command_environment
+from dragoman.coder.tools.contract import Desk, Tool
+from dragoman.coder.tools.delegating import Delegate
+from dragoman.coder.tools.reading import ReadFile
+from dragoman.coder.tools.searching import Glob, Grep, ListFiles
+from dragoman.coder.tools.talking import AskUser, UpdatePlan
+from dragoman.coder.tools.web import WebFetch
+from dragoman.coder.tools.writing import EditFile, WriteFile
+from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.host.environment import child_environment
+from dragoman.host.paths import Roots
+from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.options import Choice
+
+_RULE: Final = "rule"
+_REVOKED: Final = "revoked"
+
+
+class Work:
+    """What a session does with its prompts."""
+
+    def __init__(self, coder: Coder) -> None:
+        self.session: Final[Session] = coder.session
+        self.changes: Final = Changes()
+        self._coder = coder
+        self._setup = coder.setup
+        self._context: Context | None = None
+        self._toolbox: Toolbox | None = None
+        self._gate: Gate | None = None
+        self._room: Room | None = None
+        self._everyones_tools: Final[list[Tool]] = [
+            *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch())
+        ]
+        # A helper does not talk to the user, and has no helpers.
+        self._own_tools: Final[list[Tool]] = [
+            *(Delegate(lambda: self.model, self._hands, self.session.roots), UpdatePlan(), AskUser())
+        ]
+        # A mode for this turn alone.
+        self._turn_mode = ""
+
+    @property
+    def model(self) -> Model:
+        """The model that is chosen now."""
+        return self._coder.model
+
+    @property
+    def own_commands(self) -> dict[str, commands.Own]:
+        """The user's own commands."""
+        return self._coder.own_commands
+
+    def mode(self) -> str:
+        """The mode as it is now."""
+        return self._turn_mode or str(self.session.option("mode"))
+
+    # -- a turn ------------------------------------------------------------------------------------------------------
+
+    async def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
+        """One prompt, to its end."""
+        await self._ready()
+        self.changes.begin_turn()
+        self._turn_mode = ""
+        name, arguments = commands.parse(prompt.text)
+        content = prompt.content
+        if name == "plan" and arguments:
+            self._turn_mode, content = "plan", [Text(arguments)]
+        elif name in self.own_commands:
+            content = [Text(self.own_commands[name].prompt(arguments))]
+        elif name in commands.BUILT_IN and name != "plan":
+            events = actions.run(name, arguments, self)
+            async with aclosing(events):
+                async for event in events:
+                    yield event
+            return
+        async with aclosing(self._work(prompt.message_id, content)) as work:
+            async for event in work:
+                yield event
+
+    async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
+        context, toolbox, room = await self._ready()
+        model = self.model
+        toolbox.begin_turn()
+        model.begin_turn()
+        roots = self.session.roots
+        system = await asyncio.to_thread(system_prompt, roots, self.mode())
+        said = UserSaid(message_id, await seen(content, Roots(roots), model.sees))
+        turn = loop.turn(
+            model,
+            context,
+            toolbox,
+            said,
+            system=system,
+            thought_level=self._thought_level(),
+            model_calls=self._setup.model_calls,
+            room=room,
+            interjected=self._interjected,
+        )
+        async with aclosing(turn) as events:
+            async for event in events:
+                yield event
+
+    def _thought_level(self) -> str:
+        return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
+
+    async def _interjected(self) -> list[UserSaid]:
+        roots, sees = Roots(self.session.roots), self.model.sees
+        heard = await self.session.interjected()
+        return [UserSaid(prompt.message_id, await seen(prompt.content, roots, sees)) for prompt in heard]
+
+    async def _ready(self) -> tuple[Context, Toolbox, Room]:
+        if self._context is None or self._toolbox is None or self._room is None:
+            self._context = await load(self.session)
+            self._gate = Gate(self.mode, await self._recalled_rules(), self._remember)
+            self._toolbox = Toolbox(self._all_tools, self._gate, self._desk())
+            self._room = Room(self._context, self.session.emit)
+        return self._context, self._toolbox, self._room
+
+    def _desk(self) -> Desk:
+        environment = command_environment(child_environment(self._setup.environment))
+        home = str(self._setup.home or "")
+        return Desk(self.session, Roots(self.session.roots), environment, self._setup.guardian(), self.changes, home)
+
+    def _tools(self) -> list[Tool]:
+        """What a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
+        return [*self._foreign_tools(), *self._everyones_tools]
+
+    def _all_tools(self) -> list[Tool]:
+        return [*self._tools(), *self._own_tools]
+
+    def _foreign_tools(self) -> list[Tool]:
+        return self._coder.foreign_tools()
+
+    def _hands(self, label: str) -> Toolbox:
+        assert self._gate is not None
+        return Toolbox(self._tools, self._gate, self._desk(), label)
+
+    # -- for the commands --------------------------------------------------------------------------------------------
+
+    async def sum_up(self) -> None:
+        """Replace the context by a summary."""
+        _, _, room = await self._ready()
+        await room.sum_up(self.model)
+
+    async def forget(self) -> None:
+        """An empty context."""
+        context, _, room = await self._ready()
+        await context.forget()
+        room.used = 0
+
+    async def fullness(self) -> tuple[int, int | None, int]:
+        """Tokens, window, items."""
+        context, _, room = await self._ready()
+        return room.tokens(), self.model.window, len(context.items)
+
+    async def rules(self) -> list[Rule]:
+        """What was always allowed or forbidden."""
+        await self._ready()
+        assert self._gate is not None
+        return list(self._gate.rules)
+
+    async def revoke(self, index: int) -> Rule:
+        """Take a rule back."""
+        await self._ready()
+        assert self._gate is not None
+        rule = self._gate.rules.pop(index)
+        await self.session.remember(_REVOKED, list(rule))
+        return rule
+
+    def model_names(self) -> list[str]:
+        """The models to choose from."""
+        return [
+            choice.value for option in self.session.options if is_option(option, "model") for choice in option.choices()
+        ]
+
+    async def set_option(self, name: str, value: str) -> None:
+        """Choose a mode or a model."""
+        known = [choice for option in self.session.options if is_option(option, name) for choice in option.choices()]
+        if name == "model":
+            value = self._setup.models.spelled(value)
+            self._coder.made(value)
+            if not any(choice.value == value for choice in known):
+                self._offer_model(value)
+        elif not any(choice.value == value for choice in known):
+            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}")
+        self.session.options = [
+            replace(option, current_value=value) if is_option(option, name) else option
+            for option in self.session.options
+        ]
+
+    def _offer_model(self, name: str) -> None:
+        """A model the user has named by hand is one of the choices from then on."""
+        self.session.options = [
+            replace(option, options=[*option.options, Choice(name, name)]) if is_option(option, "model") else option
+            for option in self.session.options
+        ]
+
+    def servers_text(self) -> str:
+        """The MCP servers, in words."""
+        return self._coder.servers_text()
+
+    # -- rules -------------------------------------------------------------------------------------------------------
+
+    async def _recalled_rules(self) -> list[Rule]:
+        """The rules of this session, as its log has them."""
+        revoked = await self.session.recall(_REVOKED)
+        rules: list[Rule] = []
+        for rule in await self.session.recall(_RULE):
+            if rule in revoked:
+                revoked.remove(rule)
+            elif isinstance(rule, list) and len(rule) == 3:
+                rules.append(Rule(*cast(tuple[Literal["allow", "deny"], str, str], rule)))
+        return rules
+
+    async def _remember(self, rule: Rule) -> None:
+        await self.session.remember(_RULE, list(rule))
