@@ -34,6 +34,7 @@ TABLE = {
     "ask": "read allow, write ask, protected ask, command ask, look ask, network ask, foreign ask",
     "workspace-write": "read allow, write allow, protected ask, command ask, look allow, network ask, foreign ask",
     "safe": "read allow, write ask, protected ask, command deny, look deny, network deny, foreign deny",
+    "sandbox": "read deny, write deny, protected deny, command deny, look deny, network deny, foreign deny",
     "full-access": "read allow, write allow, protected allow, command allow, look allow, network allow, foreign allow",
 }
 ALWAYS = "free allow, ruin deny, unknown deny"
@@ -89,8 +90,9 @@ def test_a_never_holds_in_every_disguise() -> None:
 
 
 def test_what_a_mode_forbids_it_does_not_offer() -> None:
-    assert [mode for mode in MODES if not offers(mode, "command")] == ["read-only", "plan", "safe"]
+    assert [mode for mode in MODES if not offers(mode, "command")] == ["read-only", "plan", "safe", "sandbox"]
     assert not offers("no-such-mode", "read")
+    assert [mode for mode in MODES if offers(mode, "sandboxed")] == ["sandbox"]
 
 
 def test_never_beats_always_beats_the_mode() -> None:

@@ -12,6 +12,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.permissions import Call, Gate, Rule
+from dragoman.coder.rigs import Ground
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
@@ -44,7 +45,8 @@ def toolbox(session: Session, folder: Path, guardian: Guardian) -> Toolbox:
     async def remember(rule: Rule) -> None:
         raise AssertionError("nobody was asked")
 
-    desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes())
+    rig = Ground(session, lambda: "full-access", ENVIRONMENT, "")
+    desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes(), rig)
     return Toolbox(lambda: list(TOOLS.values()), Gate(lambda: "full-access", [], remember), desk)
 
 

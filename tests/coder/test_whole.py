@@ -29,6 +29,7 @@ from dragoman.vocabulary.options import PlanItems
 from dragoman.vocabulary.requests import CancelTerminal, GetSessionStatus, McpStdio, Prompt, PromptAccepted
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
 from tests.coder.whole import User, ends, events_of, scripted, whole
+from tests.needs import need
 
 WRITE = {"call": "write_file", "input": {"path": "a.txt", "content": "new"}}
 
@@ -487,6 +488,94 @@ async def test_one_terminal_can_be_stopped_and_its_call_ends_by_itself(tmp_path:
         e.exit_status for e in events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
     ]
     assert status.signal == "SIGKILL"
+
+
+# -- the sandbox -----------------------------------------------------------------------------------------------------
+
+
+def in_sandbox(tool: str, **given: object) -> dict[str, Any]:
+    return {"call": f"sandbox_{tool}", "input": given}
+
+
+SANDBOXED = [
+    in_sandbox("write_file", path="a.txt", content="new"),
+    in_sandbox("edit_file", path="b.txt", old_string="old", new_string="new"),
+    in_sandbox("bash", command="cat a.txt b.txt; echo made > c.txt; rm d.txt"),
+    in_sandbox("read_file", path="c.txt"),
+    in_sandbox("grep", pattern="made"),
+    {"say": "Done."},
+]
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.parametrize("answer", ["allow_once", "reject_once"])
+async def test_a_sandboxed_turn_is_one_question_at_its_end(tmp_path: Path, protocol: int, answer: str) -> None:
+    need("bwrap")
+    folder, home, user = tmp_path / "work", tmp_path / "home", User(answer)
+    folder.mkdir()
+    (folder / "b.txt").write_text("old\n")
+    (folder / "d.txt").write_text("gone")
+    model = scripted(SANDBOXED)
+    async with whole(folder, model, user=user, mode="sandbox", protocol=protocol, home=home) as (_, session):
+        events = await events_of(session)
+    assert [question.title for question in user.asked] == ["Apply 4 changes to the workspace"]
+    done = [status for _, status in ends(events)]
+    assert done == ["completed"] * 5 + ["completed" if answer == "allow_once" else "failed"]
+    found = {path.name: path.read_text() for path in folder.iterdir()}
+    if answer == "allow_once":
+        assert found == {"a.txt": "new", "b.txt": "new\n", "c.txt": "made\n"}
+    else:
+        assert found == {"b.txt": "old\n", "d.txt": "gone"}
+    assert list((home / "views").iterdir()) == []
+
+
+async def test_in_the_sandbox_there_are_no_other_tools(tmp_path: Path) -> None:
+    need("bwrap")
+    folder = tmp_path / "work"
+    folder.mkdir()
+    steps = [WRITE, {"call": "bash", "input": {"command": "touch b"}}, {"say": "Well."}]
+    async with whole(folder, scripted(steps), user=User("allow_once"), mode="sandbox", home=tmp_path) as (_, session):
+        events = await events_of(session)
+    assert [status for _, status in ends(events)] == ["failed", "failed"]
+    assert list(folder.iterdir()) == []
+
+
+async def test_a_cancelled_sandbox_leaves_nothing(tmp_path: Path) -> None:
+    need("bwrap")
+    folder, home = tmp_path / "work", tmp_path / "home"
+    folder.mkdir()
+    steps = [in_sandbox("bash", command="echo x > a; sleep 981")]
+    async with whole(folder, scripted(steps), mode="sandbox", home=home) as (_, session):
+        turn = session.prompt("go")
+        async for event in turn:
+            if isinstance(event, TerminalUpdate) and isinstance(event.capabilities, Cancellable):
+                await turn.cancel()
+    assert turn.stop_reason == "cancelled"
+    assert (list(folder.iterdir()), list((home / "views").iterdir())) == ([], [])
+
+
+async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobody(tmp_path: Path) -> None:
+    """Rows I1, I2 and I8, as far as the tool."""
+    need("bwrap")
+    folder, outside, home = tmp_path / "work", tmp_path / "outside", tmp_path / "home"
+    for each in (folder, outside, home):
+        each.mkdir()
+    (home / "credentials.toml").write_text("canary")
+    command = f"echo in > in; echo out > {outside}/out; cat {home}/credentials.toml; echo x > .envrc; env"
+    user = User("allow_once")
+    steps = [{"call": "bash", "input": {"command": command}}]
+    store = SqliteStore(tmp_path / "store")
+    async with whole(folder, scripted(steps), user=user, mode="workspace-write", home=home, store=store) as (
+        _,
+        session,
+    ):
+        await events_of(session)
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    (said,) = [item.text for item in read(entries) if isinstance(item, ToolSaid)]
+    assert sorted(path.name for path in folder.iterdir()) == ["in"]
+    assert list(outside.iterdir()) == []
+    assert "canary" not in said
+    await store.close()
 
 
 # -- MCP servers -----------------------------------------------------------------------------------------------------

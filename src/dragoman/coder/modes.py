@@ -3,8 +3,9 @@
 from typing import Final, Literal, NamedTuple
 
 Verdict = Literal["allow", "ask", "deny"]
-# `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation.
-ActKind = Literal["read", "write", "command", "network", "foreign", "free"]
+# `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation; `sandboxed`
+# happens in a view of the workspace, and has to be agreed to before it counts.
+ActKind = Literal["read", "write", "command", "network", "foreign", "free", "sandboxed"]
 
 
 class Act(NamedTuple):
@@ -33,6 +34,7 @@ class Mode(NamedTuple):
     command: Verdict
     network: Verdict
     foreign: Verdict
+    sandboxed: Verdict = "deny"
     # Commands that only look need no question.
     looks: bool = False
     # Guarded things are as free as all others.
@@ -53,9 +55,17 @@ MODES: Final[dict[str, Mode]] = {
     "plan": Mode("Plan", "Looks at files and makes a plan", "allow", "deny", "deny", "deny", "deny"),
     "ask": Mode("Ask", "Asks before it writes, runs or fetches", "allow", "ask", "ask", "ask", "ask"),
     "workspace-write": Mode(
-        "Workspace write", "Writes in the workspace, asks before it runs", "allow", "allow", "ask", "ask", "ask", True
+        "Workspace write",
+        "Writes in the workspace, asks before it runs",
+        *("allow", "allow", "ask", "ask", "ask"),
+        looks=True,
     ),
     "safe": Mode("Safe", "Asks before it writes, runs nothing", "allow", "ask", "deny", "deny", "deny"),
+    "sandbox": Mode(
+        "Sandbox",
+        "Works in a copy of the workspace; its changes are one question",
+        *("deny", "deny", "deny", "deny", "deny", "allow"),
+    ),
     "full-access": Mode(
         "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
     ),

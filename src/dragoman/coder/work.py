@@ -17,6 +17,8 @@ from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import Gate, Rule
 from dragoman.coder.prompting import seen
+from dragoman.coder.rigs import Ground
+from dragoman.coder.sandbox import Sandbox, Sandboxed
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
@@ -30,7 +32,7 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.options import Choice
 
 _RULE: Final = "rule"
@@ -50,8 +52,15 @@ class Work:
         self._gate: Gate | None = None
         self._room: Room | None = None
         self._everyones_tools: Final[list[Tool]] = [
-            *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash(), WebFetch())
+            *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash()),
+            WebFetch(),
         ]
+        # Without a data folder there is no place for a view.
+        home = coder.setup.home
+        self._sandbox = None if home is None else Sandbox(self.session, home, self._command_environment())
+        self._sandboxed_tools: Final[list[Tool]] = (
+            [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in self._everyones_tools[:-1]]
+        )
         # A helper does not talk to the user, and has no helpers.
         self._own_tools: Final[list[Tool]] = [
             *(Delegate(lambda: self.model, self._hands, self.session.roots), UpdatePlan(), AskUser())
@@ -115,9 +124,15 @@ class Work:
             room=room,
             interjected=self._interjected,
         )
-        async with aclosing(turn) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(turn) as events:
+                async for event in events:
+                    if isinstance(event, Idle) and self._sandbox is not None:
+                        await self._sandbox.settle()
+                    yield event
+        finally:
+            if self._sandbox is not None:
+                await self._sandbox.close()
 
     def _thought_level(self) -> str:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
@@ -136,13 +151,17 @@ class Work:
         return self._context, self._toolbox, self._room
 
     def _desk(self) -> Desk:
-        environment = command_environment(child_environment(self._setup.environment))
-        home = str(self._setup.home or "")
-        return Desk(self.session, Roots(self.session.roots), environment, self._setup.guardian(), self.changes, home)
+        environment, home = self._command_environment(), str(self._setup.home or "")
+        rig = Ground(self.session, self.mode, environment, home)
+        roots = Roots(self.session.roots)
+        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home)
+
+    def _command_environment(self) -> dict[str, str]:
+        return command_environment(child_environment(self._setup.environment))
 
     def _tools(self) -> list[Tool]:
         """What a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
-        return [*self._foreign_tools(), *self._everyones_tools]
+        return [*self._foreign_tools(), *self._sandboxed_tools, *self._everyones_tools]
 
     def _all_tools(self) -> list[Tool]:
         return [*self._tools(), *self._own_tools]

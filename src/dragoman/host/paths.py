@@ -40,8 +40,8 @@ class Roots:
         self.cwd: Final = roots[0]
         self._roots = [os.path.realpath(root) for root in roots]
 
-    def place(self, path: str) -> Place:
-        """Where a path leads, if that is inside."""
+    def place(self, path: str, *, write: bool = False) -> Place:
+        """Where a path leads, if that is inside. `write` makes a difference in a view of the roots, and none here."""
         if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
             raise PathRefused("That is no path.")
         real = os.path.realpath(os.path.join(self.cwd, path))
@@ -51,6 +51,14 @@ class Roots:
             if real.startswith(root.rstrip("/") + "/"):
                 return Place(root, tuple(real[len(root.rstrip("/")) + 1 :].split("/")))
         raise PathRefused(f"{path} is outside of the workspace.")
+
+    def tree(self, path: str) -> Place:
+        """The same for a folder that is going to be walked: where it really lies."""
+        return self.place(path)
+
+    def seen(self, path: str) -> str:
+        """What was found at a path below a `tree`, as the user knows it."""
+        return path
 
 
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:

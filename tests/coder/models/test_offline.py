@@ -121,6 +121,17 @@ async def test_a_test_of_unittest_is_fixed_without_being_named(tmp_path: Path) -
     assert "`test_add` passes now (Ran 2 tests in" in text
 
 
+async def test_sources_below_src_are_found(tmp_path: Path) -> None:
+    user = User("allow_once")
+    files = {f"src/{name}" if name == "calc.py" else f"tests/{name}": text for name, text in BY_UNITTEST.items()}
+    async with session_in(tmp_path, files, user) as session:
+        await talk(session, "fix test_add")
+    assert (tmp_path / "src/calc.py").read_text() == MENDED
+    command = "python3 -B -m unittest discover -s tests -p test_calc.py"
+    again = f"PYTHONPATH=src {command}"
+    assert questions(user) == [command, again, "Edit src/calc.py", again]
+
+
 async def test_several_failing_tests_are_fixed_one_by_one(tmp_path: Path) -> None:
     files = BY_UNITTEST | {
         "calc.py": CALC.replace("def sub(a, b):\n    return a - b", "def sub(a, b):\n    return b - a")

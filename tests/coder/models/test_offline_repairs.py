@@ -121,6 +121,29 @@ def test_rows_of_a_parametrized_test_all_count() -> None:
     assert best("def f(age):\n    return age > 18\n", tests).new == "return age >= 18"
 
 
+def test_a_fixture_of_the_file_is_followed() -> None:
+    tests = """
+        import pytest
+        from calc import f
+
+        @pytest.fixture
+        def prices():
+            return [1, 2, 3]
+
+        def test_it(prices):
+            assert f(prices) == 1
+    """
+    found = best("def f(prices):\n    return max(prices)\n", tests)
+    assert (found.new, found.proved) == ("return min(prices)", True)
+
+
+def test_what_the_failing_line_compares_is_suspected_first() -> None:
+    source = "def g(a):\n    return {k: k - 1 for k in a}\n\n\ndef f(a):\n    return {k: k - 1 for k in a}\n"
+    tests = "from calc import f, g\n\n\ndef test_it():\n    g([1])\n    assert f([1]) == {1: 2}\n"
+    file = File("calc.py", source)
+    assert [candidates(Case("test_it", tests, (file,), line=line))[0].function for line in (0, 6)] == ["g", "f"]
+
+
 def test_a_name_that_does_not_exist_becomes_one_that_does() -> None:
     error = "NameError: name 'totl' is not defined"
     found = best("def f(total):\n    return totl\n", asserting("f(1) == 1"), error=error, frames=("test_it", "f"))
@@ -174,6 +197,28 @@ def test_a_hostile_source_costs_little_and_does_nothing(
     assert not any(each.proved for each in changes(f"def f(a, b):\n    {body}\n", asserting("f(1, 2) == [3]")))
     assert time.monotonic() - began < 5
     assert list(tmp_path.iterdir()) == []
+
+
+LONG = "\n".join(f"    x{n} = a + b * {n}" for n in range(200))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "\n".join(f"C{n} = {n}" for n in range(3000)) + "\ndef f(a, b):\n    return a - b\n",
+        f"def f(a, b):\n{LONG}\n    return x1\n",
+        "def f(a, b):\n" + "    a = a + 1\n" * 10_000 + "    return a\n",
+        "\n".join(f"def f{n}(a, b):\n{LONG}\n    return x1\n" for n in range(5))
+        + f"def f(a, b):\n    return {' + '.join(f'f{n}(a, b)' for n in range(5))}\n",
+    ],
+    ids=["many constants", "a long function", "a huge function", "many functions"],
+)
+def test_a_large_source_costs_little(source: str) -> None:
+    began = time.monotonic()
+    changes(
+        source, asserting("f(2, 3) == 5") + "".join(f"\n\ndef test_{n}():\n    assert f({n}, 1)\n" for n in range(12))
+    )
+    assert time.monotonic() - began < 5
 
 
 PYTEST = """\

@@ -8,6 +8,7 @@ from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.rigs import Start
 from dragoman.coder.tools.contract import (
     Desk,
     Outcome,
@@ -19,7 +20,7 @@ from dragoman.coder.tools.contract import (
     shown_text,
     text_input,
 )
-from dragoman.errors import PeerError, StartFailed
+from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
@@ -59,9 +60,18 @@ class Bash:
         call = approved.call
         command = text_input(call, "command")
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
-        if desk.session.client.terminal:
+        if desk.rig.terminal_of_editor():
             return await self._in_the_editor(command, seconds, shown, desk)
-        return await self._here(command, seconds, shown, desk)
+        # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
+        argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
+        try:
+            start = await desk.rig.start(argv, asked=approved.asked)
+        except WorldError as error:
+            return Outcome(f"The command was not run: {error}", failed=True)
+        try:
+            return await self._here(command, start, seconds, shown, desk)
+        finally:
+            start.close()
 
     async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
         """In a terminal of the client's, where the user sees it as any other."""
@@ -84,11 +94,9 @@ class Bash:
             return Outcome(f"{text}\n[stopped after {seconds} s]", failed=True)
         return _ended(text, exited.exit_code or 0, exited.signal or None)
 
-    async def _here(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
+    async def _here(self, command: str, start: Start, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
         try:
-            # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
-            argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
-            child = Child.start(argv, cwd=desk.session.cwd, env=desk.environment)
+            child = Child.start(start.argv, cwd=desk.session.cwd, env=start.environment)
         except StartFailed as error:
             return Outcome(str(error), failed=True)
         desk.guardian.watch(child.pid, child.mark)

@@ -9,6 +9,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.rigs import Rig
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content
@@ -54,6 +55,7 @@ class Desk(NamedTuple):
     environment: Mapping[str, str]
     guardian: Guardian
     changes: Changes
+    rig: Rig
     # Our own data folder, which is nobody else's to write; empty: there is none.
     home: str = ""
 

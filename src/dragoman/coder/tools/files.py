@@ -33,11 +33,11 @@ class Loaded(NamedTuple):
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def placed(call: Call, desk: Desk, name: str = "path") -> Place:
-    """Where a path argument leads; outside of the roots is a mistake the model is told of."""
-    path = text_input(call, name)
+def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
+    """Where the path argument leads; outside of the roots is a mistake the model is told of."""
+    path = text_input(call, "path")
     try:
-        return desk.roots.place(path)
+        return desk.roots.place(path, write=write)
     except PathRefused as error:
         raise BadInput(str(error)) from None
 
@@ -56,7 +56,7 @@ def check_unmoved(approved: Approved, place: Place) -> None:
 
 async def load(place: Place, desk: Desk) -> Loaded:
     """The file, for showing. Raises `BadInput` for what is no file."""
-    if desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
+    if desk.rig.files_of_editor() and desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
         try:
             return Loaded(await desk.session.read_text_file(place.path))
         except RequestFailed as error:
@@ -78,7 +78,7 @@ async def load(place: Place, desk: Desk) -> Loaded:
 async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
     """Write a file, whole or not at all, and remember how it was, so that it can be undone."""
     try:
-        if desk.session.client.write_text_file:
+        if desk.rig.files_of_editor() and desk.session.client.write_text_file:
             await desk.session.write_text_file(place.path, text)
         else:
             await asyncio.to_thread(write_bytes, place, text.encode("utf-8", "replace"))

@@ -78,7 +78,7 @@ class Glob:
             files = await search.glob(text_input(approved.call, "pattern"), place, guardian=desk.guardian)
         except WorldError as error:
             raise BadInput(str(error)) from None
-        await _locate(shown, [Location(path) for path in files.paths])
+        await _locate(shown, [Location(desk.roots.seen(path)) for path in files.paths])
         lines = [_short(path, desk) for path in files.paths]
         return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
 
@@ -126,7 +126,7 @@ class Grep:
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        await _locate(shown, [Location(match.path, match.line) for match in found.matches])
+        await _locate(shown, [Location(desk.roots.seen(match.path), match.line) for match in found.matches])
         lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in found.matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
 
@@ -137,14 +137,14 @@ def _where(call: Call) -> str:
 
 def _place(call: Call, desk: Desk) -> Place:
     try:
-        return desk.roots.place(_where(call))
+        return desk.roots.tree(_where(call))
     except WorldError as error:
         raise BadInput(str(error)) from None
 
 
 def _preview(title: str, call: Call, desk: Desk) -> Preview:
-    place = _place(call, desk)
-    return Preview(title, [Act("read", place.path)], locations=[Location(place.path)])
+    path = desk.roots.seen(_place(call, desk).path)
+    return Preview(title, [Act("read", path)], locations=[Location(path)])
 
 
 async def _locate(shown: ToolCall, places: list[Location]) -> None:
@@ -155,7 +155,7 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
 def _short(path: str, desk: Desk) -> str:
     """A path as the model may say it again: from the working folder where it lies in it."""
     here = os.path.realpath(desk.roots.cwd).rstrip("/") + "/"
-    return path.removeprefix(here)
+    return desk.roots.seen(path).removeprefix(here)
 
 
 def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> Outcome:

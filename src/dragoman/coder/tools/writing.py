@@ -32,7 +32,7 @@ class WriteFile:
         return _preview(f"Write {call.input['path']}", place, before, text_input(call, "content"), desk)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
-        place = placed(approved.call, desk)
+        place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         content = text_input(approved.call, "content")
         await save(place, before, content, desk)
@@ -73,7 +73,7 @@ class EditFile:
         return _preview(f"Edit {call.input['path']}", place, before, _edited(call, place, before)[0], desk)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
-        place = placed(approved.call, desk)
+        place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         text, count = _edited(approved.call, place, before)
         await save(place, before, text, desk)

@@ -2,7 +2,6 @@
 
 import ast
 import warnings
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -34,14 +33,14 @@ def parse(text: str) -> ast.Module | None:
         return None
 
 
-def definitions(tree: ast.AST) -> Iterator[Definition]:
-    """Every function, method and class."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node
+@lru_cache(maxsize=_REMEMBERED)
+def definitions(tree: ast.Module) -> tuple[Definition, ...]:
+    """Every function, method and class of a tree from `parsed`."""
+    nodes = ast.walk(tree)
+    return tuple(node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
 
 
-def functions(tree: ast.AST, name: str) -> list[Function]:
+def functions(tree: ast.Module, name: str) -> list[Function]:
     """The functions and methods of that name; for a class, what makes its objects."""
     found: list[Function] = []
     for node in definitions(tree):

@@ -46,21 +46,22 @@ class Candidate(NamedTuple):
 def candidates(case: Case) -> tuple[Candidate, ...]:
     """Changes worth trying: the proved ones if there are any, else those nobody can tell."""
     trial = Trial(case)
-    found: list[tuple[bool, float, int, Change, Function]] = []
+    found: list[tuple[bool, float, int, Change, str, bool]] = []
     for depth, (file, function) in enumerate(suspects(case)):
         bonus = -1.0 if function.name in case.frames else 0.0
+        calm = is_calm(function, case.sources)
         for change in islice(_changes(case, trial, file, function), _MUTATIONS):
             helps = trial.helps(change)
             if helps is not False:
                 weight = change.mutation.weight + depth * 0.6 + bonus
-                found.append((helps is None, weight, len(found), change, function))
+                found.append((helps is None, weight, len(found), change, function.name, calm))
     found.sort(key=lambda each: each[:3])
     is_proved = any(not unsure for unsure, *_ in found)
     made: dict[str, Candidate] = {}
-    for unsure, _, _, change, function in found:
+    for unsure, _, _, change, name, calm in found:
         if (unsure and is_proved) or len(made) == MOST_CANDIDATES:
             break
-        candidate = _candidate(change, function, case, proved=not unsure)
+        candidate = _candidate(change, name, proved=not unsure, calm=calm)
         if candidate is not None:
             made.setdefault(candidate.text, candidate)
     return tuple(made.values())
@@ -135,7 +136,7 @@ def _respelled(actual: str, expected: str, blank: Change, node: ast.expr) -> Ite
             yield blank._replace(mutation=Mutation(*place, new, "the spelling", 2.0, node.lineno))
 
 
-def _candidate(change: Change, function: Function, case: Case, *, proved: bool) -> Candidate | None:
+def _candidate(change: Change, function: str, *, proved: bool, calm: bool) -> Candidate | None:
     file, mutation = change.file, change.mutation
     text = change.source.changed(mutation.start, mutation.end, mutation.new)
     if text == file.text or statement(change) is None:
@@ -148,8 +149,7 @@ def _candidate(change: Change, function: Function, case: Case, *, proved: bool) 
     if old.strip() != new.strip():
         old, new = old.strip(), new.strip()
     old, new = (line if len(line) <= _LINE_CHARACTERS else f"{line[:_LINE_CHARACTERS]}…" for line in (old, new))
-    calm = is_calm(function, case.sources)
-    return Candidate(file.path, text, line + 1, old, new, mutation.what, function.name, proved, calm)
+    return Candidate(file.path, text, line + 1, old, new, mutation.what, function, proved, calm)
 
 
 def _is_number(value: object) -> bool:

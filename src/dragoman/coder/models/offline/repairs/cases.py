@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.models.offline.paper import plain
 from dragoman.coder.models.offline.paper.values import last_name
-from dragoman.coder.models.offline.source import Function, functions, parsed
+from dragoman.coder.models.offline.source import Function, Source, functions, parsed
 
 # Functions that a test leads to, and how far it is followed.
 _SUSPECTS: Final = 6
 _DEPTH: Final = 3
-# A function of more lines is not looked into: its one mistake is not to be found by trying.
-_LINES: Final = 150
+# A function of more bytes is not looked into: its one mistake is not to be found by trying.
+_BYTES: Final = 8_000
 _HARMLESS: Final = frozenset(("isinstance", "issubclass", "type", "repr", "ord", "chr", "map", "filter", "Exception"))
 
 
@@ -42,14 +42,16 @@ def suspects(case: Case) -> list[tuple[File, Function]]:
     """The functions a test leads to: what the traceback names, what the test calls, and what those call."""
     raised = [name for name in reversed(case.frames) if name != case.test]
     wanted = [*raised, *_claimed(case), *called(case.tests, case.test)]
+    sources = {file.path: Source(file.text) for file in case.sources}
     found: list[tuple[File, Function]] = []
     for _ in range(_DEPTH):
         more: list[str] = []
         for name in dict.fromkeys(wanted):
             for file in case.sources:
-                tree = parsed(file.text)
+                tree, source = parsed(file.text), sources[file.path]
                 for function in functions(tree, name) if tree is not None else []:
-                    is_short = (function.end_lineno or 0) - function.lineno < _LINES
+                    start, end = source.line_span(function)
+                    is_short = end - start <= _BYTES
                     if is_short and all(function is not other for _, other in found):
                         found.append((file, function))
                         more += _mentioned(function)

@@ -129,11 +129,10 @@ def _try(reach: Reach, seen: Seen, target: Failure, case: Case, found: list[Cand
         yield from _put(reach, changed, current, original[changed])
         changed = ""
     except Denied:
-        if changed:
-            yield Said(f"`{changed}` has my last change in it, and I may not go on. The diff above shows it.\n")
+        yield Said(_left_behind(changed))
         raise
     except _Refused as refused:
-        yield Said(f"The change could not be made: {refused}\n")
+        yield Said(f"The change could not be made: {refused}\n{_left_behind(changed)}")
         return None
     yield Said(f"I tried {_counted(len(found), 'change')}, and `{target.name}` still fails. The file is as it was.\n")
     return None
@@ -252,6 +251,10 @@ def _success(after: Seen, target: Failure, candidate: Candidate) -> str:
         f"The mistake was in `{candidate.function}`: {candidate.what}. "
         f"`{candidate.path}` line {candidate.line}: {was}.\n"
     )
+
+
+def _left_behind(path: str) -> str:
+    return f"`{path}` has my last change in it; the diff above shows it.\n" if path else ""
 
 
 def _no_idea(case: Case | None, target: Failure) -> str:

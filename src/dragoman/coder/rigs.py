@@ -1,0 +1,165 @@
+"""Where tools work: on the files themselves, or on a copy that nobody has agreed to yet; commands free or confined.
+
+A rig decides whether the editor's files and terminals are used, and how a command is started. It never decides whether
+a call may run: that was decided before.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from dragoman.agent.session import Session
+from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.sandbox import Confined, confine
+from dragoman.host.secrets import confined_environment, credential_paths
+from dragoman.host.view import View
+
+
+class Start(NamedTuple):
+    """How a command is started, and what is to be done when it has ended."""
+
+    argv: list[str]
+    environment: Mapping[str, str]
+    close: Callable[[], None]
+
+
+class Rig(Protocol):
+    """Where tools work."""
+
+    def files_of_editor(self) -> bool:
+        """Whether files are read and written through the client."""
+
+    def terminal_of_editor(self) -> bool:
+        """Whether commands run in a terminal of the client's."""
+
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        """How to start a command; `asked`: somebody has just said yes to it. `WorldError` if it cannot be confined."""
+
+
+class Ground:
+    """The files themselves."""
+
+    def __init__(self, session: Session, mode: Callable[[], str], environment: Mapping[str, str], home: str) -> None:
+        self._session = session
+        self._mode = mode
+        self._environment = environment
+        self._home = home
+
+    def files_of_editor(self) -> bool:
+        return True
+
+    def terminal_of_editor(self) -> bool:
+        return self._session.client.terminal and self._mode() != "workspace-write"
+
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        mode = self._mode()
+        if mode == "workspace-write":
+            box = await asyncio.to_thread(
+                confine,
+                argv,
+                cwd=self._session.cwd,
+                writable=self._session.roots,
+                hidden=hidden_from_commands(self._home, self._environment),
+            )
+            return _confined(box, self._environment)
+        environment = dict(self._environment)
+        if not asked and mode != "full-access":
+            environment["PATH"] = outside_path(environment.get("PATH", os.defpath), self._session.roots)
+        return Start(list(argv), environment, lambda: None)
+
+
+class Above:
+    """A view of the files. Nothing of what happens there has happened yet."""
+
+    def __init__(self, view: View, session: Session, environment: Mapping[str, str], home: str) -> None:
+        self._view = view
+        self._session = session
+        self._environment = environment
+        self._home = home
+
+    def files_of_editor(self) -> bool:
+        return False
+
+    def terminal_of_editor(self) -> bool:
+        return False
+
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        box = await asyncio.to_thread(
+            confine,
+            argv,
+            cwd=self._session.cwd,
+            writable=self._view.roots,
+            hidden=hidden_from_commands(self._home, self._environment),
+            views=self._view.sources,
+            enter=self._view.enter,
+        )
+        return _confined(box, self._environment)
+
+
+class ViewRoots(Roots):
+    """The roots as a view has them. Paths are said as the user knows them, and lead into the view."""
+
+    def __init__(self, view: View, cwd: str) -> None:
+        super().__init__([cwd])
+        self._view = view
+
+    def place(self, path: str, *, write: bool = False) -> Place:
+        known = super_path(self.cwd, path)
+        found = self._view.place(known, write=write)
+        return ViewPlace.of(found, known)
+
+    def tree(self, path: str) -> Place:
+        if not self._view.paths:
+            raise PathRefused("This sandbox cannot be searched from outside; use sandbox_bash.")
+        return self._view.place(super_path(self.cwd, path))
+
+    def seen(self, path: str) -> str:
+        for root, copy in self._view.paths.items():
+            if path == copy or path.startswith(copy.rstrip("/") + "/"):
+                return root + path[len(copy.rstrip("/")) :]
+        return path
+
+
+class ViewPlace(Place):
+    """A place in a view, that says where it is seen."""
+
+    seen: str
+
+    @classmethod
+    def of(cls, place: Place, seen: str) -> "ViewPlace":
+        """The place, under its known name."""
+        made = cls(place.root, place.parts)
+        made.seen = seen
+        return made
+
+    @property
+    def path(self) -> str:
+        """The whole path, as the user knows it."""
+        return self.seen
+
+
+def super_path(cwd: str, path: str) -> str:
+    """A path as it is said, made whole."""
+    return os.path.normpath(os.path.join(os.path.realpath(cwd), path))
+
+
+def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:
+    """What no confined command may read: our data, and where keys are kept."""
+    user = environment.get("HOME") or os.path.expanduser("~")
+    return [path for path in (home, *credential_paths(user)) if path]
+
+
+def outside_path(search_path: str, roots: Sequence[str]) -> str:
+    """A search path without the workspace: a program in it must not pass for one of the system's."""
+    inside: Final = [os.path.realpath(root).rstrip("/") + "/" for root in roots]
+    kept = [
+        folder
+        for folder in search_path.split(os.pathsep)
+        if os.path.isabs(folder) and not any((os.path.realpath(folder) + "/").startswith(root) for root in inside)
+    ]
+    return os.pathsep.join(kept)
+
+
+def _confined(box: Confined, environment: Mapping[str, str]) -> Start:
+    return Start(box.argv, {**confined_environment(environment), **box.environment}, box.close)
