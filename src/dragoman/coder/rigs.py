@@ -112,7 +112,8 @@ class ViewRoots(Roots):
     def tree(self, path: str) -> Place:
         if not self._view.paths:
             raise PathRefused("This sandbox cannot be searched from outside; use sandbox_bash.")
-        return self._view.place(super_path(self.cwd, path))
+        whole = super_path(self.cwd, path)
+        return Place(self._view.paths[whole], ()) if whole in self._view.paths else self._view.place(whole)
 
     def seen(self, path: str) -> str:
         for root, copy in self._view.paths.items():
