@@ -224,11 +224,15 @@ class Agent:
     def hello(self) -> AgentHello:
         """Who we are. Only what works is claimed."""
         can = self._capabilities
-        return AgentHello(self.info, replace(
-            can,
-            logout=can.logout or self._logout is not None,
-            auth_status=can.auth_status or self._auth_status is not None,
-        ), self._auth_methods)
+        return AgentHello(
+            self.info,
+            replace(
+                can,
+                logout=can.logout or self._logout is not None,
+                auth_status=can.auth_status or self._auth_status is not None,
+            ),
+            self._auth_methods,
+        )
 
     def command_list(self) -> list[AnyCommand]:
         """The slash commands of a new session."""
