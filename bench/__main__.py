@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bench import limits, load, report, store
+from bench import coder, limits, load, report, store
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
 from bench.install import InstallFailed
@@ -26,7 +26,7 @@ def main() -> int:
         status = run(guardian, options.peers, options.only, sizes, options.json)
         if options.only == list(BENCHMARKS.values()):
             # Nothing narrower was asked for. These have no peers but bare SQLite and ourselves.
-            for ours in (store, load):
+            for ours in (store, load, coder):
                 status = max(status, ours.main(["--quick"] if options.quick else []))
         return status
     except KeyboardInterrupt:

@@ -1,16 +1,20 @@
 """The bench's agent on Dragoman, written as its own examples are."""
 
+from typing import TYPE_CHECKING
+
 from dragoman import Agent
-from dragoman.agent.session import Prompt, Session
 from dragoman.vocabulary.options import Choice, Select
 from dragoman.vocabulary.tools import Diff
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import Prompt, Session
 
 modes = Select("mode", "Mode", "a", [Choice("a", "A"), Choice("b", "B")], category="mode")
 agent = Agent("bench", version="1", options=[modes])
 
 
 @agent.prompt
-async def work(session: Session, prompt: Prompt) -> None:
+async def work(session: "Session", prompt: "Prompt") -> None:
     word, count, *words = prompt.text.split(" ", 2)
     if word == "big":
         async with session.tool("Edit a file", kind="edit") as call:

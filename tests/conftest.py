@@ -1,9 +1,13 @@
-"""What every test shares: asyncio for async tests, and how hard hypothesis tries."""
+"""What every test shares: asyncio for async tests, a home of our own, and how hard hypothesis tries."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Modules that check things for tests explain what they found, as tests do.
+pytest.register_assert_rewrite("tests.cli.picture", "tests.cli.lives")
 
 # No deadline anywhere: a busy machine is not a bug. pytest-timeout bounds each test.
 settings.register_profile("dev", deadline=None)
@@ -17,3 +21,11 @@ settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_home_of_yours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Whatever a test starts, and forgets to say where: its data never comes to the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DRAGOMAN_HOME", str(tmp_path_factory.mktemp("home")))
+        yield

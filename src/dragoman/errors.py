@@ -55,7 +55,9 @@ class PeerMistake(PeerError):
 
 
 class FrameTooLarge(PeerMistake):
-    """A frame was larger than the limit; its bytes were skipped, not kept."""
+    """A frame was larger than the limit; its bytes were skipped, not kept. `head` is how it began."""
+
+    head = b""
 
 
 class RequestFailed(PeerError):

@@ -84,7 +84,14 @@ class Outbox:
 
     def release(self) -> None:
         """Write what was put meanwhile, now and together."""
-        self._flush_scheduled()
+        self._scheduled = False
+        if self._parts or self._line:
+            self.flush()
+            self._serve()
+
+    def has_room(self, cost: int) -> bool:
+        """Whether so many bytes may be put now: nobody stands in line, and it is not full."""
+        return self.size < self.mark and (not self.size or self.size + cost <= self._limit)
 
     def enqueue(self, cost: int, payloads: Iterable[bytes]) -> "asyncio.Future[None] | None":
         """Queue payloads of about this many bytes when there is room, together, behind everybody in line.
@@ -93,7 +100,7 @@ class Outbox:
         """
         if self._closed is not None:
             raise self._closed
-        if self.size < self.mark and (not self.size or self.size + cost <= self._limit):
+        if self.has_room(cost):
             for payload in payloads:
                 self.put(payload)
             return None
@@ -164,6 +171,9 @@ class Outbox:
     def _serve(self) -> None:
         """Let in everybody who fits, first come first."""
         line = self._line
+        if not self.size and not line and self.on_room is None and self._drained is None and self._closed is None:
+            self.mark = limits.WRITE_BYTES  # the usual case: everything has left, nobody waits
+            return
         while line:
             place = line[0]
             if not place.turn.done() and self.size and self.size + place.cost > self._limit:
@@ -194,6 +204,9 @@ class Outbox:
         """The next bytes to write, about a pipe's worth, and what they cost in the account."""
         parts = self._parts
         count = len(parts)
+        if count == 1 and self._trace is None and self.style == "ndjson" and len(parts[0]) < _LARGE:
+            self._parts = []
+            return parts[0] + b"\n", len(parts[0]) + _OVERHEAD
         if self.size > 2 * limits.WRITE_BYTES:
             count = total = 0
             while count < len(parts) and total < limits.WRITE_BYTES:

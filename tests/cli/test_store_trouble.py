@@ -145,12 +145,14 @@ def test_a_read_only_store_is_told_and_can_be_read(version: int, small_disk: Pat
 
 @versions
 def test_a_file_where_the_store_should_be_is_told(version: int, tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("mine")
+    place = tmp_path / "home" / "sessions"
+    place.parent.mkdir()
+    place.write_text("mine")
     with Editor(tmp_path, SCRIPT, version=version) as editor:
         greeted(editor)
         assert error_of(new(editor)) == (-32603, "store")
-        assert (tmp_path / "home").read_text() == "mine"
-        (tmp_path / "home").unlink()
+        assert place.read_text() == "mine"
+        place.unlink()
         editor.session = new(editor)["result"]["sessionId"]
         assert texts(editor.prompt())[-1] == "word word word "
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman import connect
-from dragoman.errors import UsageError
+from dragoman.errors import PeerMistake, UsageError
 from tests.client.connected import connected, new_session
 
 pytestmark = pytest.mark.anyio
@@ -121,3 +121,9 @@ async def test_a_mode_that_is_not_offered_is_named() -> None:
             await session.set_mode("code")
         with pytest.raises(UsageError, match="offers no model to set"):
             await session.set_model("large")
+
+
+async def test_a_program_that_sends_our_words_back_is_no_agent() -> None:
+    with pytest.raises(PeerMistake, match="does not speak ACP"):
+        async with connect(["cat"]):
+            raise AssertionError("connected")

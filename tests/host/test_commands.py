@@ -460,7 +460,7 @@ def test_h9_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> 
             "rm -rf build",
             "rm -rf ./build dist/ *.egg-info",
             "rm -rf /tmp/foo",
-            "rm -rf /work/app/node_modules",
+            "rm -rf /srv/app/node_modules",
             "rm x",
         ),
         *('rm -rf "$X/build"', "rm -rf ~/project/build", "rm -rf $HOME/.cache/pip", "rm *", "echo rm -rf /", "mv a b"),
@@ -474,7 +474,7 @@ def test_h9_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> 
         *("make shutdown", "python -c 'print(1)'", "systemctl status foo", "bash -c 'ls /'", "cp -r / x", "ls -R /"),
         *(
             "for f in *.py; do echo $f; done",
-            "$PIP install -r /work/r.txt",
+            "$PIP install -r /srv/app/r.txt",
             "rm -rf target && cargo build",
             "git push -f",
         ),

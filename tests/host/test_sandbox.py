@@ -606,7 +606,9 @@ box = confine(["/bin/bash", "-c", "echo up; exec -a {marker} sleep 100"], cwd={s
 child = subprocess.Popen(box.argv, cwd={str(box.workspace)!r}, start_new_session=True)
 child.wait()
 """
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as starter:
+    # Killed, it leaves its scratch folder behind: where this test's other files are.
+    environment = dict(os.environ) | {"TMPDIR": str(box.workspace.parent)}
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment) as starter:
         assert starter.stdout is not None
         assert starter.stdout.readline() == b"up\n"
         starter.kill()

@@ -227,6 +227,35 @@ async def test_a_terminal_carries_frames_and_is_never_made_non_blocking() -> Non
     os.close(slave)
 
 
+async def test_what_was_read_before_is_received_first_and_not_behind_a_pause() -> None:
+    stdin, peer_writes = os.pipe()
+    os.write(peer_writes, b" and now")
+    receiver, transport = Recorder(), StdioTransport(stdin, os.open(os.devnull, os.O_WRONLY), unread=b"before")
+    transport.start(receiver)
+    transport.pause_reading()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert receiver.data == b""
+    transport.resume_reading()
+    transport.resume_reading()
+    await until(lambda: receiver.data == b"before and now")
+    os.close(peer_writes)
+    await until(lambda: receiver.losses)
+    await transport.close()
+
+
+async def test_what_was_read_before_is_dropped_by_a_close() -> None:
+    stdin, peer_writes = os.pipe()
+    receiver, transport = Recorder(), StdioTransport(stdin, os.open(os.devnull, os.O_WRONLY), unread=b"before")
+    transport.start(receiver)
+    await transport.close()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert receiver.data == b""
+    assert receiver.losses == [None]
+    os.close(peer_writes)
+
+
 async def test_requests_behind_a_pause_are_not_begun_for_a_client_that_vanished() -> None:
     stdin, peer_writes = os.pipe()
     peer_reads, stdout = os.pipe()

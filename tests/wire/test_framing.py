@@ -114,6 +114,18 @@ def test_a7_the_refusal_says_the_limit() -> None:
     assert (refusal.code, refusal.message, refusal.data) == (INVALID_REQUEST, "Message too large", {"limit": 10})
 
 
+@pytest.mark.parametrize("tear", [1, 7, 100, 4096])
+@pytest.mark.parametrize("stream", [b"%b\n", b"Content-Length: 4000\r\n\r\n%b"], ids=["line", "body"])
+def test_of_what_is_refused_the_head_is_kept_and_nothing_more(stream: bytes, tear: int) -> None:
+    head = b'{"jsonrpc":"2.0","id":1,"result":"'
+    data = stream % (head + b"x" * (4000 - len(head)))
+    framer = Framer(limit=1000)
+    (refusal,) = [found for at in range(0, len(data), tear) for found in framer.feed(data[at : at + tear])]
+    assert isinstance(refusal, FrameTooLarge)
+    assert refusal.head == (head + b"x" * 1000)[:128]
+    assert framer.pending == 0
+
+
 @pytest.mark.parametrize("opening", [b"[", b"Content-Length: 1073741824\r\n\r\n"], ids=["line", "body"])
 def test_a8_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes) -> None:
     limit = 4 * limits.MIB

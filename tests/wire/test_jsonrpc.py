@@ -13,12 +13,14 @@ from dragoman.errors import (
     METHOD_NOT_FOUND,
     PARSE_ERROR,
     TOO_MANY_IN_FLIGHT,
+    FrameTooLarge,
     LinkClosed,
     PeerMistake,
     UsageError,
     wire_error,
 )
 from dragoman.wire import jsonrpc
+from dragoman.wire.envelope import answered_id
 from dragoman.wire.framing import Framer
 from dragoman.wire.jsonrpc import (
     Answered,
@@ -337,3 +339,39 @@ def test_the_limit_is_that_of_the_promise() -> None:
     peer = agent()
     received = [peer.receive(ask(number)) for number in range(limits.IN_FLIGHT + 1)]
     assert [type(each) for each in received] == [Request] * limits.IN_FLIGHT + [SendBack]
+
+
+def test_an_answer_that_is_too_large_ends_the_call_it_answers() -> None:
+    peer = client()
+    peer.call("a", b"{}", "w")
+    mistake = FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": 9})
+    mistake.head = b'{"jsonrpc":"2.0","id":1,"result":{"te'
+    assert peer.receive(mistake) == Refused("w", INVALID_REQUEST, "The answer is too large", Raw(b'{"limit":9}'))
+    assert peer.waiting == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "id"),
+    [
+        (b'{"jsonrpc":"2.0","id":12,"result":"xx', 12),
+        (b'{"jsonrpc": "2.0", "id": 12, "result": [', 12),
+        (b'{"id":12,"jsonrpc":"2.0","error":{"code":1', 12),
+        (b'{"jsonrpc":"2.0","result":"xxxxx', None),
+        (b'{"jsonrpc":"2.0","result":"xx","id":12', None),
+        (b'{"jsonrpc":"2.0","id":"12","result":"xx', None),
+        (b'{"jsonrpc":"2.0","id":12,"method":"a","params":{"result":1', None),
+        (b'{"jsonrpc":"2.0","id":12,"method":"a","result":1', None),
+        (b'{"jsonrpc":"2.0","id":1', None),
+        (b"", None),
+    ],
+)
+def test_whose_answer_it_is_can_be_seen_where_the_id_comes_first(head: bytes, id: int | None) -> None:
+    assert answered_id(head) == id
+
+
+def test_the_answer_to_a_call_that_was_given_up_is_nothing_to_wonder_about_once() -> None:
+    peer = client()
+    number, _ = peer.call("a", b"{}", "w")
+    peer.abandon(number)
+    assert peer.receive(reply(number, 1)) == Ignored("")
+    assert peer.receive(reply(number, 1)) == Ignored("an answer to a call that is over")

@@ -19,7 +19,7 @@ _EPILOG = "`dragoman COMMAND --help` explains a command."
 
 INTERRUPTED: Final = 130
 # Each is a module beside this one.
-COMMANDS: Final = ("acp", "sessions", "login", "logout", "trust", "config", "doctor", "demo")
+COMMANDS: Final = ("acp", "run", "chat", "sessions", "login", "logout", "trust", "config", "doctor", "demo")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

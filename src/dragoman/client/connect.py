@@ -11,11 +11,12 @@ import os
 import shlex
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
 
 from msgspec import UNSET
 
 from dragoman import limits
+from dragoman.client.ask_user import ASK_USER, AskUserCallback, answered
 from dragoman.client.callbacks import check_plain
 from dragoman.client.conversation import Conversation
 from dragoman.client.early import EarlyEvents
@@ -30,10 +31,11 @@ from dragoman.client.face import (
     WriteCallback,
     rejection,
 )
+from dragoman.client.patience import Clock, Patience
 from dragoman.client.questions import Questions
 from dragoman.client.turn import Run
 from dragoman.dialects.contract import Id
-from dragoman.errors import LinkClosed, TimedOut, UsageError
+from dragoman.errors import NOT_FOUND, LinkClosed, RequestFailed, TimedOut, UsageError
 from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
 from dragoman.version import VERSION
@@ -63,10 +65,16 @@ from dragoman.vocabulary.services import (
     SessionScope,
 )
 
+if TYPE_CHECKING:
+    from dragoman.host.process import Child
+
+# What of stderr fits into an error message.
+_STDERR_LINES: Final = 10
 # Methods that are typed on the wire and passed on as they are; see `dialects.speaker`.
 FORWARDED = ("providers/", "mcp/", "proxy/")
 Target = Sequence[str] | str | Transport
 EventCallback = Callable[[Conversation, AnyEvent], None]
+State = Literal["configured", "starting", "ready", "busy", "waiting for you", "failed", "stopped"]
 
 
 def connect(
@@ -79,19 +87,21 @@ def connect(
     read_text_file: ReadCallback | None = None,
     write_text_file: WriteCallback | None = None,
     terminals: Terminals | None = None,
+    ask_user: AskUserCallback | None = None,
     extensions: Mapping[str, ExtensionCallback] | None = None,
     on_notification: NotificationCallback | None = None,
     on_event: EventCallback | None = None,
     on_noise: Callable[[str], None] | None = None,
     info: Implementation | None = None,
     protocol: int | None = None,
+    patience: Patience | None = None,
     start_timeout: float = limits.START_SECONDS,
     trace: Trace | None = None,
 ) -> "Client":
     """A client for an agent: a command to start, or a transport. Use it with `async with`.
 
     `env` is added to a scrubbed copy of our environment. Without `permission` every request is rejected. `on_event`
-    hears what an agent tells outside of turns.
+    hears what an agent tells outside of turns. `patience` says how long to wait for what, and replaces `start_timeout`.
     """
     if protocol not in (None, 1, 2):
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
@@ -103,6 +113,7 @@ def connect(
         read_text_file=read_text_file,
         write_text_file=write_text_file,
         terminals=terminals,
+        ask_user=ask_user,
         extensions=extensions,
         on_notification=on_notification,
     )
@@ -116,7 +127,7 @@ def connect(
         on_noise=on_noise,
         info=info,
         spoken=spoken,
-        start_timeout=start_timeout,
+        patience=patience or Patience(startup=start_timeout),
         trace=trace,
     )
 
@@ -135,7 +146,7 @@ class Client:
         on_noise: Callable[[str], None] | None,
         info: Implementation | None,
         spoken: tuple[int, ...],
-        start_timeout: float,
+        patience: Patience,
         trace: Trace | None,
     ) -> None:
         self.agent: AgentHello = AgentHello(None)
@@ -148,13 +159,21 @@ class Client:
         self._on_noise = on_noise
         self._info = info or Implementation("dragoman", VERSION)
         self._spoken = spoken
-        self._start_timeout = start_timeout
+        self._patience = patience
         self._trace = trace
         self._link: Link | None = None
+        self._child: Child | None = None
+        self._greeted = False
+        self._closing = False
+        self._opening = 0  # sessions that are being opened, and may be told of before they are known
+        self._serving = 0  # requests of the agent that we work on
         self._conversations: dict[str, Conversation] = {}
         self._unread: set[Run] = set()
         self._questions = Questions()
         self._early = EarlyEvents(self.on_noise)
+        self.clock = Clock(patience, self, lambda: self._questions.open or self._serving > 0)
+        # Why the agent cannot be talked to any more, if that was not our own doing.
+        self.failure: Exception | None = None
 
     # -- life --------------------------------------------------------------------------------------------------------
 
@@ -162,18 +181,27 @@ class Client:
         if self._link is not None:
             raise UsageError("a client connects once: call connect() again for another connection")
         self.loop = asyncio.get_running_loop()
-        self._link = Link(self._open(), self, "client", spoken=self._spoken, trace=self._trace)
-        self._link.start()
         try:
-            async with asyncio.timeout(self._start_timeout):
+            self._link = Link(self._open(), self, "client", spoken=self._spoken, trace=self._trace)
+            self._link.start()
+            async with asyncio.timeout(self._patience.startup):
                 self.agent = await self._link.hello(ClientHello(self._face.capabilities(), self._info))
         except TimeoutError:
+            self.failure = self._too_slow()
             await self.close()
-            raise TimedOut(f"the agent did not answer initialize within {self._start_timeout:g} s") from None
-        except BaseException:
+            raise self.failure from None
+        except BaseException as error:
+            if isinstance(error, Exception):
+                self.failure = self.failure or error
             await self.close()
             raise
+        self._greeted = True
         return self
+
+    def _too_slow(self) -> TimedOut:
+        lines = self.stderr_tail().splitlines()[-_STDERR_LINES:]
+        message = f"the agent did not answer initialize within {self._patience.startup:g} s and was stopped"
+        return TimedOut("\n".join([f"{message}. It last wrote to stderr:", *lines]) if lines else message)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -193,8 +221,34 @@ class Client:
 
     async def close(self) -> None:
         """End the connection and stop the agent, its whole process tree included."""
+        self._closing = True
         if self._link is not None:
             await self._link.close()
+
+    async def give_up(self, error: Exception) -> None:
+        """Close, because the agent cannot be talked to any more."""
+        self.failure = self.failure or error
+        await self.close()
+
+    @property
+    def state(self) -> State:
+        """How the connection is."""
+        if self.failure is not None:
+            return "failed"
+        if self._closing:
+            return "stopped"
+        if self._link is None:
+            return "configured"
+        if not self._greeted:
+            return "starting"
+        if self._questions.open:
+            return "waiting for you"
+        busy = any(conversation.running is not None for conversation in self._conversations.values())
+        return "busy" if busy else "ready"
+
+    def stderr_tail(self) -> str:
+        """The last that the agent's process wrote to stderr, also after its end."""
+        return "" if self._child is None else self._child.stderr_tail()
 
     def _open(self) -> Transport:
         if not isinstance(self._target, (str, Sequence)):
@@ -210,7 +264,8 @@ class Client:
         if not command:
             raise UsageError("connect() needs a command, such as ['gemini', '--acp'], or a transport")
         environment = child_environment(os.environ, self._env)
-        return ChildTransport(Child.start(command, cwd=self._cwd or os.getcwd(), env=environment))
+        self._child = Child.start(command, cwd=self._cwd or os.getcwd(), env=environment)
+        return ChildTransport(self._child)
 
     @property
     def link(self) -> Link:
@@ -241,7 +296,11 @@ class Client:
             assert isinstance(reply, SessionOpened)
             opened.append(self.adopt(reply.session_id, cwd, reply))
 
-        await self.ask(request, adopt)
+        self._opening += 1
+        try:
+            await self.ask(request, adopt)
+        finally:
+            self._opening -= 1
         return opened[0]
 
     async def resume_session(
@@ -290,8 +349,8 @@ class Client:
             cursor = page.next_cursor
 
     async def login(self, method_id: str) -> None:
-        """Log in with one of `client.agent.auth_methods`."""
-        await self.ask(Login(method_id))
+        """Log in with one of `client.agent.auth_methods`. A person may be at it for minutes: no bound counts."""
+        await self.link.ask(Login(method_id))
 
     async def logout(self) -> None:
         """Forget the login."""
@@ -307,7 +366,7 @@ class Client:
 
     async def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Reply:
         """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
-        return await self.link.ask(request, on_reply=on_reply)
+        return await self.clock.answer(self.link.ask(request, on_reply=on_reply))
 
     # -- the conversations call these --------------------------------------------------------------------------------
 
@@ -328,6 +387,11 @@ class Client:
         """Cancel what runs in a session. Nobody has to answer its questions any more, and the agent is told so."""
         self.link.note_now(CancelTurn(session_id))
         self._questions.dismiss(session_id)
+
+    def withdraw(self, run: Run) -> None:
+        """Ask the agent to stop working on a prompt, where it has not understood a cancel."""
+        if run.left:
+            self.link.withdraw(run.number)
 
     def started(self, run: Run) -> None:
         """A turn whose events wait to be read."""
@@ -354,13 +418,27 @@ class Client:
         raise UsageError("a client is not greeted")
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
+        session = _session_of(request)
+        if session is not None and session not in self._conversations and not self._opening:
+            self.on_noise("a request for a session that was never opened")
+            raise RequestFailed(NOT_FOUND, "Resource not found: no such session", {"sessionId": session})
         match request:
             case RequestPermission():
                 return self._ask_person(request.session_id, self._permission(request), PermissionAnswer(Dismissed()))
             case Elicit(scope=SessionScope(session_id=session_id)):
                 return self._ask_person(session_id, self._face.answer(request), ElicitationAnswer("cancel"))
+            case Extension(method=method) if method == ASK_USER and session is not None:
+                unanswered = ExtensionResult(answered(None))
+                return self._ask_person(session, self._face.answer(request), unanswered)
             case _:
-                return self._face.answer(request)
+                return self._serve(request)
+
+    async def _serve(self, request: Request) -> Reply:
+        self._serving += 1
+        try:
+            return await self._face.answer(request)
+        finally:
+            self._serving -= 1
 
     def _ask_person(self, session_id: str, work: Coroutine[Any, Any, Reply], dismissed: Reply) -> Awaitable[Reply]:
         conversation = self._conversations.get(session_id)
@@ -410,10 +488,24 @@ class Client:
         )
 
     def on_closed(self, error: LinkClosed) -> None:
+        if not self._closing:
+            self.failure = self.failure or error
+        self.clock.stop()
         self._early.close()
         self._questions.dismiss_all()
         for conversation in list(self._conversations.values()):
             conversation.lose(error)
+
+
+def _session_of(request: Request) -> str | None:
+    """The session a request says it belongs to, if it does."""
+    if isinstance(request, Elicit):
+        return request.scope.session_id if isinstance(request.scope, SessionScope) else None
+    if isinstance(request, Extension):
+        named = request.params.get("sessionId") if isinstance(request.params, dict) else None
+        return named if request.method == ASK_USER and isinstance(named, str) else None
+    found = getattr(request, "session_id", None)
+    return found if isinstance(found, str) else None
 
 
 async def _at_once(reply: Reply) -> Reply:

@@ -84,17 +84,17 @@ class Conversation:
 
     async def set_mode(self, mode: str) -> None:
         """Change the session mode."""
-        await self._set_category(MODE_CATEGORY, mode)
+        await self.client.ask(SetOption(self.id, self._named(MODE_CATEGORY), mode), self._set)
 
     async def set_model(self, model: str) -> None:
         """Change the model."""
-        await self._set_category("model", model)
+        await self.set_option(self._named("model"), model)
 
-    async def _set_category(self, category: str, value: str) -> None:
+    def _named(self, category: str) -> str:
+        """The id of the option of this category."""
         for option in self.options:
             if isinstance(option, Select) and option.category == category:
-                await self.set_option(option.config_id, value)
-                return
+                return option.config_id
         raise UsageError(f"the agent offers no {category} to set in this session")
 
     async def set_title(self, title: str) -> None:

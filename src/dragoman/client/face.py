@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import NoneType
 from typing import Final, Protocol
 
+from msgspec import UNSET
+
+from dragoman.client.ask_user import ADVERTISED, ASK_USER, AskUserCallback, answer_question
 from dragoman.client.callbacks import check_async, check_plain
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
@@ -35,8 +38,8 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 
-# The chosen option or its id; None is no.
-PermissionCallback = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
+# The chosen option or its id; None is no. An answer, where there is more to say than the choice.
+PermissionCallback = Callable[[RequestPermission], Awaitable["PermissionOption | PermissionAnswer | str | None"]]
 # The filled form; None declines.
 ElicitationCallback = Callable[[Elicit], Awaitable["dict[str, object] | ElicitationAnswer | None"]]
 ReadCallback = Callable[[ReadTextFile], Awaitable[str]]
@@ -71,10 +74,12 @@ class Face:
         read_text_file: ReadCallback | None = None,
         write_text_file: WriteCallback | None = None,
         terminals: Terminals | None = None,
+        ask_user: AskUserCallback | None = None,
         extensions: Mapping[str, ExtensionCallback] | None = None,
         on_notification: NotificationCallback | None = None,
     ) -> None:
         check_async(permission, "permission", "request")
+        check_async(ask_user, "ask_user", "question")
         check_async(elicitation, "elicitation", "request")
         check_async(read_text_file, "read_text_file", "request")
         check_async(write_text_file, "write_text_file", "request")
@@ -88,6 +93,7 @@ class Face:
         self._read = read_text_file
         self._write = write_text_file
         self._terminals = terminals
+        self._ask_user = ask_user
         self._extensions: Final = dict(extensions or {})
         self._on_notification = on_notification
 
@@ -103,13 +109,14 @@ class Face:
             compaction=True,
             notices=True,
             plans=True,
+            meta=UNSET if self._ask_user is None else ADVERTISED,
         )
 
     async def answer(self, request: Request) -> Reply:
         """Do what the agent asks, or refuse."""
         match request:
             case RequestPermission():
-                return PermissionAnswer(await self._decide(request))
+                return await self._decide(request)
             case Elicit():
                 return await self._elicit(request)
             case ReadTextFile() if self._read is not None:
@@ -119,6 +126,8 @@ class Face:
                 return Done()
             case Extension() if request.method in self._extensions:
                 return ExtensionResult(await self._extensions[request.method](request.params))
+            case Extension(method=method) if method == ASK_USER:
+                return ExtensionResult(await answer_question(self._ask_user, request.params))
             case _ if self._terminals is not None:
                 return await self._terminal(self._terminals, request)
             case _:
@@ -129,14 +138,19 @@ class Face:
         if isinstance(note, ExtensionNote) and self._on_notification is not None:
             self._on_notification(note.method, note.params)
 
-    async def _decide(self, request: RequestPermission) -> Selected | Dismissed:
+    async def _decide(self, request: RequestPermission) -> PermissionAnswer:
         choice = None if self._permission is None else await self._permission(request)
-        if not isinstance(choice, (PermissionOption, str, NoneType)):
+        if not isinstance(choice, (PermissionOption, PermissionAnswer, str, NoneType)):
             raise UsageError(f"a permission callback returns one of request.options or None, not {choice!r}")
-        wanted = choice.option_id if isinstance(choice, PermissionOption) else choice
-        if wanted is not None and [option.option_id for option in request.options].count(wanted) == 1:
-            return Selected(wanted)
-        return rejection(request)
+        if isinstance(choice, PermissionAnswer):
+            if isinstance(choice.outcome, Dismissed):
+                return choice
+            wanted = choice.outcome.option_id if isinstance(choice.outcome, Selected) else None
+        else:
+            wanted = choice.option_id if isinstance(choice, PermissionOption) else choice
+        if wanted is None or [option.option_id for option in request.options].count(wanted) != 1:
+            return PermissionAnswer(rejection(request))
+        return choice if isinstance(choice, PermissionAnswer) else PermissionAnswer(Selected(wanted))
 
     async def _elicit(self, request: Elicit) -> Reply:
         if self._elicitation is None or not isinstance(request.mode, (Form, Url)):

@@ -18,6 +18,11 @@ class Questions:
         self._open: dict[str, set[asyncio.Future[None]]] = {}
         self._leftover: set[asyncio.Future[Reply]] = set()
 
+    @property
+    def open(self) -> bool:
+        """Whether somebody is being asked."""
+        return bool(self._open)
+
     async def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Reply:
         """The answer that `work` finds; `dismissed` if the turn is cancelled before."""
         answering = asyncio.ensure_future(work)

@@ -43,6 +43,8 @@ class Run:
         self.begun = False
         self.left = False  # the prompt is on its way: only the agent can end the turn now
         self.weight = 0  # bytes of the long events in the queue, beside a kibibyte for each
+        self.fresh = True  # something was heard since the clock last looked
+        self.number = 0  # of the prompt, where it was sent
         self.wake: asyncio.Future[None] | None = None
         self.loop = conversation.client.loop
         self.over: asyncio.Future[None] = self.loop.create_future()
@@ -60,6 +62,7 @@ class Run:
 
     async def _send(self, prompt: Prompt) -> None:
         self.begun = True
+        self.conversation.client.clock.watch(self)
         try:
             if self.before is not None:
                 await asyncio.wait([self.before.over])
@@ -77,12 +80,14 @@ class Run:
     def sent(self, number: int) -> None:
         """The prompt has its place in the outbox."""
         self.left = True
+        self.number = number
 
     def heard(self) -> None:
         """The prompt was accepted, or refused: `_send` is told which."""
 
     def hear(self, event: AnyEvent) -> None:
         """What belongs to this turn, in order."""
+        self.fresh = True
         self.queue.append(event)
         if event.__class__ is Idle and isinstance(event.stop_reason, str):
             self.end = event
@@ -119,6 +124,7 @@ class Run:
         self.conversation.client.taken(self)
 
     def _hear_in_passing(self, event: AnyEvent) -> None:
+        self.fresh = True
         self.conversation.client.outside_turn(self.conversation, event)
         if isinstance(event, Idle) and isinstance(event.stop_reason, str):
             self.end = event

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec import Struct
 
 from dragoman.errors import WireError
 from dragoman.vocabulary.asking import Note, Reply, Request
@@ -17,21 +18,21 @@ from dragoman.vocabulary.events import AnyEvent
 Id = int | str | None
 
 
-class Notify(NamedTuple):
+class Notify(Struct, frozen=True, gc=False):
     """Out: a notification."""
 
     method: str
     params: bytes
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True, gc=False):
     """Out: the result of a request of theirs."""
 
     id: Id
     result: bytes
 
 
-class AnswerError(NamedTuple):
+class AnswerError(Struct, frozen=True, gc=False):
     """Out: a request of theirs failed."""
 
     id: Id
@@ -51,7 +52,7 @@ class Told(NamedTuple):
 Heard = Told | Note
 
 
-class Call(NamedTuple):
+class Call(Struct, frozen=True, gc=False):
     """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer."""
 
     method: str
@@ -60,7 +61,7 @@ class Call(NamedTuple):
     told: Sequence[Told] = ()
 
 
-class Replied(NamedTuple):
+class Replied(Struct, frozen=True, gc=False):
     """In: the answer to a request of ours, and what it tells besides. No reply: it was given early."""
 
     reply: Reply | None

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, Final, TypeVar, get_args
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.word import Extras, Unknown, Word
@@ -24,6 +24,8 @@ Say = Callable[[Any], Any]
 HearUnknown = Callable[[str, dict[str, object]], Word]
 Renames = dict[str, str]
 T = TypeVar("T")
+# What is the same on every wire and in the vocabulary; asked for first, as most values are one of these.
+_PLAIN: Final = frozenset({str, int, float, bool, NoneType, dict, UnsetType})
 
 
 class Transcriber:
@@ -107,12 +109,20 @@ class Transcriber:
         plan = [(theirs, mine, hints.get(mine)) for theirs, mine in names if mine in there]
         has_meta = "meta" in kind.__struct_fields__
 
+        hear = self.hear
+
         def read(value: wire.Wire) -> Any:
-            found = {mine: self.hear(getattr(value, theirs), unknown) for theirs, mine, unknown in plan}
-            found["extras"] = hear_extras(value)
-            if not has_meta:
-                found |= _lifted_meta(found["extras"])
-            return word(**{name: item for name, item in found.items() if item is not UNSET})
+            found = {}
+            for theirs, mine, unknown in plan:
+                item = getattr(value, theirs)
+                if item.__class__ not in _PLAIN:
+                    item = hear(item, unknown)
+                if item is not UNSET:
+                    found[mine] = item
+            if value.extras is not UNSET:
+                extras = hear_extras(value)
+                found |= {"extras": extras} if has_meta else {"extras": extras} | _lifted_meta(extras)
+            return word(**found)
 
         return read
 
@@ -132,13 +142,20 @@ class Transcriber:
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
         plan = [(mine, theirs, nullable[theirs]) for mine, theirs in names if theirs in nullable]
 
+        say = self.say
+        no_meta = "meta" not in wired.__struct_fields__
+
         def write(value: Word, more: dict[str, object]) -> Any:
             found = {}
             for mine, theirs, null in plan:
                 item = getattr(value, mine)
                 if item is not UNSET and (null or item is not None) and theirs not in more:
-                    found[theirs] = self.say(item)
-            return wired(**found | more, extras=say_extras(value, wired))
+                    found[theirs] = item if item.__class__ in _PLAIN else say(item)
+            if more:
+                found |= more
+            if value.extras is not UNSET or (no_meta and value.meta is not UNSET):
+                found["extras"] = say_extras(value, wired)
+            return wired(**found)
 
         return write
 

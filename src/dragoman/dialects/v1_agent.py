@@ -26,6 +26,8 @@ from dragoman.wire import v1 as w
 
 _TEXT_TAIL: Final = b"}}}}"
 _STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+_decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
+_OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
 _CHUNKS: Final[dict[type, Any]] = {
     events.UserMessage: w.SessionUpdateUserMessageChunk,
     events.AgentMessage: w.SessionUpdateAgentMessageChunk,
@@ -79,10 +81,15 @@ class AgentV1(Speaker):
         return None
 
     def _hear_set_mode(self, id: Id, params: Raw) -> Request:
-        asked: w.SetSessionModeRequest = self.read_params(v1_routes.SET_MODE, params)
+        try:
+            asked = _decode_mode(params)
+        except ValueError:  # the long way keeps what is unknown, and says what is wrong
+            asked = self.read_params(v1_routes.SET_MODE, params)
         session = self._sessions.get(asked.session_id)
         config_id = session.mode[0] if session is not None else "mode"
         self._mode_requests.add(id)
+        if asked.meta is UNSET and asked.extras is UNSET:
+            return requests.SetOption(asked.session_id, config_id, asked.mode_id)
         extras = hear_extras(asked)
         return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta, extras=extras)
 
@@ -105,22 +112,20 @@ class AgentV1(Speaker):
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """As everywhere; an accepted prompt is answered when its turn ends."""
-        match request, reply:
-            case requests.Prompt(), requests.PromptAccepted():
-                return self._accepted(request.session_id, reply.message_id)
-            case (
-                (requests.NewSession() | requests.ForkSession() | requests.ResumeSession()),
-                requests.SessionOpened(),
-            ):
-                return self._opened(id, request, reply)
-            case requests.SetOption(), requests.OptionsSet():
+        match reply:
+            case requests.OptionsSet() if isinstance(request, requests.SetOption):
                 return self._options_set(id, request, reply)
-            case ((requests.CloseSession() | requests.DeleteSession()), _):
+            case requests.PromptAccepted() if isinstance(request, requests.Prompt):
+                return self._accepted(request.session_id, reply.message_id)
+            case requests.SessionOpened() if isinstance(request, _OPENING):
+                return self._opened(id, request, reply)
+            case _ if isinstance(request, (requests.CloseSession, requests.DeleteSession)):
                 # A turn that nobody ended has ended with its session.
                 ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
                 self._sessions.pop(request.session_id, None)
                 return [*ended, *super().reply(id, request, reply)]
-        return super().reply(id, request, reply)
+            case _:
+                return super().reply(id, request, reply)
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A refused prompt waits for nothing."""
@@ -158,6 +163,8 @@ class AgentV1(Speaker):
         moved = self._learn_mode(request.session_id, reply.config_options)
         if id in self._mode_requests:
             self._mode_requests.discard(id)
+            if reply.meta is UNSET and reply.extras is UNSET:
+                return [Answer(id, b"{}")]
             done = w.SetSessionModeResponse(meta=reply.meta, extras=say_extras(reply, w.SetSessionModeResponse))
             return [Answer(id, wire.encode(done))]
         result = w.SetSessionConfigOptionResponse(

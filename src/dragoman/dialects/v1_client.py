@@ -15,7 +15,7 @@ from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Call, Heard, Replied, Told
 from dragoman.dialects.speaker import Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.tolerance import mended
-from dragoman.dialects.transcribe import hear_extras, hear_outer, plain
+from dragoman.dialects.transcribe import hear_extras, hear_outer, plain, say_extras
 from dragoman.errors import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Request
@@ -72,13 +72,18 @@ class ClientV1(Speaker):
     def ask(self, request: Request) -> Call:
         """As everywhere; a prompt counts as accepted when it is sent, and its turn as begun."""
         match request:
+            case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
+                asked = w.SetSessionModeRequest(
+                    session_id=request.session_id,
+                    mode_id=mode_id,
+                    meta=request.meta,
+                    extras=say_extras(request, w.SetSessionModeRequest),
+                )
+                return Call(v1_routes.SET_MODE.method, wire.encode(asked))
             case requests.Prompt():
                 return self._prompt(request)
             case requests.ResumeSession():
                 return self._resume(request)
-            case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
-                asked = v1.WORDS.say_as(request, w.SetSessionModeRequest, mode_id=mode_id)
-                return Call(v1_routes.SET_MODE.method, wire.encode(asked))
             case _:
                 return super().ask(request)
 
@@ -119,6 +124,8 @@ class ClientV1(Speaker):
     def hear_reply(self, request: Request, result: Raw) -> Replied:
         """As everywhere; a prompt's answer is the end of its turn."""
         match request:
+            case requests.SetOption():
+                return self._option_set(request, result)
             case requests.Prompt():
                 return self._ended(request, _hear_end(result))
             case requests.NewSession():
@@ -128,8 +135,6 @@ class ClientV1(Speaker):
             case requests.ResumeSession():
                 self._session(request.session_id).muted = False
                 return self._opened(request.session_id, wire.decode(or_nothing(result), w.LoadSessionResponse))
-            case requests.SetOption():
-                return self._option_set(request, result)
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
         return super().hear_reply(request, result)
@@ -165,16 +170,20 @@ class ClientV1(Speaker):
     def _option_set(self, request: requests.SetOption, result: Raw) -> Replied:
         """Every option as it is now. Setting a mode is answered with nothing."""
         session = self._session(request.session_id)
-        body = plain(Raw(or_nothing(result)))
-        if isinstance(body, dict) and "configOptions" not in body:
-            if session.mode is not None and session.mode.config_id == request.config_id:
-                session.mode = msgspec.structs.replace(session.mode, current_value=str(request.value))
-            done = wire.decode(or_nothing(result), w.SetSessionModeResponse)
-            options_now = session.all_options()
-            return Replied(requests.OptionsSet(options_now, meta=done.meta, extras=hear_extras(done)))
+        answer = bytes(or_nothing(result))
+        if not _names_options(answer):
+            mode = session.mode
+            if mode is not None and mode.config_id == request.config_id and mode.current_value != request.value:
+                session.mode = msgspec.structs.replace(mode, current_value=str(request.value))
+            if answer == b"{}":
+                return Replied(requests.OptionsSet(session.all_options()))
+            done = wire.decode(answer, w.SetSessionModeResponse)
+            return Replied(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
         replied = super().hear_reply(request, result)
         assert isinstance(replied.reply, requests.OptionsSet)
         session.options = replied.reply.config_options
+        if session.mode is None:
+            return replied
         return Replied(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
 
     # -- hearing events ----------------------------------------------------------------------------------------------
@@ -300,6 +309,14 @@ class ClientV1(Speaker):
                 del self._sessions[strangers[0]]
             found = self._sessions[session_id] = _Session()
         return found
+
+
+def _names_options(result: bytes) -> bool:
+    """Whether an answer has options in it, or is no object at all, which whoever reads them will say."""
+    if result == b"{}" or (b"\\" not in result and b'"configOptions"' not in result and result.startswith(b"{")):
+        return False
+    body = plain(Raw(result))
+    return not isinstance(body, dict) or "configOptions" in body
 
 
 def _hear_end(result: Raw) -> events.Idle:

@@ -149,6 +149,18 @@ def _is_spaced(frame: bytes, id: bytes, method: str, params: Raw) -> bool:
     return len(frame) == len(head) + len(params) + 1 and frame.startswith(head)
 
 
+def answered_id(head: bytes) -> int | None:
+    """Whose answer a frame is of which only the beginning is there: its id, where that stands before the result."""
+    ends = [at for at in (head.find(b'"result"'), head.find(b'"error"')) if at >= 0]
+    if not ends:
+        return None
+    try:
+        usual = _decode_usual(head[: min(ends)].rstrip(b" \t\r\n").removesuffix(b",") + b"}")
+    except ValueError:
+        return None
+    return usual.id if usual.method is None and isinstance(usual.id, int) else None
+
+
 # The precise reader.
 
 _KEYS: Final = frozenset({"jsonrpc", "id", "method", "params", "result", "error"})

@@ -21,6 +21,8 @@ _RETURN: Final = ord("\r")
 _FIRST_WORD: Final = b"content-"
 # While resynchronising only the end of a line is looked at: a header behind a body is this short.
 _WINDOW: Final = 128
+# What is kept of a frame that is refused: enough to see whom it answers, if it says so first, as most peers do.
+_HEAD: Final = 128
 # More digits than any length that could be meant; also keeps `int` away from absurd work.
 _LENGTH_DIGITS: Final = 18
 
@@ -82,8 +84,10 @@ class Framer:
         return data
 
 
-def _too_large(limit: int) -> FrameTooLarge:
-    return FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": limit})
+def _too_large(limit: int, head: bytes) -> FrameTooLarge:
+    mistake = FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": limit})
+    mistake.head = head
+    return mistake
 
 
 class _Lines:
@@ -95,9 +99,12 @@ class _Lines:
         self._dropping = False
 
     def feed(self, data: bytes) -> Found:
+        slowly = self._dropping or len(self.held) + len(data) > self._limit
+        if not slowly and not self.held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
+            return [data[:-1]]  # one line, whole: who asks one thing at a time sends this
         lines = data.split(b"\n")
         rest = lines.pop()
-        if self._dropping or len(self.held) + len(data) > self._limit:
+        if slowly:
             return self._feed_slowly(lines, rest)
         if self.held and lines:
             self.held += lines[0]
@@ -129,7 +136,8 @@ class _Lines:
         if len(self.held) + len(piece) <= self._limit:
             self.held += piece
             return True
-        found.append(_too_large(self._limit))
+        head = bytes(self.held[:_HEAD]) + piece[:_HEAD]
+        found.append(_too_large(self._limit, head[: min(_HEAD, self._limit)]))
         self.held.clear()
         self._dropping = True
         return False
@@ -140,7 +148,8 @@ class _Blocks:
 
     After a header block that makes no sense (no length, not a number, two lengths, not a header, too long) nobody
     knows where the body ends. Reading goes on at the next `Content-Length` that stands at the beginning of a line, or
-    ends a line right behind a closing bracket, as it does behind a body. A body past the limit is skipped by length.
+    ends a line right behind a closing bracket, as it does behind a body. A body past the limit is skipped by length,
+    and refused as soon as its head was seen.
     """
 
     def __init__(self, limit: int, header_limit: int) -> None:
@@ -149,6 +158,7 @@ class _Blocks:
         self._header_limit = header_limit
         self._body = 0  # bytes of the body still to come
         self._keep = True
+        self._head: bytes | None = None  # of a body that is not kept, until it is refused
         self._lost = False
         self._seen = 0  # bytes of the line being read; `held` has them, or the end of them when lost
         self._block = 0  # bytes of the block's finished lines
@@ -172,6 +182,11 @@ class _Blocks:
             if not self._body:
                 found.append(bytes(self.held))
                 self.held.clear()
+        elif self._head is not None:
+            self._head += data[at : min(end, at + _HEAD)]
+            if len(self._head) >= _HEAD or not self._body:
+                found.append(_too_large(self._limit, self._head[:_HEAD]))
+                self._head = None
         return end
 
     def _take_line(self, data: bytes, at: int, found: Found) -> int:
@@ -234,7 +249,7 @@ class _Blocks:
         self._body = self._length
         self._keep = self._length <= self._limit
         if not self._keep:
-            found.append(_too_large(self._limit))
+            self._head = b""
         elif not self._body:
             found.append(b"")
         return self._forget_block()

@@ -20,7 +20,7 @@ from dragoman.errors import (
     PeerMistake,
     UsageError,
 )
-from dragoman.wire.envelope import BadMessage, Failure, Id, Notification, Reply, Request, parse
+from dragoman.wire.envelope import BadMessage, Failure, Id, Notification, Reply, Request, answered_id, parse
 
 __all__ = [
     "Answered",
@@ -68,7 +68,8 @@ class CancelAsked(Struct, frozen=True, gc=False):
 
 
 class Ignored(Struct, frozen=True, gc=False):
-    """Nothing is to be done; `reason` is for the log and carries none of the peer's text."""
+    """Nothing is to be done; `reason` is for the log and carries none of the peer's text, or is empty where that was
+    to be expected."""
 
     reason: str
 
@@ -99,6 +100,7 @@ class Peer(Generic[W]):
         self._in_flight = in_flight
         self._theirs: set[Id] = set()
         self._ours: dict[int, W] = {}
+        self._abandoned: dict[Id, None] = {}  # an answer is still owed, and nobody waits for it
         self._last = 0
         self._deaf = False
         self._closed = False
@@ -118,16 +120,19 @@ class Peer(Generic[W]):
         if self._closed:
             return Ignored("after the end")
         if isinstance(frame, PeerMistake):
+            if isinstance(frame, FrameTooLarge) and (number := answered_id(frame.head)) is not None:
+                data = Raw(_encode(frame.data))
+                return self._answered(Failure(number, frame.code, "The answer is too large", data))
             return self._refuse(frame, None, answer=self._answers_noise or isinstance(frame, FrameTooLarge))
         try:
             message = parse(frame)
         except BadMessage as bad:
             known = bad.id is not None or self._answers_noise
             return self._refuse(bad, bad.id, answer=bad.answerable and known)
-        if isinstance(message, Notification):
-            return message if message.method != CANCEL_REQUEST else self._cancel_asked(message)
         if isinstance(message, Request):
             return self._asked(message)
+        if isinstance(message, Notification):
+            return message if message.method != CANCEL_REQUEST else self._cancel_asked(message)
         return self._answered(message)
 
     def call(self, method: str, params: bytes, waiter: W) -> tuple[int, bytes]:
@@ -136,8 +141,12 @@ class Peer(Generic[W]):
             raise LinkClosed("the connection has ended")
         self._last = number = self._last + 1
         self._ours[number] = waiter
-        head = b'{"jsonrpc":"2.0","id":%d,"method":%b' % (number, _encode(method))
-        return number, b"".join((head, b',"params":', params, b"}")) if params else head + b"}"
+        head = _heads.get(method)
+        if head is None:
+            head = _remember(method)
+        if params:
+            return number, b'{"jsonrpc":"2.0","id":%d%b%b}' % (number, head[_VERSION:], params)
+        return number, b'{"jsonrpc":"2.0","id":%d%b}' % (number, head[_VERSION : -len(_PARAMS)])
 
     def notify(self, method: str, params: bytes) -> bytes:
         """A notification; empty params are left out."""
@@ -148,7 +157,11 @@ class Peer(Generic[W]):
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
         """The answer to their request. None after the end, when nobody is there to read it."""
-        return b"".join((_HEAD, _encode(id), b',"result":', result, b"}")) if self._finish(id) else None
+        if not self._finish(id):
+            return None
+        if id.__class__ is int:
+            return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (id, result)
+        return b"".join((_HEAD, _encode(id), b',"result":', result, b"}"))
 
     def fail(self, id: Id, code: int, message: str, data: object = None) -> bytes | None:
         """The same, when the answer is an error."""
@@ -159,8 +172,12 @@ class Peer(Generic[W]):
         return self.notify(CANCEL_REQUEST, b'{"requestId":%d}' % number)
 
     def abandon(self, number: int) -> None:
-        """Wait no longer; an answer that still comes is dropped."""
-        self._ours.pop(number, None)
+        """Wait no longer; an answer that still comes is dropped, and is nothing to wonder about."""
+        if number in self._ours:
+            del self._ours[number]
+            self._abandoned[number] = None
+            if len(self._abandoned) > _ABANDONED:
+                del self._abandoned[next(iter(self._abandoned))]
 
     def give_up_calls(self) -> list[W]:
         """Nothing more will be heard: everyone who still waits, in the order of the calls. What was asked of us before
@@ -190,6 +207,9 @@ class Peer(Generic[W]):
     def _answered(self, message: Reply | Failure) -> Incoming[W]:
         number = message.id
         if not isinstance(number, int) or number not in self._ours:
+            if number in self._abandoned:
+                del self._abandoned[number]
+                return Ignored("")
             return Ignored(_unasked(message, self._last))
         waiter = self._ours.pop(number)
         if isinstance(message, Reply):
@@ -224,8 +244,11 @@ class _Cancel(Struct, gc=False):
 _decode_cancel: Final = Decoder(_Cancel).decode
 _encode: Final = Encoder().encode
 
+# Calls that were given up and may still be answered; a peer that owes more is not worth a list.
+_ABANDONED: Final = 1024
 _HEAD: Final = b'{"jsonrpc":"2.0","id":'
 _PARAMS: Final = b',"params":'
+_VERSION: Final = len(b'{"jsonrpc":"2.0"')
 # The beginnings of notifications. A bridge passes names on that its peer invents, so there is a bound.
 _HEADS: Final = 256
 _heads: Final[dict[str, bytes]] = {}

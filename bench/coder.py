@@ -1,0 +1,150 @@
+"""`python -m bench.coder`: the whole coding agent beside the bare SDK, which it is made of.
+
+Streaming goes through the script model, the loop, the context, the store and the wire; starting and opening a session
+are those of `dragoman acp` with everything installed; cancels are counted in three phases of a turn. Exit status: 0 the
+promises are met, 1 one is missed.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+from bench import harness
+from bench.harness import Child, Guardian
+from bench.roster import PEERS
+from bench.store import Line
+
+CHUNKS: Final = 100_000
+REPETITIONS: Final = 5
+CANCELS: Final = 100
+WORDS: Final = "the quick "
+
+STREAM_TIMES: Final = 4.0
+"""100,000 scripted deltas through the whole agent at no less than a quarter of the bare SDK's speed."""
+START_TIMES: Final = 1.5
+"""`initialize` is answered within 1.5x of the SDK's example agent."""
+OPEN_MS: Final = 30.0
+"""`session/new` without MCP servers, in CPU time."""
+CANCEL_MS: Final = 100.0
+"""A cancel is answered within 100 ms, 99 times of 100."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench.coder", description=__doc__.partition("\n")[0] if __doc__ else None)
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    quick = parser.parse_args(arguments).quick
+    guardian = Guardian()
+    missed = False
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            for line in lines(guardian, Path(folder), 10 if quick else 1):
+                print(line, flush=True)
+                missed = missed or line.is_missed
+    finally:
+        guardian.close()
+    return int(missed)
+
+
+def lines(guardian: Guardian, folder: Path, share: int) -> Iterator[Line]:
+    chunks, repetitions = CHUNKS // share, max(REPETITIONS // share, 2)
+    bare = [stream(bare_agent(guardian), f"stream {chunks} {WORDS}") for _ in range(repetitions)]
+    script = [{"say": WORDS, "repeat": chunks}]
+    whole = [stream(coder(guardian, folder, script), "go") for _ in range(repetitions)]
+    yield Line(f"bare SDK: {chunks:,} deltas", chunks / median(bare) / 1e3, "k/s")
+    yield Line("  through the whole coding agent, stored", chunks / median(whole) / 1e3, "k/s")
+    yield Line("  times slower", median(whole) / median(bare), "", STREAM_TIMES)
+    starts = [(start(bare_agent(guardian)), start(coder(guardian, folder))) for _ in range(repetitions * 3)]
+    yield Line("bare SDK: initialize answered", median(one for one, _ in starts) * 1e3, "ms")
+    yield Line("  dragoman acp", median(other for _, other in starts) * 1e3, "ms")
+    yield Line(
+        "  times slower", median(other for _, other in starts) / median(one for one, _ in starts), "", START_TIMES
+    )
+    opened = [open_cpu(coder(guardian, folder)) for _ in range(repetitions * 2)]
+    yield Line("session/new, CPU", median(opened) * 1e3, "ms", OPEN_MS)
+    for phase, steps in PHASES.items():
+        taken = cancels(coder(guardian, folder, steps), CANCELS // share or 10)
+        yield Line(f"cancel in {phase}: answered, p99", quantiles(taken, n=100)[-1] * 1e3, "ms", CANCEL_MS)
+
+
+PHASES: Final[Mapping[str, list[dict[str, Any]]]] = {
+    "a model's stream": [{"say": WORDS}, {"say": WORDS, "repeat": 100_000, "delay_ms": 1}],
+    "a model's silence": [{"say": WORDS}, {"say": WORDS, "delay_ms": 600_000}],
+    "a command": [{"say": WORDS}, {"call": "bash", "input": {"command": "trap '' TERM; sleep 600"}}],
+}
+
+
+def bare_agent(guardian: Guardian) -> Child:
+    return Child(guardian, PEERS["ours"].agent, PEERS["ours"].environment)
+
+
+def coder(guardian: Guardian, folder: Path, steps: list[dict[str, Any]] | None = None) -> Child:
+    """`dragoman acp`: a script in a mode that asks nobody, or the offline model."""
+    model = "offline"
+    if steps is not None:
+        script = folder / "script.json"
+        script.write_text(json.dumps({"turns": [{"steps": steps}]}), encoding="utf-8")
+        model = f"script:{script}"
+    command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--mode", "full-access", "--model", model]
+    return Child(guardian, command, {**PEERS["ours"].environment, "DRAGOMAN_HOME": str(folder / "home")})
+
+
+def stream(agent: Child, prompt: str) -> float:
+    with agent as child:
+        session = harness.open_session(child)
+        began = time.perf_counter()
+        child.send(harness.prompt_request(session, prompt))
+        harness.hear_turn(child)
+        return time.perf_counter() - began
+
+
+def start(agent: Child) -> float:
+    began = time.perf_counter()
+    with agent as child:
+        child.call(1, "initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        return time.perf_counter() - began
+
+
+def open_cpu(agent: Child) -> float:
+    with agent as child:
+        child.call(1, "initialize", {"protocolVersion": 1, "clientCapabilities": {}})
+        settled(child.cpu)
+        before = child.cpu()
+        harness.new_session(child, 2)
+        return child.cpu() - before
+
+
+def settled(cpu: Callable[[], float]) -> None:
+    """Until the agent has done what it does behind its answer."""
+    before = -1.0
+    while cpu() != before:
+        before = cpu()
+        time.sleep(0.05)
+
+
+def cancels(agent: Child, count: int) -> list[float]:
+    """How long each cancel took to end its turn."""
+    taken: list[float] = []
+    with agent as child:
+        session = harness.open_session(child)
+        for _ in range(count):
+            child.send(harness.prompt_request(session, "go"))
+            while b'"agent_message_chunk"' not in child.read_line():
+                pass
+            time.sleep(0.02)  # into the phase that is measured
+            note = {"jsonrpc": "2.0", "method": "session/cancel", "params": {"sessionId": session}}
+            began = time.perf_counter()
+            child.send(json.dumps(note).encode() + b"\n")
+            while b'"stopReason"' not in child.read_line():
+                pass
+            taken.append(time.perf_counter() - began)
+    return taken
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""`dragoman chat`: a conversation with any agent, at a terminal."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+from dragoman.cli.target import Wrong, add_target
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+Talk to an agent at this terminal. Without --agent and -- CMD it is Dragoman's own
+agent.
+"""
+_EPILOG = """\
+Enter sends, Alt-Enter or a \\ at the end of a line begins a new one, Tab completes
+/commands and @paths. Ctrl-C stops what the agent does, twice leaves; Ctrl-D leaves.
+
+  dragoman chat
+  dragoman chat --resume
+  dragoman chat -- gemini --acp
+"""
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "chat",
+        help="a conversation with any agent, at this terminal",
+        usage="dragoman chat [options] [-- CMD ...]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add_target(parser)
+    parser.add_argument(
+        "--resume", metavar="ID", nargs="?", const="", help="go on with session ID, or with the newest of the folder"
+    )
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Talk until somebody leaves."""
+    import sys
+
+    from dragoman.cli.target import chosen_folder, chosen_target
+
+    try:
+        target, folder = chosen_target(arguments), chosen_folder(arguments)
+    except Wrong as error:
+        return complain(str(error))
+    if not sys.stdin.isatty() or not sys.stdout.isatty():
+        return complain("a chat needs a terminal; `dragoman run` is for pipes and scripts")
+    try:
+        from dragoman.cli.face.talk import Talk
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
+            raise
+        return complain(f"chat needs {error.name}, which is not installed: pip install 'dragoman[chat]'")
+    import asyncio
+
+    return asyncio.run(Talk(arguments, target, folder).perform())

@@ -1,0 +1,266 @@
+"""One turn with an agent, from its start to an exit code: what `dragoman run` does.
+
+Promise: however it ends, the agent and what it started are gone, and with `--format json` the last line is the result.
+Ctrl-C, a signal and a timeout cancel politely first; a second Ctrl-C leaves at once.
+"""
+
+import argparse
+import asyncio
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.cli.complain import complain
+from dragoman.cli.face.inert import inert, inert_line
+from dragoman.cli.face.interrupts import Interrupts
+from dragoman.cli.target import Target, Wrong, choose, opened
+from dragoman.errors import AuthRequired, DragomanError, RequestFailed, StartFailed, TimedOut, UsageError
+
+if TYPE_CHECKING:
+    from dragoman.cli.face.json_lines import JsonLines
+    from dragoman.cli.face.screen import Screen
+    from dragoman.cli.face.telling import Teller
+    from dragoman.client.connect import Client
+    from dragoman.client.conversation import Conversation, Turn
+    from dragoman.client.policy import Decider
+    from dragoman.vocabulary.events import AnyEvent, Usage
+
+OK: Final = 0
+USAGE: Final = 2
+DENIED: Final = 5
+FAILED: Final = 6
+TIMED_OUT: Final = 124
+CANCELLED: Final = 130
+_CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "cancelled": CANCELLED}
+# A turn that was cancelled may take so long to end by itself.
+CANCEL_SECONDS: Final = 3.0
+# Denials and pieces of noise that are told one by one.
+_TOLD: Final = 5
+
+
+class Errand:
+    """What `dragoman run` was told to do."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, target: Target, folder: str, words: Sequence[str], piped: str | None
+    ) -> None:
+        self._arguments = arguments
+        self._target = target
+        self._folder = folder
+        self._words = words
+        self._piped = piped
+        self._json: JsonLines | None = None
+        self._screen: Screen
+        self._teller: Teller
+        self._decider: Decider
+        self._turn: Turn | None = None
+        self._session_id: str | None = None
+        self._stop_reason = ""
+        self._usage: Usage | None = None
+        self._error: dict[str, object] | None = None
+        self._noise = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def perform(self) -> int:
+        """Do it; the exit code."""
+        from dragoman.cli.face.screen import Screen
+        from dragoman.cli.face.telling import Teller
+
+        self._screen = Screen(sys.stdout, sys.stderr)
+        self._teller = Teller()
+        if self._arguments.format == "json":
+            from dragoman.cli.face.json_lines import JsonLines
+
+            self._json = JsonLines(sys.stdout.write)
+        code = await self._supervised()
+        if self._json is not None:
+            self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error)
+            sys.stdout.flush()
+        return code
+
+    async def _supervised(self) -> int:
+        """The work, ended early by a signal or the clock."""
+        with Interrupts() as interrupts:
+            work = asyncio.ensure_future(self._work())
+            calling_off = asyncio.ensure_future(interrupts.wait())
+            either: list[asyncio.Future[Any]] = [work, calling_off]
+            await asyncio.wait(either, timeout=self._arguments.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                calling_off.cancel()
+                return work.result()
+            code = CANCELLED if calling_off.done() else TIMED_OUT
+            calling_off.cancel()
+            await self._call_off(work)
+            self._stop_reason = "cancelled"
+            if code == TIMED_OUT:
+                sentence = f"not done after {self._arguments.timeout:g} s: cancelled"
+                self._fail(sentence, {"message": sentence})
+            return code
+
+    async def _call_off(self, work: "asyncio.Future[int]") -> None:
+        if self._turn is not None:
+            await self._turn.cancel()
+            await asyncio.wait([work], timeout=CANCEL_SECONDS)
+        work.cancel()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()
+
+    # -- the work ----------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> int:
+        try:
+            async with AsyncExitStack() as stack:
+                await self._talk(stack)
+        except (Wrong, UsageError) as error:
+            return self._fail(str(error), {"message": str(error)}, USAGE)
+        except StartFailed as error:
+            return self._fail(str(error), {"message": str(error)})
+        except DragomanError as error:
+            return self._failed(error)
+        return self._ended()
+
+    async def _talk(self, stack: AsyncExitStack) -> None:
+        client = await self._connected(stack)
+        conversation = await self._session(client)
+        self._session_id = conversation.id
+        await choose(conversation, self._target, self._arguments)
+        from dragoman.cli.face.attaching import attached
+
+        typed = attached(self._text(), self._folder, client.agent.capabilities, typed=" ".join(self._words))
+        for name in typed.missing:
+            self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
+        ticking = asyncio.ensure_future(self._screen.tick(lambda: self._teller.running))
+        stack.callback(ticking.cancel)
+        turn = self._turn = conversation.prompt(typed.blocks)
+        try:
+            async for event in turn:
+                await self._quiet.wait()
+                self._show([event, *turn.ready()])
+        finally:
+            ticking.cancel()
+            self._stop_reason, self._usage = turn.stop_reason, turn.usage
+            if self._json is None:
+                self._screen.show(self._teller.finish())
+                self._screen.finish()
+
+    def _text(self) -> str:
+        """Words as they were typed; what came on stdin stands apart."""
+        piped = "" if self._piped is None else self._piped.rstrip("\n")
+        parts = [piped if word == "-" else word for word in self._words]
+        return " ".join(parts) if self._piped is None else "\n\n".join(part for part in parts if part)
+
+    async def _connected(self, stack: AsyncExitStack) -> "Client":
+        from dragoman.client.policy import Decider, Policy
+
+        asker = self._asker(stack)
+        policy = self._target.policy or Policy()
+        ask = None
+        settings: dict[str, Any] = {}
+        if asker is not None:
+            from dragoman.cli.face.forms import filled
+
+            ask = asker.permission
+            settings["elicitation"] = lambda request: filled(asker, request)
+        policy = Policy(self._arguments.allow or policy.allow, policy.rules)
+        decider = self._decider = Decider(policy, [self._folder], ask)
+        return await opened(
+            stack, self._target, self._folder, decider, self._arguments, on_noise=self._hear_noise, **settings
+        )
+
+    def _asker(self, stack: AsyncExitStack) -> Any:
+        """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
+        if sys.stderr is None or not sys.stderr.isatty() or (self._piped is None and not sys.stdin.isatty()):
+            return None
+        from dragoman.cli.face.asking import Asker, Keyboard
+        from dragoman.cli.face.box import secret_word
+
+        keyboard = Keyboard.find()
+        if keyboard is None:
+            return None
+        stack.callback(keyboard.close)
+        return Asker(keyboard, self._screen.ask, lambda: shutil.get_terminal_size().columns, secret_word(), self._hold)
+
+    def _hold(self, asking: bool) -> None:
+        """While a question stands there, nothing is written under it; what came before it is shown first."""
+        if asking and self._turn is not None:
+            self._show(self._turn.ready())
+        self._screen.asking = asking
+        if asking:
+            self._quiet.clear()
+        else:
+            self._quiet.set()
+
+    async def _session(self, client: "Client") -> "Conversation":
+        wanted = self._arguments.session
+        if wanted is None:
+            return await client.new_session(self._folder)
+        from dragoman.cli.target import reopen, session_of_ours
+
+        folder = self._folder
+        if self._target.ours:
+            wanted, kept = await session_of_ours(wanted)
+            folder = folder if self._arguments.cwd is not None else kept
+        try:
+            return await reopen(client, wanted, folder, replay=False)
+        except RequestFailed as error:
+            raise Wrong(f"--session {wanted}: {inert_line(error.message)}") from None
+
+    def _show(self, events: "Sequence[AnyEvent]") -> None:
+        if self._json is not None:
+            for event in events:
+                self._json.tell(event)
+            sys.stdout.flush()
+            return
+        for event in events:
+            self._screen.show(self._teller.tell(event))
+        self._screen.flush()
+
+    def _hear_noise(self, reason: str) -> None:
+        self._noise += 1
+        if self._noise <= _TOLD:
+            self._screen.say(f"dragoman: skipped what the agent wrote: {inert_line(reason)[:200]}")
+
+    # -- how it ended ------------------------------------------------------------------------------------------------
+
+    def _ended(self) -> int:
+        code = _CODES.get(self._stop_reason)
+        if code is None:
+            return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
+        for denial in self._decider.denials[:_TOLD]:
+            self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
+        if self._decider.denied and code == OK:
+            more = "--allow edit or --allow all" if self._arguments.allow in ("", "read") else "--allow all"
+            self._screen.say(f"dragoman: {self._decider.denied} requests were denied; {more} would allow more")
+            return DENIED
+        if code not in (OK, CANCELLED):
+            self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
+        return code
+
+    def _failed(self, error: DragomanError) -> int:
+        """The agent's doing. One of ours that did not like its command line has said what was wrong with it."""
+        self._stop_reason = "error"
+        words = str(error)
+        if isinstance(error, RequestFailed):
+            told: dict[str, object] = {"code": error.code, "message": error.message}
+            if error.data is not None:
+                told["data"] = error.data
+        else:
+            told = {"message": words}
+        if isinstance(error, AuthRequired):
+            how = "`dragoman login` helps" if self._target.ours else "log in with the agent's own program"
+            words = f"{words}: {how}"
+        if self._target.ours and self._session_id is None and getattr(error, "exit_code", None) == USAGE:
+            tail = str(getattr(error, "stderr_tail", "")).strip() or words
+            return self._fail(tail.removeprefix("dragoman: "), told, USAGE)
+        if isinstance(error, TimedOut):
+            words = f"{words}; is {self._target.name} an ACP agent?"
+        return self._fail(words, told)
+
+    def _fail(self, sentence: str, error: dict[str, object] | None, code: int = FAILED) -> int:
+        self._error = error
+        self._screen.pause()
+        return complain(inert(sentence), code)

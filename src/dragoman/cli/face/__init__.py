@@ -1,0 +1,1 @@
+"""The faces of a client on a terminal: what an agent does as text, and how a person is asked."""

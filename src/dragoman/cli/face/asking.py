@@ -1,0 +1,134 @@
+"""Asking the person at the terminal, a line at a time, while the agent waits.
+
+The terminal stays as it is (no raw mode), so it needs no rescue if we are killed here. What was typed before the
+question was shown is no answer to it. Nobody there, an end of input, a hang-up: no answer, and that is a no.
+"""
+
+import asyncio
+import os
+import sys
+import termios
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from dragoman.cli.face.box import chosen, framed, question
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+
+T = TypeVar("T")
+
+# What a terminal hands over at once, in its own line mode.
+LINE_BYTES: Final = 4096
+# Somebody who types this many things that are no answer has left the keyboard to something else.
+ATTEMPTS: Final = 20
+
+
+class Gone(Exception):
+    """There is nobody to answer."""
+
+
+class Keyboard:
+    """The keys of the terminal that stderr goes to, apart from stdin, which may be a pipe."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    @classmethod
+    def find(cls) -> "Keyboard | None":
+        """Ours, if somebody can see what we ask and answer it."""
+        try:
+            if not sys.stderr.isatty():
+                return None
+            flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+            descriptor = os.open(os.ttyname(sys.stderr.fileno()), flags)
+        except (OSError, AttributeError, ValueError):
+            return None
+        try:
+            if os.tcgetpgrp(descriptor) == os.getpgrp():
+                return cls(descriptor)
+        except OSError:
+            pass
+        os.close(descriptor)
+        return None
+
+    async def line(self) -> str:
+        """The next line typed from now on; `Gone` at the end of input."""
+        termios.tcflush(self._descriptor, termios.TCIFLUSH)
+        loop = asyncio.get_running_loop()
+        typed = b""
+        while not typed.endswith(b"\n"):
+            ready: asyncio.Future[None] = loop.create_future()
+            loop.add_reader(self._descriptor, _set, ready)
+            try:
+                await ready
+                got = os.read(self._descriptor, LINE_BYTES)
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise Gone from None
+            finally:
+                loop.remove_reader(self._descriptor)
+            if not got or len(typed) > LINE_BYTES:
+                raise Gone
+            typed += got
+        return typed.decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """Not needed any more."""
+        os.close(self._descriptor)
+
+
+def _set(ready: "asyncio.Future[None]") -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
+class Asker:
+    """Shows questions in our frame and reads the answers. One at a time: the others wait."""
+
+    def __init__(
+        self,
+        keyboard: Keyboard,
+        write: Callable[[str], None],
+        columns: Callable[[], int],
+        word: str,
+        hold: Callable[[bool], None],
+    ) -> None:
+        """`hold` is told when a question stands there, and when it does not any more."""
+        self._keyboard = keyboard
+        self._write = write
+        self._columns = columns
+        self._word = word
+        self._hold = hold
+        self._turn = asyncio.Lock()
+
+    async def permission(self, request: RequestPermission) -> PermissionOption | None:
+        """The option chosen; None if nobody chose."""
+        lines = question(request)
+        how = f"1-{min(len(request.options), 20)}, y or n"
+        return await self.ask(lines, how, lambda words: chosen(words, request.options))
+
+    async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+        """The answer, as soon as it can be understood."""
+        async with self._turn:
+            self._hold(True)
+            try:
+                return await self._answer(lines, how, understood)
+            finally:
+                self._hold(False)
+
+    async def _answer(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+        self._write("\n".join(framed(f"dragoman asks · {self._word}", lines, self._columns())) + "\n")
+        for _ in range(ATTEMPTS):
+            self._write(f"║ {how}: ")
+            try:
+                words = await self._keyboard.line()
+            except Gone:
+                self._write("\n")
+                return None
+            except asyncio.CancelledError:
+                self._write("\n║ The question has gone away.\n")
+                raise
+            answer = understood(words)
+            if answer is not None:
+                return answer
+        return None

@@ -1,0 +1,93 @@
+"""A prompt as a person writes it: words, and `@path` for files that go with them.
+
+A file goes along whole where the agent takes that and it is text of ordinary length, or a picture where it takes
+pictures; else as a link. What is no file stays a word: people write of @decorators too.
+"""
+
+import base64
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
+from dragoman.vocabulary.hello import AgentCapabilities
+
+# Longer text is better read by the agent itself, in parts.
+EMBEDDED_BYTES: Final = 256 * 1024
+IMAGE_BYTES: Final = 5 * 1024 * 1024
+FILES: Final = 100
+_AT: Final = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|(\S+))')
+_IMAGES: Final = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+}
+
+
+class Prompt(NamedTuple):
+    """What is sent, and the names that look like files and are none."""
+
+    blocks: list[Content]
+    missing: list[str]
+
+
+def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> Prompt:
+    """The text, and the files named in it; in `typed` alone, where some of the text was written by others."""
+    blocks: list[Content] = [Text(text)]
+    missing: list[str] = []
+    seen: set[str] = set()
+    for named in _named(text if typed is None else typed):
+        path = _file(named, folder)
+        if path is None:
+            if "/" in named or "." in named.strip("."):
+                missing.append(named)
+        elif path not in seen and len(seen) < FILES:
+            seen.add(path)
+            blocks.append(_block(path, named, able))
+    return Prompt(blocks, missing)
+
+
+def _named(text: str) -> Iterator[str]:
+    for found in _AT.finditer(text):
+        yield found[1] or found[2]
+
+
+def _file(named: str, folder: str) -> str | None:
+    """The file or folder that is meant; a comma or a full stop may belong to the sentence."""
+    for candidate in dict.fromkeys((named, named.rstrip(".,;:!?)]'\""))):
+        path = os.path.normpath(os.path.join(folder, os.path.expanduser(candidate)))
+        try:
+            if candidate and os.path.exists(path):
+                return path
+        except ValueError:
+            return None
+    return None
+
+
+def _block(path: str, named: str, able: AgentCapabilities) -> Content:
+    uri = Path(path).as_uri()
+    kind = _IMAGES.get(os.path.splitext(path)[1].lower())
+    if kind is not None and able.image and (data := _read(path, IMAGE_BYTES)) is not None:
+        return Image(base64.b64encode(data).decode(), kind, uri)
+    if kind is None and able.embedded_context and (data := _read(path, EMBEDDED_BYTES)) is not None:
+        try:
+            return Resource(TextResource(data.decode("utf-8"), uri))
+        except UnicodeDecodeError:
+            pass
+    return ResourceLink(os.path.basename(path) or named, uri)
+
+
+def _read(path: str, most: int) -> bytes | None:
+    """The bytes of an ordinary file that is not too long."""
+    try:
+        if not os.path.isfile(path):
+            return None
+        with open(path, "rb") as file:
+            data = file.read(most + 1)
+    except OSError:
+        return None
+    return data if len(data) <= most else None

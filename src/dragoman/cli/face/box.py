@@ -1,0 +1,165 @@
+"""The frame that our own questions stand in, and the words of a permission request inside it.
+
+No agent can draw it: its glyphs are taken out of everything an agent says, and it bears a word that no agent was told.
+What an agent wrote stands behind our own labels, and an option is named by what it does and not by what it is called.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec import json
+
+from dragoman.cli.face.inert import inert, inert_line
+from dragoman.cli.face.telling import DIFF_LINES, diff_text, title
+from dragoman.cli.plain import pad, width
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    PermissionOption,
+    RequestPermission,
+    ToolCallSubject,
+    UnknownSubject,
+)
+from dragoman.vocabulary.tools import Diff
+
+# A wider frame is harder to read and not more informative.
+WIDEST: Final = 100
+# Lines and places of one question that are shown; more of them are counted.
+LINES: Final = 30
+PLACES: Final = 10
+# Options that fit on a screen. An agent that offers more is mistaken.
+OPTIONS: Final = 20
+_INPUT_LENGTH: Final = 2000
+_MEANINGS: Final = {
+    "allow_once": "yes, this once",
+    "allow_always": "yes, and do not ask again",
+    "reject_once": "no",
+    "reject_always": "no, and do not ask again",
+}
+_WORDS: Final = (
+    "amber anchor apple badge basil beach birch brook candle cedar cherry cliff clover cobalt copper coral "
+    "cotton daisy delta ember fable falcon fern flint forest garnet ginger harbor hazel heron indigo island ivory "
+    "jasper kettle lagoon lantern lemon lilac linen lotus maple marble meadow mint nectar nutmeg oak olive onyx "
+    "opal orchid otter panda pearl pebble pepper pine plum poppy quartz raven reef river robin rose saffron "
+    "sage satin shell silver sparrow spruce stone sugar summit swan thistle tiger topaz tulip velvet violet walnut "
+    "willow winter wren"
+)
+
+
+def secret_word() -> str:
+    """Two words that an agent cannot guess within a conversation."""
+    import secrets
+
+    words = _WORDS.split()
+    return f"{secrets.choice(words)}-{secrets.choice(words)}"
+
+
+def framed(heading: str, lines: Sequence[str], columns: int) -> list[str]:
+    """The lines inside the frame; long ones are wrapped."""
+    inner = max(min(columns - 1, WIDEST) - 4, 16)
+    top = f"═ {heading} "
+    return [
+        f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗",
+        *(f"║ {pad(part, inner)} ║" for line in lines for part in wrapped(line, inner)),
+        f"╚{'═' * (inner + 2)}╝",
+    ]
+
+
+def wrapped(line: str, columns: int) -> Iterator[str]:
+    """A line in parts that fit."""
+    line = line.expandtabs(4)
+    if width(line) <= columns:
+        yield line
+        return
+    part, used = "", 0
+    for character in line:
+        wide = width(character)
+        if used + wide > columns:
+            yield part
+            part, used = "", 0
+        part += character
+        used += wide
+    yield part
+
+
+def question(request: RequestPermission) -> list[str]:
+    """What an agent wants to do, in lines."""
+    return [*_subject(request), "", *_choices(request.options)]
+
+
+def _subject(request: RequestPermission) -> Iterator[str]:
+    yield "The agent asks for permission:"
+    yield f"  {title(request.title)}"
+    if isinstance(request.description, str):
+        yield from _some(inert(request.description))
+    match request.subject:
+        case CommandSubject(command=command, cwd=cwd):
+            yield "Command:"
+            yield from _some(inert(command))
+            yield f"In: {inert_line(cwd)}"
+        case ToolCallSubject(tool_call=call):
+            yield from _call(call)
+        case UnknownSubject(kind=kind):
+            yield f"About something this release does not know: {inert_line(kind)}"
+        case _:
+            pass
+
+
+def _call(call: ToolCallUpdate) -> Iterator[str]:
+    if isinstance(call.kind, str):
+        yield f"Kind: {title(call.kind)}"
+    places = list(call.locations or ())
+    for place in places[:PLACES]:
+        yield f"File: {inert_line(place.path)}"
+    if len(places) > PLACES:
+        yield f"({len(places) - PLACES} more files)"
+    diffs = [item for item in call.content or () if isinstance(item, Diff)]
+    for diff in diffs:
+        yield from _some(diff_text(diff), DIFF_LINES)
+    if not diffs and call.raw_input not in (None, {}) and call.raw_input.__class__.__name__ != "UnsetType":
+        yield "Input:"
+        yield from _some(inert(_as_json(call.raw_input)))
+
+
+def _as_json(value: object) -> str:
+    try:
+        text = json.format(json.encode(value), indent=2).decode()
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= _INPUT_LENGTH else f"{text[:_INPUT_LENGTH]}\n({len(text) - _INPUT_LENGTH:,} more)"
+
+
+def _some(text: str, most: int = LINES) -> Iterator[str]:
+    """The text, its middle left out if it is long: what stands at its end counts as much as its start."""
+    lines = text.rstrip("\n").split("\n")
+    if len(lines) > most:
+        left_out = f"(!) {len(lines) - most:,} more lines are not shown here"
+        lines = [*lines[: most - 5], left_out, *lines[-5:]]
+    for line in lines:
+        yield f"  {line[: LINES * WIDEST]}"
+        if len(line) > LINES * WIDEST:
+            yield f"  (!) {len(line) - LINES * WIDEST:,} more characters are not shown here"
+
+
+def _choices(options: Sequence[PermissionOption]) -> Iterator[str]:
+    for number, option in enumerate(options[:OPTIONS], 1):
+        yield f"{number}  {_meaning(option)}"
+
+
+def _meaning(option: PermissionOption) -> str:
+    called = title(option.name)[:80]
+    known = _MEANINGS.get(option.kind)
+    if known is None:
+        return f"(something else) “{called}”"
+    return f"{known}  “{called}”" if called else known
+
+
+def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
+    """The option that somebody's answer means: its number, `y` or `n`. None where it means none of them."""
+    answer = words.strip().lower()
+    if answer.isdecimal() and len(answer) < 4:
+        number = int(answer)
+        return options[number - 1] if 0 < number <= min(len(options), OPTIONS) else None
+    kind = {"y": "allow_once", "yes": "allow_once", "n": "reject_once", "no": "reject_once"}.get(answer)
+    found = [option for option in options if option.kind == kind]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,288 @@
+"""A turn in words, as it happens: events in, pieces out. What an agent sent is inert in every piece.
+
+Knows no terminal: `run` and `chat` show the same pieces, each in its way. What it keeps of a turn is bounded.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from dragoman.cli.face.inert import InertStream, inert, inert_line
+from dragoman.cli.face.outputs import Outputs
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import Content, text_of
+from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
+from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, TerminalItem, ToolContent
+
+# `answer` and `thought` are text as it comes, to be put together; the others are whole lines.
+Form = Literal["answer", "thought", "tool", "failed", "output", "diff", "plan", "notice"]
+
+# Lines shown of one diff.
+DIFF_LINES: Final = 40
+# A title is a line; an agent may put a whole command in it.
+TITLE_LENGTH: Final = 400
+# Steps of a plan that anybody reads.
+PLAN_STEPS: Final = 50
+# Calls and messages of a turn that are remembered; an agent with more of them at once is told anew.
+REMEMBERED: Final = 1000
+# Characters kept of a message, to tell what of it is new when it is sent whole.
+_MESSAGE_LENGTH: Final = 1024 * 1024
+# The kinds of calls whose text is for the model and not for the user.
+_FOR_THE_MODEL: Final = ("read", "search", "think")
+_MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
+
+
+class Piece(NamedTuple):
+    """Some text, and what kind of text it is."""
+
+    form: Form
+    text: str
+
+
+class _Call:
+    """A tool call, as far as it was told."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        self.title = id
+        self.kind = ""
+        self.ended = False
+        self.headed = ""
+        self.items: list[ToolContent] = []
+        self.diffs: set[int] = set()
+
+
+class _Said:
+    """What was said of a message: how long it is, and the start of it."""
+
+    def __init__(self, text: str = "") -> None:
+        self.length = 0
+        self._pieces: list[str] = []
+        self.add(text)
+
+    def add(self, text: str) -> None:
+        if self.length < _MESSAGE_LENGTH:
+            self._pieces.append(text)
+        self.length += len(text)
+
+    def start(self) -> str:
+        return "".join(self._pieces)
+
+
+class Teller:
+    """One conversation, told."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, _Call] = {}
+        self._outputs = Outputs()
+        self._said: dict[str, _Said] = {}
+        self._plan = ""
+        self._streams = {"answer": InertStream(), "thought": InertStream()}
+        self._last = ""
+
+    @property
+    def running(self) -> list[str]:
+        """The titles of the calls that run now."""
+        return [call.title for call in self._calls.values() if not call.ended]
+
+    def tell(self, event: events.AnyEvent) -> list[Piece]:
+        """What there is to show of an event, in order."""
+        return [piece for piece in self._pieces(event) if piece.text]
+
+    def finish(self) -> list[Piece]:
+        """The turn is over, however it ended: what was held back."""
+        pieces = [Piece(form, self._streams[form].finish()) for form in ("answer", "thought")]
+        pieces += [Piece("output", line) for line in self._outputs.finish_all()]
+        self._forget_turn()
+        return [piece for piece in pieces if piece.text]
+
+    def _forget_turn(self) -> None:
+        self._calls.clear()
+        self._said.clear()
+        self._outputs = Outputs()
+        self._last = ""
+
+    def _pieces(self, event: events.AnyEvent) -> Iterator[Piece]:
+        match event:
+            case events.AgentMessageChunk():
+                yield from self._chunk("answer", event)
+            case events.AgentThoughtChunk():
+                yield from self._chunk("thought", event)
+            case events.AgentMessage():
+                yield from self._message("answer", event)
+            case events.AgentThought():
+                yield from self._message("thought", event)
+            case events.ToolCallUpdate():
+                yield from self._update(event)
+            case events.ToolCallContentChunk():
+                call = self._call(event.tool_call_id)
+                yield from self._headed(call)
+                call.items.append(event.content)
+                yield from self._content(call)
+            case events.TerminalUpdate():
+                yield from self._lines(event.terminal_id, self._outputs.update(event))
+            case events.TerminalOutputChunk():
+                yield from self._lines(event.terminal_id, self._outputs.chunk(event))
+            case events.PlanUpdate():
+                yield from self._planned(event)
+            case events.Notice():
+                more = f": {inert_line(event.description)}" if event.description else ""
+                yield Piece("notice", f"{inert_line(event.title)}{more}")
+            case events.CompactionUpdate() if event.status in ("completed", "failed"):
+                why = f": {inert_line(event.error)}" if event.error else ""
+                yield Piece("notice", f"The conversation so far was summarised ({inert_line(event.status)}){why}")
+            case events.UnknownEvent():
+                yield Piece("notice", f"(an update this release does not know: {inert_line(event.name)[:80]})")
+            case _:
+                return  # the user's own words, and how things stand
+
+    # -- messages ----------------------------------------------------------------------------------------------------
+
+    def _chunk(self, form: Literal["answer", "thought"], event: events.Chunk) -> Iterator[Piece]:
+        text = text_of((event.content,))
+        self._message_so_far(event.message_id).add(text)
+        yield from self._stream(form, event.message_id, text)
+
+    def _message(self, form: Literal["answer", "thought"], event: events.Message) -> Iterator[Piece]:
+        """A whole message: what of it was not said in pieces already."""
+        if not isinstance(event.content, list):
+            return
+        text, so_far = text_of(event.content), self._message_so_far(event.message_id)
+        new = text[so_far.length :] if text.startswith(so_far.start()) else f"\n\n{text}"
+        self._said[event.message_id] = _Said(text)
+        yield from self._stream(form, event.message_id, new)
+
+    def _stream(self, form: Literal["answer", "thought"], message_id: str, text: str) -> Iterator[Piece]:
+        shown = self._streams[form].feed(text)
+        if shown:
+            if self._last and self._last != message_id:
+                yield Piece(form, "\n\n")
+            self._last = message_id
+            yield Piece(form, shown)
+
+    def _message_so_far(self, message_id: str) -> "_Said":
+        said = self._said.get(message_id)
+        if said is None:
+            if len(self._said) >= REMEMBERED:
+                del self._said[next(iter(self._said))]
+            said = self._said[message_id] = _Said()
+        return said
+
+    # -- tool calls --------------------------------------------------------------------------------------------------
+
+    def _call(self, id: str) -> _Call:
+        call = self._calls.get(id)
+        if call is None:
+            if len(self._calls) >= REMEMBERED:
+                del self._calls[next(iter(self._calls))]
+            call = self._calls[id] = _Call(id)
+            call.title = title(id)
+        return call
+
+    def _update(self, event: events.ToolCallUpdate) -> Iterator[Piece]:
+        call = self._call(event.tool_call_id)
+        named = event.title or event.name
+        if named:
+            call.title = title(named)
+        if isinstance(event.kind, str):
+            call.kind = event.kind
+        yield from self._headed(call)
+        if event.content is None or isinstance(event.content, list):
+            call.items = list(event.content or ())
+            call.diffs.clear()
+            yield from self._content(call)
+        if isinstance(event.status, str) and event.status in FINAL_STATUSES and not call.ended:
+            call.ended = True
+            for line in self._outputs.finish(self._screens(call)):
+                yield Piece("output", line)
+            if event.status != "completed":
+                yield Piece("failed", f"{call.title}: {event.status}{_reason(call.items)}")
+
+    def _headed(self, call: _Call) -> Iterator[Piece]:
+        """The heading, once; and again when the call turns out to be called otherwise."""
+        if not call.headed or call.title not in (call.headed, title(call.id)):
+            call.headed = call.title
+            self._last = ""
+            yield Piece("tool", call.title)
+
+    def _content(self, call: _Call) -> Iterator[Piece]:
+        for place, item in enumerate(call.items):
+            match item:
+                case Diff() if hash(item_text := diff_text(item)) not in call.diffs:
+                    call.diffs.add(hash(item_text))
+                    for line in shortened(item_text.rstrip("\n").split("\n"), DIFF_LINES):
+                        yield Piece("diff", line)
+                case ContentItem() if call.kind not in _FOR_THE_MODEL:
+                    screen = f"{call.id}/{place}"
+                    yield from self._lines(screen, self._outputs.text(screen, text_of((item.content,))))
+                case TerminalItem():
+                    yield from self._lines(item.terminal_id, self._outputs.pending(item.terminal_id))
+                case _:
+                    pass
+
+    def _screens(self, call: _Call) -> list[str]:
+        return [
+            item.terminal_id if isinstance(item, TerminalItem) else f"{call.id}/{place}"
+            for place, item in enumerate(call.items)
+        ]
+
+    def _lines(self, screen: str, lines: Iterable[str]) -> Iterator[Piece]:
+        for line in lines:
+            self._last = ""
+            yield Piece("output", line)
+
+    # -- plans -------------------------------------------------------------------------------------------------------
+
+    def _planned(self, event: events.PlanUpdate) -> Iterator[Piece]:
+        lines = list(plan_lines(event))
+        told = "\n".join(lines)
+        if told != self._plan:
+            self._plan = told
+            self._last = ""
+            for line in lines:
+                yield Piece("plan", line)
+
+
+def title(text: str) -> str:
+    """A title on one line."""
+    return _cut(inert_line(text[: 4 * TITLE_LENGTH]), TITLE_LENGTH)
+
+
+def diff_text(diff: Diff) -> str:
+    """File changes as a patch to read, inert."""
+    from dragoman.agent.updates import patch_text  # the second version's words, which many turns never need
+
+    return inert(patch_text(diff))
+
+
+def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
+    """A plan, a step a line."""
+    match event.plan:
+        case PlanItems():
+            for step in event.plan.entries[:PLAN_STEPS]:
+                yield f"{_MARKS.get(step.status, '[ ]')} {title(step.content)}"
+            if len(event.plan.entries) > PLAN_STEPS:
+                yield f"({len(event.plan.entries) - PLAN_STEPS} more steps)"
+        case PlanFile():
+            yield inert_line(event.plan.uri)
+        case PlanMarkdown():
+            yield from shortened(inert(event.plan.content).rstrip("\n").split("\n"), PLAN_STEPS)
+        case unknown:
+            yield f"[{inert_line(unknown.kind)}]"
+
+
+def shortened(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many were left out."""
+    if len(lines) <= most:
+        return list(lines)
+    return [*lines[:most], f"({len(lines) - most:,} more lines)"]
+
+
+def _reason(items: Sequence[ToolContent]) -> str:
+    """Why a call failed, if it says so: the first line of its text."""
+    blocks: list[Content] = [item.content for item in items if isinstance(item, ContentItem)]
+    words = text_of(blocks[:1]).strip()
+    return f" ({title(words.splitlines()[0])})" if words else ""
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

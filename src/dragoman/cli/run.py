@@ -1,0 +1,92 @@
+"""`dragoman run`: one prompt to any agent, for people, scripts and CI."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Final
+
+from dragoman.cli.complain import complain
+from dragoman.cli.target import Wrong, add_target
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+Say one thing to an agent and show what comes of it. Without --agent and -- CMD it
+is Dragoman's own agent. On a terminal you see its tool calls and are asked for
+permission; through a pipe you get the answer alone.
+"""
+_EPILOG = """\
+  dragoman run "Explain @src/main.py"
+  dragoman run --allow edit "Fix the typo in the README" -- gemini --acp
+  git diff | dragoman run --format json "Review this:" -
+
+A word - stands for what comes on stdin, and @path for a file that goes along
+(not inside what comes on stdin).
+
+exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5 done, but
+something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
+"""
+# More is no prompt; the agent reads files itself.
+STDIN_BYTES: Final = 16 * 1024 * 1024
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "run",
+        help="one prompt to any agent, for people and scripts",
+        usage="dragoman run [options] PROMPT [-- CMD ...]",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("prompt", metavar="PROMPT", nargs="+", help="what to say; - is what comes on stdin")
+    add_target(parser)
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
+    parser.add_argument(
+        "--allow", choices=("read", "edit", "all"), default="", help="what the agent may do without asking"
+    )
+    parser.add_argument("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
+    parser.add_argument("--session", metavar="ID", help="go on with this session")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Say it."""
+    import asyncio
+
+    from dragoman.cli.errand import Errand
+    from dragoman.cli.target import chosen_folder, chosen_target
+
+    try:
+        typed, piped = _prompt(arguments.prompt)
+        errand = Errand(arguments, chosen_target(arguments), chosen_folder(arguments), typed, piped)
+    except Wrong as error:
+        return complain(str(error))
+    return asyncio.run(errand.perform())
+
+
+def _prompt(words: list[str]) -> tuple[list[str], str | None]:
+    """What was typed, and what came on stdin where a word says so."""
+    piped = None
+    if "-" in words:
+        if sys.stdin is None:
+            raise Wrong("there is no stdin to read the prompt from")
+        data = sys.stdin.buffer.read(STDIN_BYTES + 1)
+        if len(data) > STDIN_BYTES:
+            raise Wrong(f"stdin has more than {STDIN_BYTES // 1024 // 1024} MiB; name a file with @path instead")
+        piped = data.decode("utf-8", "replace")
+    if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
+        raise Wrong("the prompt is empty")
+    return words, piped
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e8:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+    return seconds

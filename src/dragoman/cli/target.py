@@ -1,0 +1,167 @@
+"""Which agent `run` and `chat` talk to: one of the fleet, a command after `--`, or our own."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from dragoman.client.connect import Client
+    from dragoman.client.conversation import Conversation
+    from dragoman.client.fleet import Fleet
+    from dragoman.client.policy import Decider, Policy
+
+
+class Wrong(Exception):
+    """What was asked for cannot be done; the sentence says why."""
+
+
+class Target(NamedTuple):
+    """An agent to start."""
+
+    name: str
+    command: Sequence[str]
+    env: Mapping[str, str] | None = None
+    cwd: str | None = None
+    # Our own keeps its own rules about files, and is told its model and mode when it starts.
+    ours: bool = False
+    # One of the fleet is started by it.
+    fleet: "Fleet | None" = None
+    policy: "Policy | None" = None
+
+
+def add_target(parser: argparse.ArgumentParser) -> None:
+    """Declare the options, and `-- CMD ...`: argparse would give what stands there to the other arguments."""
+    parser.add_argument("--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
+    parser.add_argument("--agent", metavar="NAME", help="an agent of the fleet; `dragoman agents list` shows them")
+    parser.add_argument("--model", metavar="M", help="who thinks, where the agent lets you choose")
+    parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
+    parser.set_defaults(command_given=None)
+    whole = parser.parse_known_args
+
+    def parse(args: Any = None, namespace: Any = None) -> Any:
+        given = list(args or ())
+        if "--" not in given:
+            return whole(given, namespace)
+        at = given.index("--")
+        found, rest = whole(given[:at], namespace)
+        found.command_given = given[at + 1 :]
+        return found, rest
+
+    parser.parse_known_args = parse  # type: ignore[method-assign]
+
+
+def chosen_target(arguments: argparse.Namespace) -> Target:
+    """The agent that is meant; `Wrong` says what is not right about it."""
+    command: list[str] | None = arguments.command_given
+    if command is not None and arguments.agent is not None:
+        raise Wrong("--agent NAME or -- CMD, not both")
+    if command is not None:
+        if not command:
+            raise Wrong("which command? Write it after the --, such as: -- gemini --acp")
+        return Target(os.path.basename(command[0]), command)
+    return _ours(arguments) if arguments.agent is None else _of_fleet(arguments)
+
+
+def chosen_folder(arguments: argparse.Namespace) -> str:
+    """The folder to work in."""
+    folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
+    if not os.path.isdir(folder):
+        raise Wrong(f"{arguments.cwd}: there is no such folder")
+    return folder
+
+
+def _ours(arguments: argparse.Namespace) -> Target:
+    command = [sys.executable, "-m", "dragoman.cli.main", "acp"]
+    for name in ("model", "mode"):
+        if getattr(arguments, name) is not None:
+            command += [f"--{name}", getattr(arguments, name)]
+    # It is ourselves, so it may have our keys.
+    return Target("dragoman", command, env=dict(os.environ), ours=True)
+
+
+def _of_fleet(arguments: argparse.Namespace) -> Target:
+    from dragoman.cli.home import home
+    from dragoman.client.fleet import Fleet
+    from dragoman.errors import DragomanError
+
+    try:
+        fleet = Fleet.read(home(), environment=os.environ, folder=arguments.cwd or ".")
+        fleet.entry(arguments.agent)
+    except DragomanError as error:
+        raise Wrong(str(error)) from None
+    return Target(arguments.agent, (), fleet=fleet)
+
+
+async def opened(
+    stack: AsyncExitStack,
+    target: Target,
+    folder: str,
+    decider: "Decider",
+    arguments: argparse.Namespace,
+    **settings: Any,
+) -> "Client":
+    """A connection to the agent, closed with the stack. What it offers: files and terminals, unless it is our own."""
+    settings |= {"permission": decider, "protocol": arguments.protocol}
+    if arguments.trace is not None:
+        from dragoman.cli.trace import open_trace
+
+        try:
+            settings["trace"] = open_trace(arguments.trace)
+        except OSError as error:
+            raise Wrong(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
+    if not target.ours:
+        from dragoman.client.workspace import Workspace
+
+        workspace = Workspace([folder], environment=os.environ, decider=decider)
+        settings |= (await stack.enter_async_context(workspace)).callbacks()
+    if target.fleet is not None:
+        return await stack.enter_async_context(target.fleet.connect(target.name, **settings))
+    from dragoman.client.connect import connect
+
+    client = connect(target.command, cwd=folder, env=target.env, **settings)
+    return await stack.enter_async_context(client)
+
+
+async def session_of_ours(given: str) -> tuple[str, str]:
+    """The id and the folder of a stored session of our own agent; the beginning of an id is enough."""
+    from dragoman.cli.home import open_store
+    from dragoman.store.contract import StoreFailed
+
+    store = open_store()
+    try:
+        found = await store.names(given)
+        if given not in found and len(found) != 1:
+            what = f"{len(found):,} sessions begin with" if found else "there is no session"
+            raise Wrong(f"{what} {given!r}; `dragoman sessions list` shows what there is")
+        meta = await store.look(found[0])
+        return meta.id, meta.cwd
+    except StoreFailed as failure:
+        raise Wrong(f"session {given}: {failure}") from None
+    finally:
+        await store.close()
+
+
+async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool) -> "Conversation":
+    """Go on with a session, told again or not, as far as the agent can."""
+    able = client.agent.capabilities
+    if not able.resume and not able.load:
+        raise Wrong("this agent cannot go on with an earlier session")
+    if able.load and (replay or not able.resume):
+        return await client.load_session(session_id, folder)
+    return await client.resume_session(session_id, folder)
+
+
+async def choose(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
+    """Set what was asked for on the command line. Our own was told when it started."""
+    from dragoman.errors import UsageError
+
+    try:
+        if arguments.mode is not None and not target.ours:
+            await conversation.set_mode(arguments.mode)
+        if arguments.model is not None and not target.ours:
+            await conversation.set_model(arguments.model)
+    except UsageError as error:
+        raise Wrong(str(error)) from None

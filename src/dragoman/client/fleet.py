@@ -1,0 +1,208 @@
+"""The agents somebody has configured: found by name, started, watched, restarted within bounds.
+
+fleet = Fleet.read(home, environment=os.environ, folder=".")
+async with fleet.connect("gemini", permission=decider) as client:
+    ...
+
+`connect` gives a connection of the caller's own. `client` gives the one the fleet keeps: started when first wanted, and
+started again if it died, so often as its entry allows. An error stays visible until a start has gone well.
+"""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from dragoman.client.connect import Client, State, connect
+from dragoman.client.entry import Entry
+from dragoman.client.fleet_file import FleetFile, find_files, read_file
+from dragoman.client.known import KNOWN
+from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
+
+# The first restart waits so long, each further one twice as long, up to a bound: what dies at once must not spin.
+BACKOFF_SECONDS: Final = 0.5
+LONGEST_BACKOFF_SECONDS: Final = 30.0
+
+
+class AgentFailed(WorldError):
+    """An agent of the fleet cannot be used; the text says why, and what to do about it."""
+
+
+@dataclass(frozen=True)
+class Status:
+    """An agent as it is now."""
+
+    name: str
+    state: State
+    entry: Entry
+    installed: bool
+    restarts: int = 0
+    last_error: str = ""
+    stderr_tail: str = ""
+
+
+class Fleet:
+    """Agents by name. Used with `async with`, or closed by hand, where `client` or `start` is used."""
+
+    def __init__(self, file: FleetFile, *, environment: Mapping[str, str]) -> None:
+        self.default: Final = file.default
+        self._environment = environment
+        self._members = {name: _Member(entry, environment) for name, entry in file.entries.items()}
+
+    @classmethod
+    def read(
+        cls,
+        home: str | os.PathLike[str],
+        *,
+        environment: Mapping[str, str],
+        folder: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
+        entries = dict(KNOWN)
+        default = ""
+        for file in find_files(Path(home), None if folder is None else Path(folder)):
+            read = read_file(file)
+            entries |= read.entries
+            default = read.default or default
+        return cls(FleetFile(entries, default), environment=environment)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def names(self) -> list[str]:
+        """Every agent there is."""
+        return sorted(self._members)
+
+    def entry(self, name: str) -> Entry:
+        """How an agent is configured."""
+        return self._member(name).entry
+
+    def status(self, name: str) -> Status:
+        """How an agent is."""
+        return self._member(name).status()
+
+    def connect(self, name: str, **settings: Any) -> Client:
+        """A connection to an agent by its name; takes what `dragoman.connect` takes. Use it with `async with`."""
+        return self._member(name).connect(settings)
+
+    async def client(self, name: str, **settings: Any) -> Client:
+        """The fleet's own connection to an agent: started, or started again, when that is needed."""
+        return await self._member(name).client(settings)
+
+    async def start(self, **settings: Any) -> dict[str, DragomanError]:
+        """Start every agent that wants to be; those that could not, and why. The others are not held up."""
+        wanted = [name for name, member in self._members.items() if member.entry.auto_start]
+        ended = await asyncio.gather(*(self.client(name, **settings) for name in wanted), return_exceptions=True)
+        failed: dict[str, DragomanError] = {}
+        for name, end in zip(wanted, ended, strict=True):
+            if isinstance(end, DragomanError):
+                failed[name] = end
+            elif isinstance(end, BaseException):
+                raise end
+        return failed
+
+    async def stop(self, name: str) -> None:
+        """End the fleet's own connection to an agent, and forget its failures."""
+        await self._member(name).stop()
+
+    async def close(self) -> None:
+        """End them all."""
+        await asyncio.gather(*(member.stop() for member in self._members.values()))
+
+    def _member(self, name: str) -> "_Member":
+        member = self._members.get(name)
+        if member is None:
+            raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}")
+        return member
+
+
+class _Member:
+    """One agent and how it fares."""
+
+    def __init__(self, entry: Entry, environment: Mapping[str, str]) -> None:
+        self.entry: Final = entry
+        self._environment = environment
+        self._latest: Client | None = None  # the last connection, whoever asked for it
+        self._own: Client | None = None
+        self._lock = asyncio.Lock()
+        self._restarts = 0
+        self._error = ""
+        self._stderr = ""
+
+    def connect(self, settings: Mapping[str, Any]) -> Client:
+        entry = self.entry
+        expanded = entry.expanded(self._environment)
+        if find_program(expanded.command, self._environment) is None:
+            raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
+        given = {"cwd": expanded.cwd or None, "env": expanded.env, "patience": entry.patience()} | dict(settings)
+        self._latest = connect([expanded.command, *expanded.args], **given)
+        return self._latest
+
+    async def client(self, settings: Mapping[str, Any]) -> Client:
+        async with self._lock:
+            if self._own is not None and self._own.state not in ("failed", "stopped"):
+                return self._own
+            if self._own is not None:
+                await self._before_restart()
+            while True:
+                self._own = self.connect(settings)
+                try:
+                    await self._own.__aenter__()
+                except (LinkClosed, StartFailed) as error:
+                    self._note(error)
+                    await self._before_restart()
+                else:
+                    self._error = ""
+                    return self._own
+
+    async def stop(self) -> None:
+        own, self._own = self._own, None
+        self._restarts = 0
+        if own is not None:
+            await own.close()
+
+    async def _before_restart(self) -> None:
+        """Wait a while, longer each time; not for ever."""
+        if self._own is not None and self._own.failure is not None:
+            self._note(self._own.failure)
+        if self._restarts >= self.entry.max_recoverable_restarts:
+            raise AgentFailed(
+                f"{self.entry.name} has failed {self._restarts + 1} times and is not started again: {self._error}"
+            )
+        await asyncio.sleep(min(BACKOFF_SECONDS * 2**self._restarts, LONGEST_BACKOFF_SECONDS))
+        self._restarts += 1
+
+    def _note(self, error: Exception) -> None:
+        self._error = str(error)
+        self._stderr = getattr(error, "stderr_tail", "") or self._stderr
+
+    def status(self) -> Status:
+        latest = self._own or self._latest
+        if latest is not None and latest.failure is not None:
+            self._note(latest.failure)
+        state: State = "configured" if latest is None else latest.state
+        if state in ("configured", "stopped") and self._error:
+            state = "failed"
+        return Status(
+            self.entry.name,
+            state,
+            self.entry,
+            find_program(self.entry.command, self._environment) is not None,
+            self._restarts,
+            self._error,
+            (latest.stderr_tail() if latest is not None else "") or self._stderr,
+        )
+
+
+def find_program(command: str, environment: Mapping[str, str]) -> str | None:
+    """Where a command is; None if it is not installed."""
+    return shutil.which(command, path=environment.get("PATH", os.defpath))

@@ -1,0 +1,92 @@
+"""JSON with the line of every value, so that a mistake in a file can be pointed at. Pure."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dragoman.errors import UsageError
+
+Path = tuple[str | int, ...]
+# A configuration has three or four levels; parsers recurse.
+_DEPTH: Final = 64
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
+
+
+class Misplaced(UsageError):
+    """Something in a text is wrong; `line` counts from 1."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class Located(NamedTuple):
+    """A value, and the line where each of its parts begins."""
+
+    value: object
+    lines: dict[Path, int]
+
+    def line(self, path: Path) -> int:
+        """The line of a part; of the nearest one around it, if it is not there."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+def parse(text: str) -> Located:
+    """Read a text, or raise `Misplaced`."""
+    try:
+        value = json.loads(text, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise Misplaced(error.lineno, f"this is not JSON: {error.msg.lower()}") from None
+    except (ValueError, RecursionError) as error:
+        raise Misplaced(1, f"this is not JSON: {str(error)[:80]}") from None
+    lines: dict[Path, int] = {}
+    _locate(_tokens(text), (), lines)
+    return Located(value, lines)
+
+
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number in JSON")
+
+
+class _Token(NamedTuple):
+    text: str
+    line: int
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    line = 1
+    for found in _TOKEN.finditer(text):
+        if found[0] == "\n":
+            line += 1
+        else:
+            yield _Token(found[0], line)
+
+
+def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int]) -> None:
+    """One value, of a text that is known to be JSON."""
+    _locate_from(next(tokens), tokens, path, lines)
+
+
+def _locate_from(token: _Token, tokens: Iterator[_Token], path: Path, lines: dict[Path, int]) -> None:
+    if len(path) > _DEPTH:
+        raise Misplaced(token.line, "too many brackets inside brackets")
+    lines.setdefault(path, token.line)
+    if token.text == "{":
+        while (token := next(tokens)).text != "}":
+            if token.text == ",":
+                continue
+            key: Path = (*path, json.loads(token.text))
+            if key in lines:
+                raise Misplaced(token.line, f"{token.text} stands here twice")
+            lines[key] = token.line
+            next(tokens)  # the colon
+            _locate(tokens, key, lines)
+    elif token.text == "[":
+        count = 0
+        while (token := next(tokens)).text != "]":
+            if token.text != ",":
+                _locate_from(token, tokens, (*path, count), lines)
+                count += 1

@@ -1,0 +1,131 @@
+"""What a client offers an agent: files inside the roots and nowhere else, and terminals that are real processes.
+
+workspace = Workspace(["/path/to/project"], environment=os.environ, decider=decider)
+async with workspace, connect(command, permission=decider, **workspace.callbacks()) as client:
+    ...
+
+With a decider, every file and every command is judged before it is touched. `close` leaves no process behind.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self, TypedDict
+
+from dragoman.client.face import ReadCallback, Terminals, WriteCallback
+from dragoman.client.terminals import RealTerminals
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed, UsageError
+from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, write_bytes
+from dragoman.limits import MIB
+from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, WriteTextFile
+
+if TYPE_CHECKING:
+    from dragoman.client.policy import Decider
+
+# A source file of more is generated. A quarter of a frame: escaping may make four bytes of one.
+FILE_BYTES: Final = 16 * MIB
+
+
+class Callbacks(TypedDict):
+    """What `connect` takes."""
+
+    read_text_file: ReadCallback
+    write_text_file: WriteCallback
+    terminals: Terminals
+
+
+class Workspace:
+    """The folders an agent works in. `environment` is ours; what looks like a secret in it is not passed on."""
+
+    def __init__(
+        self,
+        roots: Sequence[str | os.PathLike[str]],
+        *,
+        environment: Mapping[str, str],
+        decider: "Decider | None" = None,
+    ) -> None:
+        if not roots:
+            raise UsageError("a workspace has at least one root")
+        self.roots: Final = tuple(os.path.abspath(root) for root in roots)
+        self._places = Roots(self.roots)
+        self._decider = decider
+        self.terminals: Final = RealTerminals(self._places, environment, permit=self._permit)
+
+    def callbacks(self) -> Callbacks:
+        """Everything there is, for `connect(..., **workspace.callbacks())`."""
+        return {
+            "read_text_file": self.read_text_file,
+            "write_text_file": self.write_text_file,
+            "terminals": self.terminals,
+        }
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End every terminal, within two seconds."""
+        await self.terminals.close()
+
+    async def read_text_file(self, request: ReadTextFile) -> str:
+        """The text of a file, or the lines of it that were asked for: `line` counts from 1."""
+        place = self._place(request.path)
+        await self._permit(request)
+        text = await asyncio.to_thread(_read, place)
+        if isinstance(request.line, int) or isinstance(request.limit, int):
+            return _lines(text, request.line or 1, request.limit if isinstance(request.limit, int) else None)
+        return text
+
+    async def write_text_file(self, request: WriteTextFile) -> None:
+        """Put a file there, whole or not at all."""
+        place = self._place(request.path)
+        await self._permit(request)
+        data = request.content.encode("utf-8", errors="surrogatepass")
+        try:
+            await asyncio.to_thread(write_bytes, place, data)
+        except PathRefused as error:
+            raise RequestFailed(INVALID_PARAMS, str(error)) from None
+
+    async def _permit(self, request: ReadTextFile | WriteTextFile | CreateTerminal) -> None:
+        reason = None if self._decider is None else await self._decider.permits(request)
+        if reason is not None:
+            raise RequestFailed(INVALID_REQUEST, f"Not allowed: {reason}", {"reason": reason})
+
+    def _place(self, path: str) -> Place:
+        """Where a path leads, links and all. What was resolved here is what is opened, whatever is put in the way."""
+        if not os.path.isabs(path):
+            raise RequestFailed(INVALID_PARAMS, "The path must be absolute")
+        try:
+            return self._places.place(path)
+        except PathRefused as error:
+            raise RequestFailed(INVALID_PARAMS, str(error)) from None
+
+
+def _read(place: Place) -> str:
+    try:
+        data, more = read_bytes(place, FILE_BYTES)
+    except PathRefused as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            message = f"Resource not found: {place.path} does not exist"
+            raise RequestFailed(NOT_FOUND, message, {"path": place.path}) from None
+        raise RequestFailed(INVALID_PARAMS, str(error)) from None
+    if more:
+        raise RequestFailed(INVALID_PARAMS, f"{place.path} is larger than {FILE_BYTES // MIB} MiB")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise RequestFailed(INVALID_PARAMS, f"{place.path} is not UTF-8 text") from None
+
+
+def _lines(text: str, line: int, limit: int | None) -> str:
+    # Not splitlines: a form feed or U+2028 ends no line of a file.
+    lines = text.split("\n")
+    start = max(line, 1) - 1
+    end = len(lines) if limit is None else start + max(limit, 0)
+    chosen = lines[start:end]
+    return "\n".join(chosen) + ("\n" if chosen and end < len(lines) else "")

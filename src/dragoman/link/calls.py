@@ -1,0 +1,83 @@
+"""Our own calls on a link: who waits for an answer, and how many may at a time."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from dragoman.link.contract import Watch
+from dragoman.vocabulary.asking import Reply, Request
+
+
+class Waiter(Struct, eq=False):
+    """One call of ours; no request means it is `initialize`."""
+
+    request: Request | None
+    future: "asyncio.Future[Reply]"
+    watch: Watch | None = None
+    on_reply: Callable[[Reply], None] | None = None
+
+    def resolve(self, reply: Reply) -> None:
+        if not self.future.done():
+            if self.on_reply is not None:
+                self.on_reply(reply)
+            self.future.set_result(reply)
+            if self.watch is not None:
+                self.tell()
+
+    def reject(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+            self.tell()
+
+    def tell(self) -> None:
+        """The one who watches hears of it once."""
+        watch, self.watch = self.watch, None
+        if watch is not None:
+            watch.heard()
+
+
+class Slots:
+    """So many at a time; whoever comes later stands in line, first come first."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._line: deque[asyncio.Future[None]] = deque()  # empty while a slot is free
+
+    @property
+    def free(self) -> bool:
+        return self._free > 0
+
+    def take(self) -> bool:
+        """Take a slot if one is free. False: `wait` for one."""
+        if not self._free:
+            return False
+        self._free -= 1
+        return True
+
+    async def wait(self) -> None:
+        """Stand in line and take a slot."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.give_back()  # it had just become ours
+            raise
+
+    def give_back(self) -> None:
+        """The next in line has it, or whoever comes."""
+        while self._line:
+            turn = self._line.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+def seen(future: "asyncio.Future[Reply]") -> None:
+    """A call nobody waits for any more may still fail."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,109 @@
+"""What the tests of the rows share: a model that remembers what it was told, and a look at which rows have a test."""
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from dragoman.coder.context import ToolSaid
+from dragoman.coder.models.contract import Inquiry, Model
+from dragoman.coder.models.script import ScriptModel, parse
+from tests.cli.editor import Editor, Message
+
+_ROW = re.compile(r"\b[A-M]\d{1,2}\b")
+
+
+class Told(ScriptModel):
+    """Plays these turns, and keeps what its calls came to: a text each, in order."""
+
+    def __init__(self, *turns: Sequence[Any], **more: Any) -> None:
+        super().__init__(parse({"turns": [{"steps": list(turn)} for turn in turns], **more}))
+        self._seen: list[ToolSaid] = []
+        self.prompts: list[Any] = []
+        self.system = ""
+
+    def make(self, name: str) -> Model:
+        return self
+
+    @property
+    def results(self) -> list[str]:
+        return [item.text for item in self._seen]
+
+    def respond(self, inquiry: Inquiry) -> Any:
+        self._seen = [item for item in inquiry.items if isinstance(item, ToolSaid)]
+        self.prompts = [item for item in inquiry.items if not isinstance(item, ToolSaid)]
+        self.system = inquiry.system
+        return super().respond(inquiry)
+
+
+def call(tool: str, **given: Any) -> dict[str, Any]:
+    """A step of a script. Two of the same kind are two responses only with a word between them."""
+    return {"call": tool, "input": given}
+
+
+def bash(command: str, **more: Any) -> dict[str, Any]:
+    return call("bash", command=command, **more)
+
+
+def apart(steps: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each step a response of its own, and one more at the end, in which the model sees the last result."""
+    return [piece for step in steps for piece in (step, {"say": "."})]
+
+
+def snapshot(*folders: Path) -> dict[str, object]:
+    """Everything below these folders: what it is, its mode, its bytes."""
+    found: dict[str, object] = {}
+    for folder in folders:
+        for path in sorted(folder.rglob("*")):
+            mode = path.lstat().st_mode
+            if path.is_symlink():
+                found[str(path)] = (mode, str(path.readlink()))
+            elif path.is_file():
+                found[str(path)] = (mode, path.read_bytes())
+            else:
+                found[str(path)] = (mode, None)
+    return found
+
+
+def without_test(module: ModuleType, rows: Iterable[str]) -> list[str]:
+    """The rows that no test of a module names in its docstring."""
+    named: set[str] = set()
+    for name, function in inspect.getmembers(module, inspect.isfunction):
+        if name.startswith("test_"):
+            named.update(_ROW.findall((function.__doc__ or "").partition("\n")[0]))
+    return [row for row in rows if row not in named]
+
+
+def family(letter: str, first: int, last: int) -> list[str]:
+    return [f"{letter}{number}" for number in range(first, last + 1)]
+
+
+@contextmanager
+def closing_by_force(editor: Editor) -> Iterator[Editor]:
+    """For an agent that is not going to leave by itself."""
+    with editor:
+        try:
+            yield editor
+        finally:
+            editor.left = True
+
+
+def answer_questions(editor: Editor, answer: Any, text: str = "go") -> tuple[list[Message], list[Message]]:
+    """A whole turn in which every permission gets this answer: a result, or an error. What was asked, what was told."""
+    asked: list[Message] = []
+    told: list[Message] = []
+    editor.send({"id": 7000, "method": "session/prompt", "params": editor.words(text)})
+    while True:
+        message = editor.read()
+        if message.get("method") == "session/request_permission":
+            asked.append(message)
+            editor.send({"id": message["id"], **answer(message)})
+            continue
+        told.append(message)
+        if editor.version == 1 and message.get("id") == 7000:
+            return asked, told
+        if editor.version == 2 and message.get("params", {}).get("update", {}).get("state") == "idle":
+            return asked, told
