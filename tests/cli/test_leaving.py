@@ -13,7 +13,7 @@ import pytest
 from tests.cli.editor import DRAGOMAN, HELLO, Editor, turns
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
-FLOOD = turns([{"say": "x" * 1000, "repeat": 10_000_000}])
+FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])
 SECONDS = 2.0
 MIB = 1024
 
@@ -75,7 +75,7 @@ def test_an_editor_that_closed_our_stdout_is_gone(tmp_path: Path) -> None:
 
 def test_an_editor_that_never_reads_costs_little_and_can_still_leave(tmp_path: Path) -> None:
     with Editor(tmp_path, FLOOD) as editor:
-        editor.open()
+        editor.open().prompt()  # what works on prompts is loaded by the first one
         before = memory(editor)
         editor.begin()
         settled(lambda: memory(editor, "VmRSS"))
@@ -89,7 +89,8 @@ def test_an_editor_that_never_reads_costs_little_and_can_still_leave(tmp_path: P
 
 def test_an_editor_that_does_not_read_can_still_cancel(tmp_path: Path) -> None:
     with Editor(tmp_path, FLOOD) as editor:
-        editor.open().begin()
+        editor.open().prompt()
+        editor.begin()
         settled(lambda: memory(editor, "VmRSS"))
         editor.send({"method": "session/cancel", "params": {"sessionId": editor.session}})
         while "method" in (message := editor.read()):

@@ -37,8 +37,8 @@ HELP = {
         "`dragoman COMMAND --help` explains a command.",
     ],
     "acp": [
-        "usage: dragoman acp [-h] --model MODEL",
-        "script:FILE plays the turns",
+        "usage: dragoman acp [-h] [--model M] [--mode MODE] [--resume [ID]]",
+        "script:FILE",
         '{"turns": [',
         "on every command:",
     ],
@@ -67,14 +67,13 @@ def test_every_command_has_the_common_options() -> None:
         assert {"--help", "--protocol", "--trace", "--version"} <= options, name
 
 
-NO_MODEL = "the following arguments are required: --model"
 NOWHERE = "/nowhere/x: cannot {} the {}: No such file or directory"
 WRONG = {
     "": "usage: dragoman",
     "nothing": "invalid choice: 'nothing'",
-    "acp": NO_MODEL,
     "acp --model": "argument --model: expected one argument",
-    "acp --model gpt": "dragoman: unknown model 'gpt'; this release plays script:FILE",
+    "acp --model gpt": "dragoman: --model gpt: Whose model is gpt? Write PROVIDER/NAME, for example ollama/gpt.",
+    "acp --model script:{good} --mode mad": "dragoman: unknown mode 'mad'; there are ",
     "acp --model script:": "dragoman: which script? --model script:FILE",
     "acp --model script:/nowhere/x": f"dragoman: {NOWHERE.format('read', 'script')}",
     "acp --model script:{good} --protocol 3": "argument --protocol: invalid choice: 3 (choose from 1, 2)",

@@ -1,7 +1,6 @@
 """Events and sessions as programs read them: version 2's JSON, which has the vocabulary's meaning, whichever version
 they were lived in."""
 
-from dragoman.agent.sessions import info_of
 from dragoman.dialects.patches import git_patch
 from dragoman.dialects.v2 import WORDS, say_event
 from dragoman.store.contract import SessionMeta
@@ -18,6 +17,8 @@ def update_json(event: AnyEvent) -> bytes | None:
 
 def info_json(meta: SessionMeta) -> bytes:
     """A session as a list shows it, on one line."""
+    from dragoman.agent.sessions import info_of  # a reader of events alone needs no agent
+
     return wire.encode(WORDS.say(info_of(meta)))
 
 

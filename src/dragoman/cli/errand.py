@@ -6,7 +6,6 @@ Ctrl-C, a signal and a timeout cancel politely first; a second Ctrl-C leaves at 
 
 import argparse
 import asyncio
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.cli.complain import complain
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import Interrupts
+from dragoman.cli.offer import Offer
 from dragoman.cli.target import Target, Wrong, choose, opened
 from dragoman.errors import AuthRequired, DragomanError, RequestFailed, StartFailed, TimedOut, UsageError
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dragoman.cli.face.telling import Teller
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation, Turn
-    from dragoman.client.policy import Decider
+    from dragoman.vocabulary.content import Content
     from dragoman.vocabulary.events import AnyEvent, Usage
 
 OK: Final = 0
@@ -54,7 +54,7 @@ class Errand:
         self._json: JsonLines | None = None
         self._screen: Screen
         self._teller: Teller
-        self._decider: Decider
+        self._offer: Offer
         self._turn: Turn | None = None
         self._session_id: str | None = None
         self._stop_reason = ""
@@ -128,14 +128,10 @@ class Errand:
         conversation = await self._session(client)
         self._session_id = conversation.id
         await choose(conversation, self._target, self._arguments)
-        from dragoman.cli.face.attaching import attached
-
-        typed = attached(self._text(), self._folder, client.agent.capabilities, typed=" ".join(self._words))
-        for name in typed.missing:
-            self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
+        prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._teller.running))
         stack.callback(ticking.cancel)
-        turn = self._turn = conversation.prompt(typed.blocks)
+        turn = self._turn = conversation.prompt(prompt)
         try:
             async for event in turn:
                 await self._quiet.wait()
@@ -147,6 +143,17 @@ class Errand:
                 self._screen.show(self._teller.finish())
                 self._screen.finish()
 
+    def _prompt(self, client: "Client") -> "str | list[Content]":
+        text, typed = self._text(), " ".join(self._words)
+        if "@" not in typed:
+            return text
+        from dragoman.cli.face.attaching import attached
+
+        prompt = attached(text, self._folder, client.agent.capabilities, typed=typed)
+        for name in prompt.missing:
+            self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
+        return prompt.blocks
+
     def _text(self) -> str:
         """Words as they were typed; what came on stdin stands apart."""
         piped = "" if self._piped is None else self._piped.rstrip("\n")
@@ -154,22 +161,17 @@ class Errand:
         return " ".join(parts) if self._piped is None else "\n\n".join(part for part in parts if part)
 
     async def _connected(self, stack: AsyncExitStack) -> "Client":
-        from dragoman.client.policy import Decider, Policy
-
         asker = self._asker(stack)
-        policy = self._target.policy or Policy()
-        ask = None
-        settings: dict[str, Any] = {}
+        settings: dict[str, Any] = {"on_noise": self._hear_noise}
         if asker is not None:
-            from dragoman.cli.face.forms import filled
+            from dragoman.cli.face.forms import answered, filled
 
-            ask = asker.permission
             settings["elicitation"] = lambda request: filled(asker, request)
-        policy = Policy(self._arguments.allow or policy.allow, policy.rules)
-        decider = self._decider = Decider(policy, [self._folder], ask)
-        return await opened(
-            stack, self._target, self._folder, decider, self._arguments, on_noise=self._hear_noise, **settings
-        )
+            settings["ask_user"] = lambda question: answered(asker, question)
+        level, target = self._arguments.allow, self._target
+        ask = None if asker is None else asker.permission
+        self._offer = Offer(self._folder, lambda: target.policy(level), ask)
+        return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
         """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
@@ -177,12 +179,13 @@ class Errand:
             return None
         from dragoman.cli.face.asking import Asker, Keyboard
         from dragoman.cli.face.box import secret_word
+        from dragoman.cli.face.screen import columns
 
         keyboard = Keyboard.find()
         if keyboard is None:
             return None
         stack.callback(keyboard.close)
-        return Asker(keyboard, self._screen.ask, lambda: shutil.get_terminal_size().columns, secret_word(), self._hold)
+        return Asker(keyboard, self._screen.ask, columns, secret_word(), self._hold)
 
     def _hold(self, asking: bool) -> None:
         """While a question stands there, nothing is written under it; what came before it is shown first."""
@@ -230,11 +233,11 @@ class Errand:
         code = _CODES.get(self._stop_reason)
         if code is None:
             return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
-        for denial in self._decider.denials[:_TOLD]:
+        for denial in self._offer.denials[:_TOLD]:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
-        if self._decider.denied and code == OK:
+        if self._offer.denied and code == OK:
             more = "--allow edit or --allow all" if self._arguments.allow in ("", "read") else "--allow all"
-            self._screen.say(f"dragoman: {self._decider.denied} requests were denied; {more} would allow more")
+            self._screen.say(f"dragoman: {self._offer.denied} requests were denied; {more} would allow more")
             return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")

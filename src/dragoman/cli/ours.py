@@ -8,7 +8,7 @@ from dragoman.cli.home import home
 from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
-from dragoman.coder.supply import Means, Supply
+from dragoman.coder.supply import OFFLINE, Means, Supply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ def our_setup(model: str | None, mode: str | None) -> Setup:
     if chosen not in MODES:
         raise Wrong(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
     script = _script(wanted)
-    if script is None and wanted:
+    if script is None and wanted and wanted != OFFLINE:
         _check_model(wanted, settings)
     means = Means(os.environ, config_of(settings), home(), wanted)
     return Setup(

@@ -1,7 +1,6 @@
 """What the user has set: the command line, then `DRAGOMAN_KEY` in the environment, then `config.toml`, then ours."""
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -110,6 +109,8 @@ def _read(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file}: {(error.strerror or 'cannot be read').lower()}") from error
     if len(data) > CONFIG_BYTES:
         raise SettingsError(f"{file}: longer than {CONFIG_BYTES} bytes")
+    import tomllib  # most people have no such file
+
     try:
         return tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

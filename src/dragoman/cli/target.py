@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    from dragoman.cli.offer import Offer
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
     from dragoman.client.fleet import Fleet
-    from dragoman.client.policy import Decider, Policy
+    from dragoman.client.policy import Level, Policy
 
 
 class Wrong(Exception):
@@ -29,7 +30,14 @@ class Target(NamedTuple):
     ours: bool = False
     # One of the fleet is started by it.
     fleet: "Fleet | None" = None
-    policy: "Policy | None" = None
+
+    def policy(self, level: "Level") -> "Policy":
+        """What it may do; `level` is what the user allows now."""
+        if self.fleet is not None:
+            return self.fleet.entry(self.name).policy(level)
+        from dragoman.client.policy import Policy
+
+        return Policy(level)
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -99,30 +107,26 @@ async def opened(
     stack: AsyncExitStack,
     target: Target,
     folder: str,
-    decider: "Decider",
+    offer: "Offer",
     arguments: argparse.Namespace,
-    **settings: Any,
+    settings: Mapping[str, Any],
 ) -> "Client":
-    """A connection to the agent, closed with the stack. What it offers: files and terminals, unless it is our own."""
-    settings |= {"permission": decider, "protocol": arguments.protocol}
+    """A connection to the agent, closed with the stack. Our own has files and commands itself."""
+    given: dict[str, Any] = {"permission": offer.permission} if target.ours else offer.callbacks()
+    given |= {**settings, "protocol": arguments.protocol}
+    stack.push_async_callback(offer.close)
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
 
         try:
-            settings["trace"] = open_trace(arguments.trace)
+            given["trace"] = open_trace(arguments.trace)
         except OSError as error:
             raise Wrong(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
-    if not target.ours:
-        from dragoman.client.workspace import Workspace
-
-        workspace = Workspace([folder], environment=os.environ, decider=decider)
-        settings |= (await stack.enter_async_context(workspace)).callbacks()
     if target.fleet is not None:
-        return await stack.enter_async_context(target.fleet.connect(target.name, **settings))
+        return await stack.enter_async_context(target.fleet.connect(target.name, **given))
     from dragoman.client.connect import connect
 
-    client = connect(target.command, cwd=folder, env=target.env, **settings)
-    return await stack.enter_async_context(client)
+    return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **given))
 
 
 async def session_of_ours(given: str) -> tuple[str, str]:

@@ -14,10 +14,10 @@ from dragoman.store.contract import Store
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
-from dragoman.vocabulary.requests import AuthStatus
 
 if TYPE_CHECKING:
     from dragoman.coder.coder import Coder
+    from dragoman.vocabulary.requests import AuthStatus
 
 _MEMORY: Final = "coder"
 _CAPABILITIES: Final = AgentCapabilities(
@@ -73,7 +73,7 @@ def coding_agent(
         setup.models.logout()
 
     @agent.on_auth_status
-    async def auth_status() -> AuthStatus:
+    async def auth_status() -> "AuthStatus":
         return setup.models.status()
 
     return agent

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dragoman.coder.modes import DEFAULT_MODE
 from dragoman.vocabulary.options import Choice
-from dragoman.vocabulary.requests import AuthStatus
 
 if TYPE_CHECKING:
     from dragoman.coder.models.contract import Model
     from dragoman.host.guardian import Guardian
-    from dragoman.vocabulary.requests import McpServer
+    from dragoman.vocabulary.requests import AuthStatus, McpServer
 
 # Model calls in one turn, unless somebody says otherwise.
 MODEL_CALLS: Final = 100
@@ -38,7 +37,7 @@ class Models(Protocol):
     def logout(self) -> None:
         """Forget the keys."""
 
-    def status(self) -> AuthStatus:
+    def status(self) -> "AuthStatus":
         """Whether a session can be opened."""
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth
 from dragoman.vocabulary.options import Choice
-from dragoman.vocabulary.requests import Account, AuthStatus
 
 if TYPE_CHECKING:
     from dragoman.coder.credentials import Credentials
     from dragoman.coder.models.contract import Model
     from dragoman.coder.models.names import ModelName
+    from dragoman.vocabulary.requests import AuthStatus
 
 AGENT_LOGIN: Final = "dragoman"
 TERMINAL_LOGIN: Final = "dragoman-login"
@@ -119,9 +119,10 @@ class Supply:
         self._logged_out = True
         self._does_without = False
 
-    def status(self) -> AuthStatus:
+    def status(self) -> "AuthStatus":
         """Whether a session can be opened."""
         from dragoman.coder.credentials import KEY_VARIABLES
+        from dragoman.vocabulary.requests import Account, AuthStatus
 
         found = self._credentials()
         known = [name for name in KEY_VARIABLES if found.find(name, self._environment()) is not None]

@@ -7,6 +7,7 @@ from dragoman.cli.face.asking import Asker
 from dragoman.cli.face.box import LINES
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.telling import shortened, title
+from dragoman.client.ask_user import Question
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url
 
 # A form of more fields is no question to ask at a terminal.
@@ -25,6 +26,19 @@ async def filled(asker: Asker, request: Elicit) -> "dict[str, object] | Elicitat
     if not isinstance(request.mode, Form):
         return None
     return await _form(asker, request, request.mode.requested_schema)
+
+
+async def answered(asker: Asker, question: Question) -> str | None:
+    """A question in free text; None is no answer."""
+    lines = ["The agent asks you:", *(f"  {line}" for line in shortened(inert(question.question).split("\n"), LINES))]
+    options = question.options[:CHOICES]
+    lines += [f"{number}  {title(option)}" for number, option in enumerate(options, 1)]
+
+    def understood(words: str) -> str | None:
+        chosen = _several(words, [(option, option) for option in options])
+        return chosen[0] if chosen else words or None
+
+    return await asker.ask(lines, "a number, or your answer" if options else "your answer", understood)
 
 
 async def _form(asker: Asker, request: Elicit, schema: Mapping[str, object]) -> "dict[str, object] | None":

@@ -5,7 +5,6 @@ Everything written here is inert already, or ours. The line with the clock is dr
 
 import asyncio
 import os
-import shutil
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -14,6 +13,7 @@ from typing import Final, TextIO
 from dragoman.cli.face.telling import Piece
 from dragoman.cli.plain import fit, harmless_line
 
+_USUAL_COLUMNS: Final = 80
 _STEP_SECONDS: Final = 0.1
 # Before that a turn needs no clock.
 _PATIENCE_SECONDS: Final = 0.5
@@ -31,6 +31,16 @@ def colours_wanted(stream: TextIO) -> bool:
 def is_terminal(stream: TextIO | None) -> bool:
     """Whether a person looks at it."""
     return stream is not None and stream.isatty()
+
+
+def columns() -> int:
+    """How wide the terminal is that people see us on."""
+    for number in (2, 1, 0):
+        try:
+            return os.get_terminal_size(number).columns or _USUAL_COLUMNS
+        except (OSError, ValueError):
+            continue
+    return _USUAL_COLUMNS
 
 
 def prepare(stream: TextIO | None) -> None:
@@ -172,7 +182,7 @@ class _Clock:
     def draw(self, seconds: float, what: str) -> None:
         self._step += 1
         line = f"{_SPINNER[self._step % len(_SPINNER)]} {seconds:.0f} s  {harmless_line(what)}"
-        self._write("\r\x1b[K" + fit(line, max(shutil.get_terminal_size().columns - 1, 10)))
+        self._write("\r\x1b[K" + fit(line, max(columns() - 1, 10)))
         self._shown = True
 
     def hide(self) -> None:

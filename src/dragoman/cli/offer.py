@@ -1,0 +1,115 @@
+"""What `run` and `chat` offer an agent: answers to its permission requests, files and terminals in its folder.
+
+Made when the agent first wants something, and not before: most short turns want nothing, and the rules for judging
+commands take longer to load than such a turn takes.
+"""
+
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dragoman.client.policy import Decider, Denial, Policy
+    from dragoman.client.workspace import Workspace
+    from dragoman.vocabulary.services import (
+        CreateTerminal,
+        GetTerminalOutput,
+        KillTerminal,
+        PermissionAnswer,
+        PermissionOption,
+        ReadTextFile,
+        ReleaseTerminal,
+        RequestPermission,
+        TerminalExited,
+        TerminalText,
+        WaitForTerminalExit,
+        WriteTextFile,
+    )
+
+    Ask = Callable[[RequestPermission], Awaitable[PermissionOption | str | None]]
+
+
+class Offer:
+    """One agent's gate: its callbacks, and what was denied. It is its own `terminals`."""
+
+    def __init__(self, folder: str, policy: "Callable[[], Policy]", ask: "Ask | None") -> None:
+        self._folder = folder
+        self._policy = policy
+        self._ask = ask
+        self._decider: Decider | None = None
+        self._workspace: Workspace | None = None
+
+    def callbacks(self) -> dict[str, Any]:
+        """For `connect`, all of it."""
+        return {
+            "permission": self.permission,
+            "read_text_file": self.read_text_file,
+            "write_text_file": self.write_text_file,
+            "terminals": self,
+        }
+
+    @property
+    def denied(self) -> int:
+        """How many requests were refused without a person having said so."""
+        return 0 if self._decider is None else self._decider.denied
+
+    @property
+    def denials(self) -> "list[Denial]":
+        """Which, and why."""
+        return [] if self._decider is None else self._decider.denials
+
+    def new_turn(self) -> None:
+        """A person's no was for the turn that is over."""
+        if self._decider is not None:
+            self._decider.new_turn()
+
+    async def close(self) -> None:
+        """End every terminal."""
+        if self._workspace is not None:
+            await self._workspace.close()
+
+    async def permission(self, request: "RequestPermission") -> "PermissionOption | PermissionAnswer | None":
+        """May it?"""
+        return await self._judge()(request)
+
+    async def read_text_file(self, request: "ReadTextFile") -> str:
+        """A file's text."""
+        return await self._files().read_text_file(request)
+
+    async def write_text_file(self, request: "WriteTextFile") -> None:
+        """A file, put there."""
+        await self._files().write_text_file(request)
+
+    async def create(self, request: "CreateTerminal") -> str:
+        """A command, started."""
+        return await self._files().terminals.create(request)
+
+    async def output(self, request: "GetTerminalOutput") -> "TerminalText":
+        """What it has printed."""
+        return await self._files().terminals.output(request)
+
+    async def wait_for_exit(self, request: "WaitForTerminalExit") -> "TerminalExited":
+        """How it ended."""
+        return await self._files().terminals.wait_for_exit(request)
+
+    async def kill(self, request: "KillTerminal") -> None:
+        """End it."""
+        await self._files().terminals.kill(request)
+
+    async def release(self, request: "ReleaseTerminal") -> None:
+        """Forget it."""
+        await self._files().terminals.release(request)
+
+    def _judge(self) -> "Decider":
+        if self._decider is None:
+            from dragoman.client.policy import Decider
+
+            self._decider = Decider(self._policy(), [self._folder], self._ask)
+        return self._decider
+
+    def _files(self) -> "Workspace":
+        if self._workspace is None:
+            from dragoman.client.workspace import Workspace
+
+            self._workspace = Workspace([self._folder], environment=os.environ, decider=self._judge())
+        return self._workspace
