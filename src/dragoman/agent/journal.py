@@ -127,17 +127,22 @@ class Journal:
 
     async def _speak(self) -> None:
         """Say what is committed, in order."""
+        unsaid = self._unsaid
+        message: tuple[str, str] | None = None
         try:
             while self._committed:
-                entry = self._unsaid.popleft()
+                entry = unsaid.popleft()
                 self._committed -= 1
-                if type(entry) is Said:
-                    stream = self._stream(entry)
-                    if stream.put(entry.text):
+                if entry.__class__ is Said:
+                    kind, message_id, text = entry
+                    if message != (kind, message_id):
+                        message = (kind, message_id)
+                        stream = self._stream(kind, message_id)
+                    if stream.put(text):
                         await stream.breathe()
                 elif isinstance(entry, Happened):
                     await self._speech.tell(self.log.meta.id, entry.event)
-                if len(self._unsaid) < WAITING // 2 and self._waiters:
+                if self._waiters and len(unsaid) < WAITING // 2:
                     self._wake()
         except LinkClosed:
             # Nobody listens any more; the log goes on without them.
@@ -149,11 +154,11 @@ class Journal:
             if self._committed:
                 self._speaking = asyncio.get_running_loop().create_task(self._speak())
 
-    def _stream(self, entry: Said) -> TextStream:
-        stream = self._streams.get((entry.kind, entry.message_id))
+    def _stream(self, kind: str, message_id: str) -> TextStream:
+        stream = self._streams.get((kind, message_id))
         if stream is None:
-            stream = self._speech.text_stream(self.log.meta.id, entry.kind, entry.message_id)
-            self._streams = {(entry.kind, entry.message_id): stream}
+            stream = self._speech.text_stream(self.log.meta.id, kind, message_id)
+            self._streams = {(kind, message_id): stream}
         return stream
 
     async def _wait(self) -> None:

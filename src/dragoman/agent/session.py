@@ -179,6 +179,20 @@ class Session:
         await self._speak("agent_thought_chunk", content)
 
     async def _speak(self, kind: str, content: str | Content) -> None:
+        if content.__class__ is str and len(content) < limits.WRITE_BYTES:
+            stream = self._stream_of(kind)
+            if stream.put(content):
+                await stream.breathe()
+            return
+        if not isinstance(content, (str, Word)):
+            raise UsageError(f"a session says text or content blocks, not {type(content).__name__}: use str(...)")
+        self._stream_of(kind)
+        block = Text(content) if isinstance(content, str) else content
+        chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
+        await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
+
+    def _stream_of(self, kind: str) -> TextStream:
+        """The message that goes on, or begins, here."""
         turn = CURRENT_TURN.get()
         if turn is not None and turn.ended:
             raise _too_late()
@@ -187,23 +201,20 @@ class Session:
             self._message_id = new_id("msg")
             self._stream_kind = kind
             stream = self._stream = self._speech.text_stream(self.id, kind, self._message_id)
-        if content.__class__ is str and len(content) < limits.WRITE_BYTES:
-            if stream.put(content):
-                await stream.breathe()
-            return
-        if not isinstance(content, (str, Word)):
-            raise UsageError(f"a session says text or content blocks, not {type(content).__name__}: use str(...)")
-        block = Text(content) if isinstance(content, str) else content
-        chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
-        await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
+        return stream
 
     async def emit(self, event: AnyEvent) -> None:
         """Say any event of the vocabulary."""
         if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
-            # Nobody has named the message yet: it goes on, or begins, here.
-            kind = "agent_message_chunk" if isinstance(event, AgentMessageChunk) else "agent_thought_chunk"
+            # Nobody has named the message yet.
+            kind = "agent_message_chunk" if event.__class__ is AgentMessageChunk else "agent_thought_chunk"
             content = event.content
-            await self._speak(kind, content.text if type(content) is Text and _is_plain(content) else content)
+            if content.__class__ is Text and _is_plain(content) and len(content.text) < limits.WRITE_BYTES:
+                stream = self._stream_of(kind)
+                if stream.put(content.text):
+                    await stream.breathe()
+            else:
+                await self._speak(kind, content)
             return
         _check_turn()
         await self.record(event)

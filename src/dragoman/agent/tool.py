@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate
@@ -22,6 +23,7 @@ class ToolCall:
     def __init__(self, emit: Emit, opening: ToolCallUpdate, stoppable: Stoppable | None = None) -> None:
         self.id = opening.tool_call_id
         self.title = opening.title if isinstance(opening.title, str) else self.id
+        # The call as it is shown now.
         self.opening = opening
         # Whether it has something to show by now.
         self.showed = bool(opening.content)
@@ -68,6 +70,7 @@ class ToolCall:
         if self._ended:
             return
         self.showed = self.showed or bool(content)
+        self._keep(title=title, content=content, locations=locations, raw_input=raw_input)
         await self._emit(
             ToolCallUpdate(
                 self.id,
@@ -79,6 +82,11 @@ class ToolCall:
                 raw_output=raw_output,
             )
         )
+
+    def _keep(self, **shown: object) -> None:
+        """A question about this call shows what is shown now, and not what was shown first."""
+        self.opening = replace(self.opening, **{name: value for name, value in shown.items() if value is not UNSET})
+        self.title = self.opening.title if isinstance(self.opening.title, str) else self.id
 
     async def add(self, content: "str | Content | ToolContent") -> None:
         """Append text, a content block, a diff or a terminal to what is shown."""

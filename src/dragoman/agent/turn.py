@@ -13,7 +13,7 @@ from dragoman.agent.session import CURRENT_TURN, Prompt, Session
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AnyEvent, Event, Failure, Idle, Running, Usage, UserMessage
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage, UserMessage
 
 Piece = str | Content | AnyEvent
 # A handler is a coroutine that may return a stop reason, or an async generator of text, content and events.
@@ -141,8 +141,12 @@ class Turn:
     async def _follow(self, work: Work) -> str | None:
         if not isinstance(work, AsyncGenerator):
             return await work
+        emit = self._session.emit
         async with aclosing(work) as pieces:
             async for piece in pieces:
+                if piece.__class__ is AgentMessageChunk:  # by the hundred thousand
+                    await emit(piece)
+                    continue
                 if isinstance(piece, Idle) and isinstance(piece.stop_reason, str):
                     # A generator says how it ends with its last event.
                     self._session.usage = piece.usage or self._session.usage

@@ -5,7 +5,7 @@ Most sessions are only opened. What works on prompts is imported and made with t
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeGuard
 
 from dragoman.agent.session import Prompt, Session
@@ -92,15 +92,13 @@ class Coder:
         if config_id == "model":
             self._prepare(self.made(str(self.session.option("model"))))
 
-    async def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
+    def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""
         if self._work is None:
             from dragoman.coder.work import Work
 
             self._work = Work(self)
-        async with aclosing(self._work.turn(prompt)) as events:
-            async for event in events:
-                yield event
+        return self._work.turn(prompt)
 
     def foreign_tools(self) -> "list[Tool]":
         """The tools of the servers that are connected now."""

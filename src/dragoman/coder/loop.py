@@ -140,13 +140,15 @@ class _Response:
 async def _response(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
     """One response, tried again where that helps. What was said before a failure stays said."""
     failures = 0
+    keep = response.text.append
     while True:
         try:
             async with aclosing(model.respond(inquiry)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Said):  # by the hundred thousand, and `match` is slow
-                        response.text.append(piece.text)
-                        yield AgentMessageChunk(Text(piece.text))
+                        text = piece[0]
+                        keep(text)
+                        yield AgentMessageChunk(Text(text))
                         continue
                     match piece:
                         case Thought(text):

@@ -13,8 +13,8 @@ from dragoman.agent.session import YES_OR_NO, Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.models.contract import ToolCard
-from dragoman.coder.permissions import DENIED, Approved, Call, Gate, offers, rules_for
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text
+from dragoman.coder.permissions import DENIED, Approved, Call, Gate, digest_of, offers, rules_for
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
@@ -112,7 +112,7 @@ class Toolbox:
     async def _show_failed(self, asked: Asked, tool: Tool | None, outcome: Outcome) -> None:
         kind = "other" if tool is None else tool.kind
         shown = self.session.tool(
-            self._label + asked.tool, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id
+            self._label + title_text(asked.tool), kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id
         )
         async with shown:
             await self._end(shown, outcome)
@@ -145,9 +145,12 @@ class Toolbox:
     async def _judged(self, tool: Tool, call: Call, shown: ToolCall) -> Outcome:
         async def look() -> Call:
             now = await tool.preview(call, self._desk)
-            if now.stamp != call.stamp:
-                await shown.update(title=self._label + now.title, content=list(now.content))
-            return call._replace(acts=now.acts, stamp=now.stamp)
+            looked = call._replace(acts=now.acts, stamp=now.stamp)
+            if digest_of(looked) != digest_of(call):
+                await shown.update(
+                    title=self._label + now.title, content=list(now.content), locations=list(now.locations)
+                )
+            return looked
 
         async def ask(asked: Call) -> str | None:
             answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked))

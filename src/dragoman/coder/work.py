@@ -84,9 +84,8 @@ class Work:
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
-    async def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
+    def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""
-        await self._ready()
         self.changes.begin_turn()
         self._turn_mode = ""
         name, arguments = commands.parse(prompt.text)
@@ -96,14 +95,8 @@ class Work:
         elif name in self.own_commands:
             content = [Text(self.own_commands[name].prompt(arguments))]
         elif name in commands.BUILT_IN and name != "plan":
-            events = actions.run(name, arguments, self)
-            async with aclosing(events):
-                async for event in events:
-                    yield event
-            return
-        async with aclosing(self._work(prompt.message_id, content)) as work:
-            async for event in work:
-                yield event
+            return actions.run(name, arguments, self)
+        return self._work(prompt.message_id, content)
 
     async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
         context, toolbox, room = await self._ready()

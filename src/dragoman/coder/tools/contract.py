@@ -1,5 +1,6 @@
 """The contract of a tool. It is given an approved call and a desk to work at, and nothing else."""
 
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
@@ -19,6 +20,8 @@ from dragoman.vocabulary.tools import Location, ToolContent
 RESULT_CHARACTERS: Final = 100_000
 # A longer title is not read, and makes a menu unusable.
 TITLE_CHARACTERS: Final = 2_000
+# So many blanks push what follows out of sight.
+_BLANKS: Final = re.compile(r"[ \t\n]{40,}")
 
 
 class BadInput(Exception):
@@ -122,8 +125,14 @@ def only_known(call: Call, *names: str) -> None:
 
 def shown_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
     """A text as a user may be asked about it: what would not show, or would show as something else, is spelled out."""
-    plain = "".join(_visible(character) for character in text[:limit])
-    return plain if len(text) <= limit else f"{plain}… ({len(text)} characters in all)"
+    whole = _BLANKS.sub(lambda blanks: f"[{len(blanks[0])} blanks]", text)
+    plain = "".join(_visible(character) for character in whole[:limit])
+    return plain if len(whole) <= limit else f"{plain}… ({len(text)} characters in all)"
+
+
+def title_text(text: str) -> str:
+    """The same on one line: a file name has no lines, whatever it says."""
+    return shown_text(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def _visible(character: str) -> str:

@@ -10,7 +10,7 @@ from dragoman.coder.context import Context, UserSaid
 from dragoman.coder.models.contract import Model
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, cut, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, cut, only_known, schema, text_input, title_text
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, Idle, Notice
 
@@ -19,6 +19,8 @@ MODEL_CALLS: Final = 50
 # What it says is shown in pieces of about this, not letter by letter.
 _PIECE: Final = 1024
 _NAME: Final = "agent"
+# Of a name, in front of the title of every call the helper makes.
+_NAME_CHARACTERS: Final = 60
 _SYSTEM: Final = (
     "You are a helper of a coding agent. You were given one task, in a conversation of its own. Do it with the tools "
     "and end with a report that says everything your employer needs to know: nothing else of your work is seen.\n"
@@ -54,7 +56,7 @@ class Delegate:
             text_input(call, "name")
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
-        return Preview(text_input(call, "description"), [Act("free")])
+        return Preview(title_text(text_input(call, "description")), [Act("free")])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -64,7 +66,7 @@ class Delegate:
         task = UserSaid("", [Text(text_input(call, "prompt"))])
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
-        hands = self._hands(f"{name}: ")
+        hands = self._hands(f"{title_text(name[:_NAME_CHARACTERS])}: ")
         turn = loop.turn(
             model, Context([], _unnoted), hands, task, system=_SYSTEM + self._system, model_calls=MODEL_CALLS
         )

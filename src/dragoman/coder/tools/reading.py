@@ -15,6 +15,7 @@ from dragoman.coder.tools.contract import (
     only_known,
     schema,
     text_input,
+    title_text,
 )
 from dragoman.coder.tools.files import FILE_BYTES, load, placed
 from dragoman.vocabulary.tools import Location
@@ -45,7 +46,7 @@ class ReadFile:
         place = placed(call, desk)
         start = count_input(call, "start_line", 1)
         where = Location(place.path, UNSET if start is None else start)
-        return Preview(f"Read {call.input['path']}", [Act("read", place.path)], locations=[where])
+        return Preview(title_text(f"Read {call.input['path']}"), [Act("read", place.path)], locations=[where])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call

@@ -144,7 +144,7 @@ def _place(call: Call, desk: Desk) -> Place:
 
 def _preview(title: str, call: Call, desk: Desk) -> Preview:
     path = desk.roots.seen(_place(call, desk).path)
-    return Preview(title, [Act("read", path)], locations=[Location(path)])
+    return Preview(title_text(title), [Act("read", path)], locations=[Location(path)])
 
 
 async def _locate(shown: ToolCall, places: list[Location]) -> None:

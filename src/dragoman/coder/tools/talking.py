@@ -6,7 +6,7 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input, title_text
 from dragoman.errors import PeerError
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import PlanEntry
@@ -73,7 +73,7 @@ class AskUser:
         _choices(call)
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
-        return Preview(text_input(call, "question"), [Act("free")])
+        return Preview(title_text(text_input(call, "question")), [Act("free")])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         question, choices = text_input(approved.call, "question"), _choices(approved.call)

@@ -3,7 +3,7 @@
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, flag_input, only_known, schema, text_input
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, flag_input, only_known, schema, text_input, title_text
 from dragoman.coder.tools.files import FILE_BYTES, Loaded, check_unmoved, load, placed, save, writing
 from dragoman.host.paths import Place
 from dragoman.vocabulary.tools import Diff, Location
@@ -29,7 +29,7 @@ class WriteFile:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
-        return _preview(f"Write {call.input['path']}", place, before, text_input(call, "content"), desk)
+        return _preview(title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), desk)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         place = placed(approved.call, desk, write=True)
@@ -70,7 +70,7 @@ class EditFile:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
-        return _preview(f"Edit {call.input['path']}", place, before, _edited(call, place, before)[0], desk)
+        return _preview(title_text(f"Edit {call.input['path']}"), place, before, _edited(call, place, before)[0], desk)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         place = placed(approved.call, desk, write=True)
