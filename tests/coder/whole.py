@@ -84,7 +84,7 @@ async def whole(
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
-    setup = Setup(Fixed(make_model), ENVIRONMENT, mode=mode, home=home)
+    setup = Setup(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""))
     agent = coding_agent(setup, store=store)
     asking = (user or User("reject_once")).permission
     try:

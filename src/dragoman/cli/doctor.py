@@ -96,7 +96,7 @@ def _settings() -> Finding:
         settings = read_settings()
     except SettingsError as error:
         return Finding("settings", "broken", str(error))
-    file = settings.file if settings.file.exists() else "none written, all as delivered"
+    file = settings.file if os.path.exists(settings.file) else "none written, all as delivered"
     return Finding("settings", "ok", f"{file}; data in {home()}")
 
 

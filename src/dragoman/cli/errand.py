@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.cli.complain import complain
@@ -166,11 +167,11 @@ class Errand:
         if asker is not None:
             from dragoman.cli.face.forms import answered, filled
 
-            settings["elicitation"] = lambda request: filled(asker, request)
-            settings["ask_user"] = lambda question: answered(asker, question)
+            settings["elicitation"] = partial(filled, asker)
+            settings["ask_user"] = partial(answered, asker)
         level, target = self._arguments.allow, self._target
         ask = None if asker is None else asker.permission
-        self._offer = Offer(self._folder, lambda: target.policy(level), ask)
+        self._offer = Offer(self._folder, lambda: target.policy(level), ask, self._terminal_output)
         return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
@@ -221,6 +222,11 @@ class Errand:
         for event in events:
             self._screen.show(self._teller.tell(event))
         self._screen.flush()
+
+    def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
+        if self._json is None and self._turn is not None and self._quiet.is_set():
+            self._screen.show(self._teller.client_terminal(terminal_id, text, ended=ended))
+            self._screen.flush()
 
     def _hear_noise(self, reason: str) -> None:
         self._noise += 1

@@ -3,23 +3,32 @@
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman.store.sqlite import SqliteStore
 
 
-def home() -> Path:
+def home_folder() -> str:
     """The folder. It need not exist yet."""
     named = os.environ.get("DRAGOMAN_HOME")
     if named:
-        return Path(named).expanduser().absolute()
+        return os.path.abspath(os.path.expanduser(named))
+    user = os.path.expanduser("~")
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support" / "dragoman"
+        return os.path.join(user, "Library", "Application Support", "dragoman")
     data = os.environ.get("XDG_DATA_HOME", "")
     # The XDG specification has a relative path ignored.
-    return (Path(data) if os.path.isabs(data) else Path.home() / ".local" / "share") / "dragoman"
+    return os.path.join(data if os.path.isabs(data) else os.path.join(user, ".local", "share"), "dragoman")
+
+
+def home() -> "Path":
+    """The same, for those who are not in a hurry: this takes longer to import than the rest of us."""
+    from pathlib import Path
+
+    return Path(home_folder())
 
 
 def open_store(progress: Callable[[int, int], None] | None = None) -> "SqliteStore":

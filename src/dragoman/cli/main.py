@@ -19,7 +19,7 @@ _EPILOG = "`dragoman COMMAND --help` explains a command."
 
 INTERRUPTED: Final = 130
 # Each is a module beside this one.
-COMMANDS: Final = ("acp", "run", "chat", "sessions", "login", "logout", "trust", "config", "doctor", "demo")
+COMMANDS: Final = ("acp", "run", "chat", "sessions", "login", "logout", "trust", "agents", "config", "doctor", "demo")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,7 +53,13 @@ def command_line(chosen: str = "") -> argparse.ArgumentParser:
     """Every command and option there is. Where the command is known already, its own only: the others cost time."""
     parser = argparse.ArgumentParser(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    commands = parser.add_subparsers(
+        dest="command",
+        metavar="COMMAND",
+        required=True,
+        title="commands",
+        prog="dragoman",  # else argparse formats a usage line to find it
+    )
     for name in [chosen] if chosen in COMMANDS else COMMANDS:
         command = import_module(f"dragoman.cli.{name}")
         added = command.add(commands)

@@ -4,9 +4,10 @@ Made when the agent first wants something, and not before: most short turns want
 commands take longer to load than such a turn takes.
 """
 
+import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dragoman.client.policy import Decider, Denial, Policy
@@ -28,14 +29,26 @@ if TYPE_CHECKING:
 
     Ask = Callable[[RequestPermission], Awaitable[PermissionOption | str | None]]
 
+# How often a person wants to see something new.
+_LOOK_SECONDS: Final = 0.2
+
 
 class Offer:
     """One agent's gate: its callbacks, and what was denied. It is its own `terminals`."""
 
-    def __init__(self, folder: str, policy: "Callable[[], Policy]", ask: "Ask | None") -> None:
+    def __init__(
+        self,
+        folder: str,
+        policy: "Callable[[], Policy]",
+        ask: "Ask | None",
+        on_output: "Callable[[str, str, bool], None] | None" = None,
+    ) -> None:
+        """`on_output` is told what a terminal shows, all of it each time, and whether that is the end of it."""
         self._folder = folder
         self._policy = policy
         self._ask = ask
+        self._on_output = on_output
+        self._watching: dict[str, asyncio.Task[None]] = {}
         self._decider: Decider | None = None
         self._workspace: Workspace | None = None
 
@@ -65,6 +78,8 @@ class Offer:
 
     async def close(self) -> None:
         """End every terminal."""
+        for watching in self._watching.values():
+            watching.cancel()
         if self._workspace is not None:
             await self._workspace.close()
 
@@ -82,7 +97,11 @@ class Offer:
 
     async def create(self, request: "CreateTerminal") -> str:
         """A command, started."""
-        return await self._files().terminals.create(request)
+        terminal_id = await self._files().terminals.create(request)
+        if self._on_output is not None:
+            watch = self._watch(request.session_id, terminal_id)
+            self._watching[terminal_id] = asyncio.get_running_loop().create_task(watch)
+        return terminal_id
 
     async def output(self, request: "GetTerminalOutput") -> "TerminalText":
         """What it has printed."""
@@ -98,7 +117,31 @@ class Offer:
 
     async def release(self, request: "ReleaseTerminal") -> None:
         """Forget it."""
+        watching = self._watching.pop(request.terminal_id, None)
+        if watching is not None:
+            watching.cancel()
+            await self._look(request.session_id, request.terminal_id, ended=True)
         await self._files().terminals.release(request)
+
+    async def _watch(self, session_id: str, terminal_id: str) -> None:
+        ended = False
+        while not ended:
+            await asyncio.sleep(_LOOK_SECONDS)
+            ended = await self._look(session_id, terminal_id)
+
+    async def _look(self, session_id: str, terminal_id: str, *, ended: bool = False) -> bool:
+        """Show what a terminal shows now; whether there will be no more."""
+        from dragoman.errors import RequestFailed
+        from dragoman.vocabulary.services import GetTerminalOutput
+
+        try:
+            shown = await self._files().terminals.output(GetTerminalOutput(session_id, terminal_id))
+        except RequestFailed:
+            return True  # another session's, or gone
+        ended = ended or bool(shown.exit_status)
+        if self._on_output is not None:
+            self._on_output(terminal_id, shown.output, ended)
+        return ended
 
     def _judge(self) -> "Decider":
         if self._decider is None:

@@ -1,13 +1,11 @@
 """Our own agent, as the command line and the settings want it."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.home import home
+from dragoman.cli.home import home_folder
 from dragoman.cli.settings import Settings, SettingsError, read_settings
-from dragoman.coder.modes import MODES
-from dragoman.coder.setup import Setup
+from dragoman.coder.setup import DEFAULT_MODE, Setup
 from dragoman.coder.supply import OFFLINE, Means, Supply
 
 if TYPE_CHECKING:
@@ -32,17 +30,17 @@ def our_setup(model: str | None, mode: str | None) -> Setup:
     wanted = model or settings.text("model")
     chosen = mode or settings.text("mode")
     chosen = _ALIASES.get(chosen, chosen)
-    if chosen not in MODES:
-        raise Wrong(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
+    if chosen != DEFAULT_MODE:
+        _check_mode(chosen)
     script = _script(wanted)
     if script is None and wanted and wanted != OFFLINE:
         _check_model(wanted, settings)
-    means = Means(os.environ, config_of(settings), home(), wanted)
+    means = Means(os.environ, config_of(settings), home_folder(), wanted)
     return Setup(
         Supply(means, script=script),
         os.environ,
         mode=chosen,
-        home=home(),
+        home=home_folder(),
         model_calls=settings.number("max_turn_requests"),
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
@@ -70,6 +68,13 @@ def _script(wanted: str) -> "Callable[[], Model] | None":
     return lambda: ScriptModel(script)
 
 
+def _check_mode(chosen: str) -> None:
+    from dragoman.coder.modes import MODES
+
+    if chosen not in MODES:
+        raise Wrong(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
+
+
 def _check_model(wanted: str, settings: Settings) -> None:
     from dragoman.coder.models.names import BadModelName, parse
 
@@ -82,11 +87,13 @@ def _check_model(wanted: str, settings: Settings) -> None:
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
     """The user's own MCP servers, and those of a project that is trusted as it is."""
     found = dict(settings.tables["mcp"])
-    registry = home() / "trust.json"
-    if registry.exists():
+    registry = os.path.join(home_folder(), "trust.json")
+    if os.path.exists(registry):
+        from pathlib import Path
+
         from dragoman.host.trust import is_trusted
 
-        found = (_of_project(Path(cwd)) | found) if is_trusted(registry, Path(cwd)) else found
+        found = (_of_project(cwd) | found) if is_trusted(Path(registry), Path(cwd)) else found
     if not found:
         return []
     from dragoman.coder.mcp import from_config
@@ -98,11 +105,12 @@ def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
         raise RequestFailed(-32603, f"The MCP servers cannot be read: {error}") from None
 
 
-def _of_project(folder: Path) -> dict[str, object]:
+def _of_project(folder: str) -> dict[str, object]:
     import json
 
     try:
-        document = json.loads((folder / ".mcp.json").read_bytes())
+        with open(os.path.join(folder, ".mcp.json"), "rb") as file:
+            document = json.load(file)
     except (OSError, ValueError):
         return {}
     servers = document.get("mcpServers") if isinstance(document, dict) else None

@@ -2,10 +2,9 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from dragoman.cli.home import home
+from dragoman.cli.home import home_folder
 
 CONFIG_BYTES: Final = 1024 * 1024
 
@@ -44,7 +43,7 @@ class Settings(NamedTuple):
 
     keys: dict[str, Setting]
     tables: dict[str, dict[str, Any]]
-    file: Path
+    file: str
 
     def text(self, key: str) -> str:
         """A setting that is text."""
@@ -57,10 +56,10 @@ class Settings(NamedTuple):
         return value
 
 
-def read_settings(environment: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
+def read_settings(environment: Mapping[str, str] | None = None, file: str | None = None) -> Settings:
     """Read them; `SettingsError` names the place of the first mistake."""
     environment = os.environ if environment is None else environment
-    file = file or home() / "config.toml"
+    file = file or os.path.join(home_folder(), "config.toml")
     written = _read(file)
     for name in written:
         if name not in KEYS and name not in TABLES:
@@ -69,7 +68,7 @@ def read_settings(environment: Mapping[str, str] | None = None, file: Path | Non
     return Settings(keys, {name: _table(name, written, file) for name in TABLES}, file)
 
 
-def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mapping[str, str], file: Path) -> Setting:
+def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mapping[str, str], file: str) -> Setting:
     variable = f"DRAGOMAN_{name.upper()}"
     if environment.get(variable):
         return Setting(_converted(environment[variable], key, variable), variable)
@@ -78,7 +77,7 @@ def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mappi
     value = written[name]
     if type(value) is not key.kind:
         raise SettingsError(f"{file}: {name} must be {_NAMES[key.kind]}")
-    return Setting(value, str(file))
+    return Setting(value, file)
 
 
 _NAMES: Final = {str: "text", int: "a whole number"}
@@ -92,16 +91,16 @@ def _converted(text: str, key: Key, variable: str) -> object:
     return int(text)
 
 
-def _table(name: str, written: Mapping[str, Any], file: Path) -> dict[str, Any]:
+def _table(name: str, written: Mapping[str, Any], file: str) -> dict[str, Any]:
     table = written.get(name, {})
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
         raise SettingsError(f"{file}: [{name}.NAME] must be a table")
     return table
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str) -> dict[str, Any]:
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb") as opened:
             data = opened.read(CONFIG_BYTES + 1)
     except FileNotFoundError:
         return {}

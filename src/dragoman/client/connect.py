@@ -366,7 +366,7 @@ class Client:
 
     async def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Reply:
         """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
-        return await self.clock.answer(self.link.ask(request, on_reply=on_reply))
+        return await self.clock.answer(type(request).__name__, self.link.ask(request, on_reply=on_reply))
 
     # -- the conversations call these --------------------------------------------------------------------------------
 
@@ -449,8 +449,9 @@ class Client:
 
     async def _permission(self, request: RequestPermission) -> Reply:
         """A callback that fails has not said yes."""
+        conversation = self._conversations.get(request.session_id)
         try:
-            return await self._face.answer(request)
+            return await self._face.answer(request if conversation is None else conversation.calls.whole(request))
         except Exception as error:
             self.on_bug(error)
             return PermissionAnswer(rejection(request))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
+from dragoman.client.calls import Calls
 from dragoman.client.turn import Answer, Run, Turn
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply
@@ -14,6 +15,7 @@ from dragoman.vocabulary.events import (
     CommandsChanged,
     OptionsChanged,
     SessionInfoChanged,
+    ToolCallUpdate,
 )
 from dragoman.vocabulary.options import MODE_CATEGORY, AnyCommand, Option, Select
 from dragoman.vocabulary.requests import (
@@ -44,6 +46,7 @@ class Conversation:
         self.title = ""
         self.options: list[Option] = opened.config_options or []
         self.commands: list[AnyCommand] = opened.available_commands or []
+        self.calls: Final = Calls()
         # The last prompt, until its turn is over; and the turn that events belong to.
         self.running: Run | None = None
         self.listener: Run | None = None
@@ -141,6 +144,7 @@ class Conversation:
 
     def ended(self, run: Run) -> None:
         """A turn is over: the session is free for the next one."""
+        self.calls.clear()
         if self.listener is run:
             self.listener = None
         if self.running is run:
@@ -156,6 +160,8 @@ class Conversation:
 
     def _note(self, event: AnyEvent) -> None:
         match event:
+            case ToolCallUpdate():
+                self.calls.note(event)
             case OptionsChanged():
                 self.options = event.config_options
             case CommandsChanged():

@@ -144,7 +144,7 @@ class _Found:
             self._value(key, value)
 
     def _value(self, key: str, value: object) -> None:
-        name = key.lower().replace("_", "").replace("-", "")
+        name = _plain(key)
         if key.startswith(("/", "~")):
             self.paths.append(key)  # changes listed by the file they are made to
         if value is _TOO_DEEP:
@@ -189,17 +189,22 @@ class _Found:
 _TOO_DEEP: Final = object()
 
 
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "").replace("-", "")
+
+
 def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Every value with the name of the field it stands in; a list's values have the list's name."""
+    """Every value with the name of the field it stands in; a list's values have the list's name.
+
+    A command is one value, words and all.
+    """
     if depth > _DEPTH:
         yield key, _TOO_DEEP
     elif isinstance(given, dict):
         for name, value in given.items():
-            if isinstance(value, (dict, list)):
-                yield str(name), value
+            yield str(name), value
+            if isinstance(value, (dict, list)) and _plain(str(name)) not in _COMMAND_KEYS:
                 yield from _values(value, str(name), depth + 1)
-            else:
-                yield str(name), value
     elif isinstance(given, list):
         for value in given:
             yield from _values(value, key, depth + 1)

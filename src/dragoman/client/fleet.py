@@ -21,11 +21,16 @@ from dragoman.client.connect import Client, State, connect
 from dragoman.client.entry import Entry
 from dragoman.client.fleet_file import FleetFile, find_files, read_file
 from dragoman.client.known import KNOWN
+from dragoman.client.patience import Patience
 from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
 
 # The first restart waits so long, each further one twice as long, up to a bound: what dies at once must not spin.
 BACKOFF_SECONDS: Final = 0.5
 LONGEST_BACKOFF_SECONDS: Final = 30.0
+
+
+# What a client has to know of an agent's dialect. The documents' other ones are version 1 to a client.
+_PROTOCOLS: Final = {"v1": 1, "v2": 2, "iac-code": 1, "elephant": 1, "agentao": 1}
 
 
 class AgentFailed(WorldError):
@@ -43,6 +48,8 @@ class Status:
     restarts: int = 0
     last_error: str = ""
     stderr_tail: str = ""
+    # What it called itself when it last said hello.
+    version: str = ""
 
 
 class Fleet:
@@ -98,6 +105,10 @@ class Fleet:
         """The fleet's own connection to an agent: started, or started again, when that is needed."""
         return await self._member(name).client(settings)
 
+    async def check(self, name: str, *, seconds: float) -> None:
+        """Start an agent, say hello and stop it again; what came of that is in its status."""
+        await self._member(name).check(seconds)
+
     async def start(self, **settings: Any) -> dict[str, DragomanError]:
         """Start every agent that wants to be; those that could not, and why. The others are not held up."""
         wanted = [name for name, member in self._members.items() if member.entry.auto_start]
@@ -137,14 +148,33 @@ class _Member:
         self._restarts = 0
         self._error = ""
         self._stderr = ""
+        self._version = ""
+        self._healthy = False
+
+    async def check(self, seconds: float) -> None:
+        try:
+            async with self.connect({"patience": Patience(startup=seconds)}) as client:
+                self._greeted(client)
+                self._healthy = True
+        except DragomanError as error:
+            self._note(error)
+            raise
+
+    def _greeted(self, client: Client) -> None:
+        self._error = ""
+        info = client.agent.info
+        self._version = "" if info is None else f"{info.name} {info.version}"
 
     def connect(self, settings: Mapping[str, Any]) -> Client:
         entry = self.entry
         expanded = entry.expanded(self._environment)
         if find_program(expanded.command, self._environment) is None:
             raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
-        given = {"cwd": expanded.cwd or None, "env": expanded.env, "patience": entry.patience()} | dict(settings)
-        self._latest = connect([expanded.command, *expanded.args], **given)
+        given = {"patience": entry.patience()} | dict(settings)
+        given["cwd"] = expanded.cwd or given.get("cwd")
+        given["env"] = dict(expanded.env) | dict(given.get("env") or {})
+        given["protocol"] = given.get("protocol") or _PROTOCOLS.get(entry.dialect)
+        self._latest = connect(expanded.command_line(), **given)
         return self._latest
 
     async def client(self, settings: Mapping[str, Any]) -> Client:
@@ -161,7 +191,7 @@ class _Member:
                     self._note(error)
                     await self._before_restart()
                 else:
-                    self._error = ""
+                    self._greeted(self._own)
                     return self._own
 
     async def stop(self) -> None:
@@ -190,8 +220,8 @@ class _Member:
         if latest is not None and latest.failure is not None:
             self._note(latest.failure)
         state: State = "configured" if latest is None else latest.state
-        if state in ("configured", "stopped") and self._error:
-            state = "failed"
+        if state in ("configured", "stopped"):
+            state = "failed" if self._error else "ready" if self._healthy else state
         return Status(
             self.entry.name,
             state,
@@ -200,6 +230,7 @@ class _Member:
             self._restarts,
             self._error,
             (latest.stderr_tail() if latest is not None else "") or self._stderr,
+            self._version,
         )
 
 

@@ -65,7 +65,7 @@ class Clock:
         bounds = [bound for bound in (patience.request, patience.prompt_idle) if bound is not None]
         self._step = max(_SHORTEST_STEP, min(_LONGEST_STEP, *(bound / _STEPS for bound in bounds), _LONGEST_STEP))
 
-    async def answer(self, work: Coroutine[Any, Any, T]) -> T:
+    async def answer(self, what: str, work: Coroutine[Any, Any, T]) -> T:
         """Wait for an answer, but not for ever: giving up withdraws the request."""
         if self.patience.request is None:
             return await work
@@ -76,9 +76,8 @@ class Clock:
             return await work
         except asyncio.CancelledError:
             if wait.expired and wait.task is not None and not wait.task.uncancel():
-                raise TimedOut(
-                    f"the agent did not answer within {self.patience.request:g} s; the request was withdrawn"
-                ) from None
+                bound = f"within {self.patience.request:g} s"
+                raise TimedOut(f"the agent did not answer {what} {bound}; the request was withdrawn") from None
             raise
         finally:
             self._waits.discard(wait)

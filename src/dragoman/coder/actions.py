@@ -90,5 +90,7 @@ async def _undo(work: "Work") -> str:
     if not undone.restored and not undone.left:
         return "There is nothing to undo."
     lines = [f"- put back {path}" for path in undone.restored]
-    lines += [f"- left alone {path}: it is not what I wrote any more" for path in undone.left]
+    lines += [
+        f"- left alone {path}: it is not what I wrote any more, or its old content was not kept" for path in undone.left
+    ]
     return "\n".join(lines)

@@ -10,13 +10,13 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.setup import Setup
 from dragoman.coder.supply import METHODS
-from dragoman.store.contract import Store
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
 
 if TYPE_CHECKING:
     from dragoman.coder.coder import Coder
+    from dragoman.store.contract import Store
     from dragoman.vocabulary.requests import AuthStatus
 
 _MEMORY: Final = "coder"
@@ -28,7 +28,7 @@ _CAPABILITIES: Final = AgentCapabilities(
 def coding_agent(
     setup: Setup,
     *,
-    store: Store | Callable[[], Store] | None = None,
+    store: "Store | Callable[[], Store] | None" = None,
     resume: str | None = None,
     protocol: int | None = None,
 ) -> Agent:

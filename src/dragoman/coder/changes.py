@@ -3,21 +3,21 @@
 A file is put back only if it still is what we made of it: whatever somebody else wrote since is not ours to throw away.
 """
 
-import os
 from typing import Final, NamedTuple
 
-from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes
+from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
 
 # What is remembered of one turn; a turn that writes more cannot be undone in full, and that is told.
 REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 
 
 class Change(NamedTuple):
-    """One file. `before` None: there was none."""
+    """One file. `before` None: there was none. `kept` False: what was there is not text, or too long to be kept."""
 
     place: Place
     before: str | None
     after: str
+    kept: bool = True
 
 
 class Undone(NamedTuple):
@@ -40,7 +40,7 @@ class Changes:
         """A new turn: its first write replaces what is remembered."""
         self._fresh = True
 
-    def wrote(self, place: Place, before: str | None, after: str) -> None:
+    def wrote(self, place: Place, before: str | None, after: str, *, kept: bool = True) -> None:
         """A tool has written a file."""
         if self._fresh:
             self._changes, self._size, self._fresh, self.overflowed = {}, 0, False, False
@@ -49,7 +49,9 @@ class Changes:
         if self._size > REMEMBERED_BYTES:
             self.overflowed = True
             return
-        self._changes[place.path] = Change(place, first.before if first else before, after)
+        if first is not None:
+            before, kept = first.before, first.kept
+        self._changes[place.path] = Change(place, before, after, kept)
 
     def undo(self) -> Undone:
         """Put everything back. Blocks: for a thread."""
@@ -64,12 +66,12 @@ class Changes:
 def _restore(change: Change) -> bool:
     try:
         data, more = read_bytes(change.place, len(change.after.encode("utf-8", "replace")))
-        if more or data != change.after.encode("utf-8", "replace"):
+        if more or data != change.after.encode("utf-8", "replace") or not change.kept:
             return False
         if change.before is None:
-            os.unlink(change.place.path)
+            remove_file(change.place)
         else:
             write_bytes(change.place, change.before.encode("utf-8", "replace"))
-    except (PathRefused, OSError):
+    except PathRefused:
         return False
     return True

@@ -4,6 +4,7 @@ Most sessions are only opened. What works on prompts is imported and made with t
 """
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeGuard
@@ -39,8 +40,9 @@ class Coder:
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self.setup.models.current()
         self.session.options = options(self.setup, self.made(current), current)
-        if self.setup.home is not None:
-            self.own_commands = await asyncio.to_thread(commands.read_own, self.setup.home / "commands")
+        if self.setup.home:
+            folder = os.path.join(self.setup.home, "commands")
+            self.own_commands = await asyncio.to_thread(commands.read_own, folder)
         self.session.commands = commands.announced(self.own_commands)
         self._prepare(self.made(current))
         configs = [*(self.session.opening.mcp_servers or ()), *self.setup.servers(self.session.cwd)]

@@ -1,7 +1,7 @@
 """Slash commands: ours, and the user's own as Markdown files. What ours say, the model does not hear."""
 
+import os
 import re
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from msgspec import UNSET
@@ -51,22 +51,23 @@ def announced(own: dict[str, Own]) -> list[AnyCommand]:
     return [*built_in, *(Command(one.name, one.description, CommandInput("arguments")) for one in own.values())]
 
 
-def read_own(folder: Path) -> dict[str, Own]:
+def read_own(folder: str) -> dict[str, Own]:
     """The user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
     found: dict[str, Own] = {}
     try:
-        files = sorted(folder.glob("*.md"))[:OWN_COMMANDS]
+        files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))[:OWN_COMMANDS]
     except OSError:
         return found
     for file in files:
-        if not _NAME.fullmatch(file.stem) or file.stem in BUILT_IN:
+        name = file.removesuffix(".md")
+        if not _NAME.fullmatch(name) or name in BUILT_IN:
             continue
         try:
-            with file.open("rb") as opened:
+            with open(os.path.join(folder, file), "rb") as opened:
                 text = opened.read(OWN_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
-        found[file.stem] = _own(file.stem, text)
+        found[name] = _own(name, text)
     return found
 
 

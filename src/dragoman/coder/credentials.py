@@ -6,12 +6,9 @@ Reads no environment by itself: it comes in as an argument.
 """
 
 import fcntl
-import hmac
 import os
 import re
-import secrets
 import stat
-import tomllib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -35,15 +32,13 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,8192}")
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _HIDDEN: Final = "[hidden]"
 # What looks like a secret though we do not know it: keys by their usual beginnings, and passwords inside URLs.
-_LOOKS_SECRET: Final = re.compile(
-    r"""(?ix) \b(?: sk | pk | rk | key | gsk | xai | hf | ghp ) [-_] [a-z0-9*_.-]{6,}
+_LOOKS_SECRET: Final = r"""(?ix) \b(?: sk | pk | rk | key | gsk | xai | hf | ghp ) [-_] [a-z0-9*_.-]{6,}
     | \bAIza [a-z0-9*_-]{6,}
     | \b(?: x-api-key | x-goog-api-key | api[-_]?key | authorization | token | password )
       ["']? \s* [:=] \s* ["']? (?: (?: bearer | basic ) \s+ )? \S+
     | \b(?: bearer | basic ) \s+ [a-z0-9*._~+/=-]{6,}
     | \b key = \S+
     | (?<=://) [^\s/@]+ @"""
-)
 
 
 class Secret:
@@ -68,6 +63,8 @@ class Secret:
         return _HIDDEN
 
     def __eq__(self, other: object) -> bool:
+        import hmac
+
         return isinstance(other, Secret) and hmac.compare_digest(self._value.encode(), other._value.encode())
 
     def __hash__(self) -> int:
@@ -84,7 +81,7 @@ def scrubbed(text: str, known: Iterable[Secret] = ()) -> str:
         # A short one would tear words apart, and is no real key.
         if len(value) >= 6:
             text = text.replace(value, _HIDDEN)
-    return _LOOKS_SECRET.sub(_HIDDEN, text)
+    return re.sub(_LOOKS_SECRET, _HIDDEN, text)
 
 
 class CredentialsError(Exception):
@@ -197,6 +194,8 @@ def _read(path: Path) -> tuple[_Document, int]:
 
 
 def _parsed(path: Path, content: bytes) -> _Document:
+    import tomllib  # most people have no such file
+
     try:
         document = tomllib.loads(content.decode())
     except (ValueError, RecursionError):
@@ -211,7 +210,7 @@ def _parsed(path: Path, content: bytes) -> _Document:
 def _write(path: Path, document: _Document) -> None:
     """All of it or nothing, readable by us alone from its first byte on."""
     target = Path(os.path.realpath(path))
-    new = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
+    new = target.with_name(f"{target.name}.{os.urandom(4).hex()}.new")
     try:
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with open(fd, "wb") as file:

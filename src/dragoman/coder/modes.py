@@ -70,4 +70,3 @@ MODES: Final[dict[str, Mode]] = {
         "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
     ),
 }
-DEFAULT_MODE: Final = "ask"

@@ -16,6 +16,8 @@ from dragoman.host.shell import parse
 DENIED: Final = "Permission denied."
 # How often a question is asked again because what it was about had changed meanwhile.
 _ASKED_AGAIN: Final = 3
+# Whoever has said no so often in one turn is not asked again in it: the next question would be answered out of fatigue.
+NOES: Final = 20
 
 
 class Call(NamedTuple):
@@ -115,11 +117,13 @@ class Gate:
                 return decision
             if decision.verdict == "allow":
                 return Approved(call, False, _KEY)
-            if digest_of(call) in self._refused:
+            if _thing(call) in self._refused:
                 return Decision("deny", "you have just said no to this")
+            if len(self._refused) >= NOES:
+                return Decision("deny", f"you have said no {NOES} times in this turn")
             answer = await ask(call)
             if answer not in ("allow_once", "allow_always"):
-                self._refused.add(digest_of(call))
+                self._refused.add(_thing(call))
                 if answer == "reject_always":
                     await self._learn("deny", call)
                 return Decision("deny", "you said no" if answer else "nobody said yes")
@@ -145,6 +149,13 @@ class Gate:
 def digest_of(call: Call) -> str:
     """The call as it is shown and would run, whole, in one canonical text."""
     return json.dumps([call.tool, call.input, call.acts, call.stamp], sort_keys=True)
+
+
+def _thing(call: Call) -> str:
+    """What a no is about: a command, however long it may take; else the call as it is."""
+    if call.acts and all(act.kind == "command" for act in call.acts):
+        return json.dumps([call.tool, [act.subject for act in call.acts]])
+    return digest_of(call)
 
 
 def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:

@@ -5,8 +5,8 @@ with the turn; what the user agrees to is brought to the workspace, all of it or
 """
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from dragoman.agent.session import YES_OR_NO, Session
@@ -33,7 +33,7 @@ SHOWN_CHANGES: Final = 200
 class Sandbox:
     """The view of one turn."""
 
-    def __init__(self, session: Session, home: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, session: Session, home: str, environment: Mapping[str, str]) -> None:
         self._session = session
         self._home = home
         self._environment = environment
@@ -48,7 +48,7 @@ class Sandbox:
     async def desk(self, desk: Desk) -> Desk:
         """A desk that stands in the view."""
         view = await self.view()
-        rig = Above(view, self._session, self._environment, str(self._home))
+        rig = Above(view, self._session, self._environment, self._home)
         return desk._replace(roots=ViewRoots(view, self._session.cwd), changes=Changes(), rig=rig)
 
     async def settle(self) -> None:
@@ -79,9 +79,9 @@ class Sandbox:
     def _open(self) -> View:
         if probe().bubblewrap is None:
             raise ViewRefused(f"Mode sandbox is not possible on this machine. {' '.join(probe().lacks)}")
-        folder = self._home / "views"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return open_view(self._session.roots, folder=str(folder))
+        folder = os.path.join(self._home, "views")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return open_view(self._session.roots, folder=folder)
 
     async def _ask(self, view: View, changes: Sequence[Change]) -> None:
         count = f"{len(changes)} change{'s' if len(changes) != 1 else ''}"

@@ -1,10 +1,8 @@
 """What is the same for every session of one process. Cheap to import: it is part of the start."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dragoman.coder.modes import DEFAULT_MODE
 from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
@@ -12,6 +10,7 @@ if TYPE_CHECKING:
     from dragoman.host.guardian import Guardian
     from dragoman.vocabulary.requests import AuthStatus, McpServer
 
+DEFAULT_MODE: Final = "ask"
 # Model calls in one turn, unless somebody says otherwise.
 MODEL_CALLS: Final = 100
 
@@ -44,7 +43,7 @@ class Models(Protocol):
 class Setup:
     """Models, environment, data folder.
 
-    `environment` is this process's; commands see of it what is no secret. `home` is our data folder; None: there is
+    `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
     none. `servers` has the user's own MCP servers for a folder.
     """
 
@@ -54,7 +53,7 @@ class Setup:
         environment: Mapping[str, str],
         *,
         mode: str = DEFAULT_MODE,
-        home: Path | None = None,
+        home: str = "",
         model_calls: int = MODEL_CALLS,
         thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),

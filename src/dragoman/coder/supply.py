@@ -4,14 +4,15 @@ Made cheaply at the start; what it reads, it reads with the first session.
 """
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth
 from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman.coder.credentials import Credentials
     from dragoman.coder.models.contract import Model
     from dragoman.coder.models.names import ModelName
@@ -30,13 +31,16 @@ METHODS: Final[list[AuthMethod]] = [
 OFFLINE: Final = "offline"
 
 
-class Means(NamedTuple):
+class Means:
     """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is."""
 
-    environment: Mapping[str, str]
-    config: Mapping[str, object]
-    home: Path
-    wanted: str = ""
+    def __init__(
+        self, environment: Mapping[str, str], config: Mapping[str, object], home: str, wanted: str = ""
+    ) -> None:
+        self.environment: Final = environment
+        self.config: Final = config
+        self.home: Final = home
+        self.wanted: Final = wanted
 
 
 class Supply:
@@ -63,6 +67,8 @@ class Supply:
 
     def make(self, name: str) -> "Model":
         """A model for a session; a refusal says what to do."""
+        from pathlib import Path
+
         from dragoman.coder.models import choose
         from dragoman.coder.models.names import SCRIPT, BadModelName, parse_from_client
 
@@ -77,7 +83,7 @@ class Supply:
                 config=self._means.config,
                 credentials=self._credentials(),
                 offline=_offline,
-                cache=self._means.home / "models",
+                cache=Path(self._means.home) / "models",
             )
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
@@ -172,8 +178,10 @@ class Supply:
         except CredentialsError:
             return Credentials()
 
-    def _file(self) -> Path:
-        return self._means.home / "credentials.toml"
+    def _file(self) -> "Path":
+        from pathlib import Path
+
+        return Path(self._means.home) / "credentials.toml"
 
 
 def _offline() -> "Model":

@@ -1,6 +1,7 @@
 """The work of our agent in one session: context, tools, gate and loop. Imported and made with the first prompt."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Final, Literal, cast
@@ -57,7 +58,7 @@ class Work:
         ]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
-        self._sandbox = None if home is None else Sandbox(self.session, home, self._command_environment())
+        self._sandbox = None if not home else Sandbox(self.session, home, self._command_environment())
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in self._everyones_tools[:-1]]
         )
@@ -144,7 +145,8 @@ class Work:
         return self._context, self._toolbox, self._room
 
     def _desk(self) -> Desk:
-        environment, home = self._command_environment(), str(self._setup.home or "")
+        environment = self._command_environment()
+        home = os.path.realpath(self._setup.home) if self._setup.home else ""
         rig = Ground(self.session, self.mode, environment, home)
         roots = Roots(self.session.roots)
         return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home)

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from dragoman import limits
 from dragoman.errors import WorldError
 
+_KERNEL: Final = ("/proc", "/sys", "/dev")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -44,8 +45,13 @@ class Roots:
         """Where a path leads, if that is inside. `write` makes a difference in a view of the roots, and none here."""
         if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
             raise PathRefused("That is no path.")
-        real = os.path.realpath(os.path.join(self.cwd, path))
+        try:
+            real = os.path.realpath(os.path.join(self.cwd, path))
+        except OSError:  # a link that became something else while it was read
+            raise PathRefused(f"{path} does not stand still.") from None
         for root in self._roots:
+            if _is_the_kernels(real) and not _is_the_kernels(root):
+                break
             if real == root:
                 return Place(root, ())
             if real.startswith(root.rstrip("/") + "/"):
@@ -59,6 +65,11 @@ class Roots:
     def seen(self, path: str) -> str:
         """What was found at a path below a `tree`, as the user knows it."""
         return path
+
+
+def _is_the_kernels(path: str) -> bool:
+    """Whether it lies where files are processes, devices and switches: our own environment is one of them."""
+    return path in _KERNEL or path.startswith(tuple(f"{folder}/" for folder in _KERNEL))
 
 
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
@@ -102,6 +113,12 @@ def write_bytes(place: Place, data: bytes) -> None:
         except BaseException:
             os.unlink(temporary, dir_fd=folder)
             raise
+
+
+def remove_file(place: Place) -> None:
+    """Take a file away, and nothing that a link leads to."""
+    with _parent(place, make=False) as (folder, name), _told(place):
+        os.unlink(name, dir_fd=folder)
 
 
 @contextmanager

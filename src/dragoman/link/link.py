@@ -147,6 +147,10 @@ class Link:
             self._peer.null_ids = self._dialect.null_ids
         return self._dialect
 
+    def _learn(self) -> None:
+        if self._lost is None:
+            assert self.dialect
+
     # -- what we say -------------------------------------------------------------------------------------------------
 
     async def tell(self, session_id: str, event: AnyEvent) -> None:
@@ -419,6 +423,8 @@ class Link:
         """`initialize` is answered: this is who we are, and how we speak."""
         self.version = version
         self._met = (client, agent)
+        # Behind the answer, and not when the next request has come: nobody waits for the tables then.
+        self._loop.call_soon(self._learn)
         if self.role == "client":
             self._hear_update = self.dialect.hear_update
 

@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import hashlib
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,6 +26,8 @@ class Cursor(NamedTuple):
 
 def filter_mark(cwd: str | None, archived: str) -> str:
     """A short mark for a filter, so that a cursor is not used with another one."""
+    import hashlib  # OpenSSL takes a while, and most sessions are opened without a list
+
     return hashlib.blake2b(msgspec.json.encode([cwd, archived]), digest_size=8).hexdigest()
 
 

@@ -7,7 +7,7 @@ What an agent wrote stands behind our own labels, and an option is named by what
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from msgspec import json
+from msgspec import UNSET, json
 
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.telling import DIFF_LINES, diff_text, title
@@ -116,9 +116,19 @@ def _call(call: ToolCallUpdate) -> Iterator[str]:
     diffs = [item for item in call.content or () if isinstance(item, Diff)]
     for diff in diffs:
         yield from _some(diff_text(diff), DIFF_LINES)
-    if not diffs and call.raw_input not in (None, {}) and call.raw_input.__class__.__name__ != "UnsetType":
+    yield from _input(call.raw_input, told=bool(diffs))
+
+
+def _input(given: object, *, told: bool) -> Iterator[str]:
+    """What the tool is given: a command as it would be typed, the rest as it is unless a diff tells it."""
+    rest = given
+    if isinstance(given, dict) and isinstance(given.get("command"), str):
+        yield "Command:"
+        yield from _some(inert(given["command"]))
+        rest = {name: value for name, value in given.items() if name != "command"}
+    if not told and rest is not UNSET and rest not in (None, {}):
         yield "Input:"
-        yield from _some(inert(_as_json(call.raw_input)))
+        yield from _some(inert(_as_json(rest)))
 
 
 def _as_json(value: object) -> str:

@@ -88,6 +88,13 @@ class Teller:
         """What there is to show of an event, in order."""
         return [piece for piece in self._pieces(event) if piece.text]
 
+    def client_terminal(self, terminal_id: str, text: str, *, ended: bool) -> list[Piece]:
+        """What a terminal shows that we run for the agent: all of it each time."""
+        lines = self._outputs.text(terminal_id, text)
+        if ended:
+            lines += self._outputs.finish([terminal_id])
+        return list(self._lines(terminal_id, lines))
+
     def finish(self) -> list[Piece]:
         """The turn is over, however it ended: what was held back."""
         pieces = [Piece(form, self._streams[form].finish()) for form in ("answer", "thought")]

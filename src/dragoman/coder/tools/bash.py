@@ -10,6 +10,7 @@ from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.rigs import Start
 from dragoman.coder.tools.contract import (
+    BadInput,
     Desk,
     Outcome,
     Preview,
@@ -28,6 +29,8 @@ from dragoman.host.process import Child
 from dragoman.host.shell import parse
 
 DEADLINE_SECONDS: Final = 120
+# What takes longer is not for a conversation to wait for.
+MOST_SECONDS: Final = 3600
 # Kept for the model: the head says what was tried, the tail how it ended.
 KEPT_BYTES: Final = 1024 * 1024
 # Output is shown at most this often; a million tiny lines are a few hundred updates.
@@ -44,13 +47,19 @@ class Bash:
     schema = schema(
         ["command"],
         command={"type": "string"},
-        timeout={"type": "integer", "minimum": 1, "description": f"seconds; {DEADLINE_SECONDS} if left out"},
+        timeout={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST_SECONDS,
+            "description": f"seconds; {DEADLINE_SECONDS} if left out",
+        },
     )
 
     def check(self, call: Call) -> None:
         only_known(call, "command", "timeout")
         text_input(call, "command")
-        count_input(call, "timeout", 1)
+        if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
+            raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
         command = text_input(call, "command")

@@ -10,7 +10,17 @@ from dragoman.coder.context import Context, UserSaid
 from dragoman.coder.models.contract import Model
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, cut, only_known, schema, text_input, title_text
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    cut,
+    only_known,
+    schema,
+    text_input,
+    title_text,
+)
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, Idle, Notice
 

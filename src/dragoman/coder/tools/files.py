@@ -44,8 +44,24 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
 
 def writing(place: Place, desk: Desk) -> Act:
     """The act of writing a file there."""
-    ours = desk.home and (place.path + "/").startswith(desk.home.rstrip("/") + "/")
-    return Act("write", place.path, guarded=bool(ours) or is_protected(place.parts))
+    return Act("write", place.path, guarded=_is_below(place.path, desk.home) or is_protected(place.parts))
+
+
+def is_ours(path: str, desk: Desk) -> bool:
+    """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
+    if path == os.path.join(desk.home, "credentials.toml"):
+        return bool(desk.home)
+    return _is_below(path, desk.home) and not _is_below(os.path.realpath(desk.roots.cwd), desk.home)
+
+
+def check_not_ours(path: str, desk: Desk) -> None:
+    """Nothing of ours is for the model to read; raises `BadInput`."""
+    if is_ours(path, desk):
+        raise BadInput(f"{path} belongs to Dragoman itself and is not read.")
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return bool(folder) and (path + "/").startswith(folder.rstrip("/") + "/")
 
 
 def check_unmoved(approved: Approved, place: Place) -> None:
@@ -86,7 +102,7 @@ async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
         raise BadInput(f"{place.path}: the editor says: {error}") from None
     except PathRefused as error:
         raise BadInput(str(error)) from None
-    desk.changes.wrote(place, before.text, text)
+    desk.changes.wrote(place, before.text, text, kept=before.whole)
 
 
 def _is_file(place: Place) -> bool:

@@ -17,7 +17,7 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import FILE_BYTES, load, placed
+from dragoman.coder.tools.files import FILE_BYTES, check_not_ours, load, placed
 from dragoman.vocabulary.tools import Location
 
 
@@ -44,6 +44,7 @@ class ReadFile:
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
+        check_not_ours(place.path, desk)
         start = count_input(call, "start_line", 1)
         where = Location(place.path, UNSET if start is None else start)
         return Preview(title_text(f"Read {call.input['path']}"), [Act("read", place.path)], locations=[where])
@@ -52,6 +53,7 @@ class ReadFile:
         call = approved.call
         start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
         place = placed(call, desk)
+        check_not_ours(place.path, desk)
         file = await load(place, desk)
         if file.text is None:
             raise BadInput(f"{place.path}: no such file or directory.")

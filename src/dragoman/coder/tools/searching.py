@@ -17,7 +17,9 @@ from dragoman.coder.tools.contract import (
     only_known,
     schema,
     text_input,
+    title_text,
 )
+from dragoman.coder.tools.files import check_not_ours, is_ours
 from dragoman.errors import WorldError
 from dragoman.host import search
 from dragoman.host.paths import Place
@@ -78,8 +80,9 @@ class Glob:
             files = await search.glob(text_input(approved.call, "pattern"), place, guardian=desk.guardian)
         except WorldError as error:
             raise BadInput(str(error)) from None
-        await _locate(shown, [Location(desk.roots.seen(path)) for path in files.paths])
-        lines = [_short(path, desk) for path in files.paths]
+        paths = [path for path in files.paths if not is_ours(desk.roots.seen(path), desk)]
+        await _locate(shown, [Location(desk.roots.seen(path)) for path in paths])
+        lines = [_short(path, desk) for path in paths]
         return _outcome(lines, files.cut, "No file has such a name.", {"files": len(lines)})
 
 
@@ -126,8 +129,9 @@ class Grep:
             )
         except WorldError as error:
             raise BadInput(str(error)) from None
-        await _locate(shown, [Location(desk.roots.seen(match.path), match.line) for match in found.matches])
-        lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in found.matches]
+        matches = [match for match in found.matches if not is_ours(desk.roots.seen(match.path), desk)]
+        await _locate(shown, [Location(desk.roots.seen(match.path), match.line) for match in matches])
+        lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
 
 
@@ -137,9 +141,11 @@ def _where(call: Call) -> str:
 
 def _place(call: Call, desk: Desk) -> Place:
     try:
-        return desk.roots.tree(_where(call))
+        place = desk.roots.tree(_where(call))
     except WorldError as error:
         raise BadInput(str(error)) from None
+    check_not_ours(desk.roots.seen(place.path), desk)
+    return place
 
 
 def _preview(title: str, call: Call, desk: Desk) -> Preview:

@@ -3,7 +3,17 @@
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, flag_input, only_known, schema, text_input, title_text
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    Preview,
+    flag_input,
+    only_known,
+    schema,
+    text_input,
+    title_text,
+)
 from dragoman.coder.tools.files import FILE_BYTES, Loaded, check_unmoved, load, placed, save, writing
 from dragoman.host.paths import Place
 from dragoman.vocabulary.tools import Diff, Location

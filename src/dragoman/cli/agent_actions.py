@@ -1,0 +1,139 @@
+"""What `dragoman agents` does. Files name agents and agents name themselves: all of that is made harmless."""
+
+import argparse
+import asyncio
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Final
+
+from dragoman.cli.complain import complain
+from dragoman.cli.home import home
+from dragoman.cli.plain import fit, harmless_json, harmless_line, pad
+from dragoman.client.fleet import Fleet, Status, find_program
+from dragoman.client.fleet_edit import add_entry, remove_entry
+from dragoman.client.fleet_file import NAME, project_folder, untrusted
+from dragoman.client.known import KNOWN
+from dragoman.errors import DragomanError
+
+NOT_DONE: Final = 1
+# What somebody waits who wants to know whether an agent works; one that fetches itself first takes longer.
+_CHECK_SECONDS: Final = 20.0
+# Started at the same time: each may be a runtime of its own.
+_AT_ONCE: Final = 4
+_GAP: Final = "  "
+
+
+def list_agents(arguments: argparse.Namespace) -> int:
+    """The agents, a line or an object each."""
+    fleet = Fleet.read(home(), environment=os.environ, folder=".")
+    if arguments.check:
+        asyncio.run(_check(fleet))
+    found = [fleet.status(name) for name in fleet.names()]
+    if arguments.json:
+        print(harmless_json(json.dumps([_as_json(one, fleet) for one in found], indent=2).encode()))
+    else:
+        _print_table(found)
+    left_out = untrusted(home(), Path())
+    if left_out is not None:
+        folder = shlex.quote(str(project_folder(left_out)))
+        print(
+            f"{harmless_line(str(left_out))} is not used: nobody has trusted it. "
+            f"Look at it, then: dragoman trust {harmless_line(folder)}",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def add_agent(arguments: argparse.Namespace) -> int:
+    """Put an agent into the user's own file."""
+    name: str = arguments.name
+    command: list[str] = arguments.agent_command
+    if not name.isprintable() or not name.strip() or name.startswith("-"):
+        return complain(f"{name!r} is no name for an agent")
+    entry: dict[str, object] = {"command": command[0], "args": command[1:]}
+    if arguments.description is not None:
+        entry["description"] = arguments.description
+    known = add_entry(home() / NAME, name, entry)
+    print(f"{harmless_line(name)} is {'changed' if known else 'added'}: {harmless_line(shlex.join(command))}")
+    if find_program(command[0], os.environ) is None:
+        print(f"dragoman: there is no program {harmless_line(command[0])} on this machine yet", file=sys.stderr)
+    return 0
+
+
+def remove_agent(arguments: argparse.Namespace) -> int:
+    """Take an agent out of the user's own file."""
+    name: str = arguments.name
+    if remove_entry(home() / NAME, name):
+        print(f"{harmless_line(name)} is removed.")
+        return 0
+    if name in KNOWN:
+        return complain(f"{name} is built in; there is nothing to remove", NOT_DONE)
+    return complain(f"there is no agent {harmless_line(name)} in {home() / NAME}", NOT_DONE)
+
+
+async def _check(fleet: Fleet) -> None:
+    """Say hello to every agent that is installed; what came of it stays in its status."""
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def check(name: str) -> None:
+        async with room:
+            try:
+                await fleet.check(name, seconds=_CHECK_SECONDS)
+            except DragomanError:
+                pass  # it is in the status
+
+    await asyncio.gather(*(check(name) for name in fleet.names() if fleet.status(name).installed))
+
+
+def _as_json(status: Status, fleet: Fleet) -> dict[str, object]:
+    entry = status.entry
+    body: dict[str, object] = {
+        "name": status.name,
+        "state": status.state,
+        "installed": status.installed,
+        "default": status.name == fleet.default,
+        "command": entry.command,
+        "args": list(entry.args),
+        "description": entry.description,
+        "source": entry.source or "built in",
+    }
+    if not status.installed and entry.install:
+        body["install"] = entry.install
+    if status.version:
+        body["version"] = status.version
+    if status.last_error:
+        body["lastError"] = status.last_error
+        body["stderrTail"] = status.stderr_tail
+    return body
+
+
+def _print_table(found: list[Status]) -> None:
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    rows = [(harmless_line(one.name), _state(one), _what(one)) for one in found]
+    names = max((len(name) for name, _, _ in rows), default=0)
+    states = max((len(state) for _, state, _ in rows), default=0)
+    for name, state, what in rows:
+        line = f"{pad(name, names)}{_GAP}{pad(state, states)}{_GAP}{what}"
+        print(line if columns is None else fit(line, columns))
+
+
+def _state(status: Status) -> str:
+    if not status.installed:
+        return "not installed"
+    return "installed" if status.state == "configured" else status.state
+
+
+def _what(status: Status) -> str:
+    """What a person needs to know: how to get it, what is wrong with it, or what it is."""
+    entry = status.entry
+    if not status.installed and entry.install:
+        said = [entry.description, entry.install]
+    elif status.last_error:
+        said = [status.last_error]
+    else:
+        said = [shlex.join(entry.command_line()), entry.description]
+    return harmless_line(": ".join(part for part in said if part))

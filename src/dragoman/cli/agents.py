@@ -1,0 +1,71 @@
+"""`dragoman agents`: the fleet; list the agents there are, add one, remove one."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+from dragoman.version import VERSION
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+The agents that `dragoman run --agent NAME` and `dragoman chat --agent NAME`
+know: built-in ones, those of acp.json in Dragoman's folder, and those of the
+project you are in, once you have trusted it.
+"""
+_EPILOG = """\
+`dragoman agents ACTION --help` explains an action.
+
+  dragoman agents list
+  dragoman agents add mine -- python3 my_agent.py --acp
+  dragoman agents remove mine
+"""
+NOT_DONE = 1
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "agents",
+        help="list, add and remove the agents of the fleet",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    listing = _action(actions, "list", "the agents there are, and how they fare")
+    listing.add_argument("--json", action="store_true", help="one JSON array of agents")
+    listing.add_argument("--check", action="store_true", help="start each one that is installed and say hello to it")
+    adding = _action(actions, "add", "put an agent into acp.json, or change it", usage="%(prog)s NAME -- CMD ...")
+    adding.add_argument("name", metavar="NAME")
+    adding.add_argument("agent_command", metavar="CMD", nargs="+", help="how it is started; write it after --")
+    adding.add_argument("--description", metavar="TEXT", help="what it is, in a few words")
+    removing = _action(actions, "remove", "take an agent out of acp.json")
+    removing.add_argument("name", metavar="NAME")
+    return parser
+
+
+def _action(
+    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, usage: str | None = None
+) -> argparse.ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    parser = actions.add_parser(name, help=summary, description=description, usage=usage, allow_abbrev=False)
+    # The options of every command; only `list --check` sends messages.
+    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    from dragoman.cli.agent_actions import add_agent, list_agents, remove_agent
+    from dragoman.errors import DragomanError
+
+    action = {"list": list_agents, "add": add_agent, "remove": remove_agent}[arguments.action]
+    try:
+        return action(arguments)
+    except DragomanError as error:
+        return complain(str(error), NOT_DONE)

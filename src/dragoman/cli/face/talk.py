@@ -1,0 +1,350 @@
+"""A conversation at a terminal, from the first connection to the last: what `dragoman chat` does."""
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import Final
+
+from dragoman.cli.complain import complain
+from dragoman.cli.face.asking import Asker, Keyboard
+from dragoman.cli.face.attaching import attached
+from dragoman.cli.face.box import secret_word
+from dragoman.cli.face.composer import Composer
+from dragoman.cli.face.echo import Echo
+from dragoman.cli.face.forms import answered, filled
+from dragoman.cli.face.inert import inert, inert_line
+from dragoman.cli.face.interrupts import Interrupts
+from dragoman.cli.face.orders import (
+    ORDERS,
+    Order,
+    chosen_option,
+    commands_of,
+    help_lines,
+    option_lines,
+    order_in,
+    values_of,
+)
+from dragoman.cli.face.paper import Paper
+from dragoman.cli.face.recap import Recap
+from dragoman.cli.face.telling import Teller, title
+from dragoman.cli.home import home
+from dragoman.cli.offer import Offer
+from dragoman.cli.target import Target, Wrong, choose, opened, reopen, session_of_ours
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation, Turn
+from dragoman.errors import AuthRequired, DragomanError, LinkClosed, RequestFailed, UsageError
+from dragoman.vocabulary.events import AnyEvent, UsageChanged
+from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+
+FAILED: Final = 6
+_STEP_SECONDS: Final = 0.12
+# Sessions listed at once.
+LISTED: Final = 20
+_ENDS: Final = {
+    "cancelled": "Stopped.",
+    "refusal": "The agent refuses to go on with this.",
+    "max_tokens": "The model's limit of tokens is reached.",
+    "max_turn_requests": "The limit of model calls in one turn is reached.",
+}
+
+
+class Talk:
+    """What `dragoman chat` was told to do."""
+
+    def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
+        self._arguments = arguments
+        self._target = target
+        self._folder = folder
+        self._paper = Paper()
+        self._echo = Echo()
+        self._teller = Teller()
+        self._word = secret_word()
+        self._offer: Offer
+        self._client: Client
+        self._conversation: Conversation
+        self._turn: Turn | None = None
+        self._listed: Sequence[SessionInfo] = ()
+        self._recap: Recap | None = None
+        self._usage: UsageChanged | None = None
+        self._free = asyncio.Event()
+        self._free.set()
+
+    async def perform(self) -> int:
+        """Talk until somebody leaves; the exit code."""
+        try:
+            async with AsyncExitStack() as stack:
+                stack.callback(self._echo.on)
+                stack.callback(self._paper.still)
+                await self._connect(stack)
+                await self._begin()
+                return await self._converse()
+        except (Wrong, UsageError) as error:
+            return complain(inert(str(error)))
+        except DragomanError as error:
+            return complain(inert(self._words(error)), _code(error, self._target))
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    async def _connect(self, stack: AsyncExitStack) -> None:
+        keyboard = Keyboard.find()
+        asker = None
+        settings: dict[str, object] = {"on_event": self._heard_outside, "on_noise": self._noise}
+        if keyboard is not None:
+            stack.callback(keyboard.close)
+            asker = Asker(keyboard, self._paper.ask, lambda: self._paper.console.width, self._word, self._hold)
+            settings["elicitation"] = partial(filled, asker)
+            settings["ask_user"] = partial(answered, asker)
+        target = self._target
+        ask = None if asker is None else asker.permission
+        self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._terminal_output)
+        self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+
+    async def _begin(self) -> None:
+        wanted = self._arguments.resume
+        if wanted is None:
+            self._conversation = await self._client.new_session(self._folder)
+        else:
+            await self._resume(*await self._meant(wanted))
+        await choose(self._conversation, self._target, self._arguments)
+        info = self._client.agent.info
+        name = f"{info.title or info.name} {info.version}" if info is not None else self._target.name
+        self._paper.say(f"{title(name)} in {inert_line(self._folder)}. /help shows what there is.")
+        self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
+
+    async def _meant(self, wanted: str) -> tuple[str, str]:
+        """The session to go on with, and its folder."""
+        if wanted and self._target.ours:
+            session_id, folder = await session_of_ours(wanted)
+            return session_id, folder if self._arguments.cwd is None else self._folder
+        if wanted:
+            return wanted, self._folder
+        sessions = await self._sessions()
+        if not sessions:
+            raise Wrong("there is no session of this folder to go on with")
+        return sessions[0].session_id, self._folder
+
+    async def _resume(self, session_id: str, folder: str) -> None:
+        recap = self._recap = Recap()
+        try:
+            self._conversation = await reopen(self._client, session_id, folder, replay=True)
+        except RequestFailed as error:
+            raise Wrong(f"session {inert_line(session_id)}: {inert_line(error.message)}") from None
+        finally:
+            self._recap = None
+        self._folder = folder
+        self._teller = Teller()
+        for who, text in recap.told():
+            self._paper.say(f"{who}:")
+            self._paper.markdown(text)
+        name = inert_line(self._conversation.title) or session_id
+        self._paper.say(f"({recap.count} messages so far in “{title(name)}”)")
+
+    # -- talking -----------------------------------------------------------------------------------------------------
+
+    async def _converse(self) -> int:
+        composer = Composer(
+            home() / "history",
+            self._folder,
+            lambda: commands_of(self._conversation),
+            lambda order: values_of(self._conversation, order),
+            self._status,
+        )
+        warned = False
+        while True:
+            try:
+                text = await composer.read()
+            except EOFError:
+                return 0
+            except KeyboardInterrupt:
+                if warned:
+                    return 0
+                warned = True
+                self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D.")
+                continue
+            warned = False
+            if not text.strip():
+                continue
+            order = order_in(text)
+            if order is not None and not self._is_theirs(order):
+                if order.name in ("/exit", "/quit"):
+                    return 0
+                await self._obey(order)
+            else:
+                await self._prompt(text)
+
+    async def _prompt(self, text: str) -> None:
+        prompt = attached(text, self._folder, self._client.agent.capabilities)
+        for name in prompt.missing:
+            self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
+        self._offer.new_turn()
+        self._paper.begin()
+        with Interrupts() as interrupts:
+            turn = self._turn = self._conversation.prompt(prompt.blocks)
+            beside = [
+                asyncio.ensure_future(self._stop_when_told(turn, interrupts)),
+                asyncio.ensure_future(self._move()),
+            ]
+            self._echo.off()
+            try:
+                async for event in turn:
+                    await self._free.wait()
+                    self._show([event, *turn.ready()])
+            except LinkClosed:
+                raise
+            except DragomanError as error:
+                self._end_turn()
+                self._paper.say(inert(self._words(error)), "red")
+            finally:
+                self._turn = None
+                for task in beside:
+                    task.cancel()
+                self._end_turn()
+                self._echo.on()
+        if turn.stop_reason in _ENDS:
+            self._paper.say(_ENDS[turn.stop_reason])
+
+    def _end_turn(self) -> None:
+        self._paper.show(self._teller.finish())
+        self._paper.finish()
+
+    async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
+        await interrupts.wait()
+        self._paper.say("(stopping; Ctrl-C once more leaves at once)")
+        await turn.cancel()
+
+    async def _move(self) -> None:
+        while True:
+            self._paper.tick(self._teller.running)
+            await asyncio.sleep(_STEP_SECONDS)
+
+    def _show(self, events: Sequence[AnyEvent]) -> None:
+        for event in events:
+            if isinstance(event, UsageChanged):
+                self._usage = event
+            self._paper.show(self._teller.tell(event))
+
+    def _hold(self, asking: bool) -> None:
+        """While a question stands there, nothing is written under it; what came before it is shown first."""
+        if asking:
+            if self._turn is not None:
+                self._show(self._turn.ready())
+            self._free.clear()
+            self._echo.on()
+        else:
+            self._free.set()
+            if self._turn is not None:
+                self._echo.off()
+        self._paper.hold(asking)
+
+    def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
+        if self._turn is not None and self._free.is_set():
+            self._paper.show(self._teller.client_terminal(terminal_id, text, ended=ended))
+
+    def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
+        if self._recap is not None:
+            self._recap.hear(event)
+        elif isinstance(event, UsageChanged):
+            self._usage = event
+
+    def _noise(self, reason: str) -> None:
+        if self._turn is not None and self._free.is_set():
+            self._paper.say(f"(skipped what the agent wrote: {inert_line(reason)[:200]})")
+
+    def _status(self) -> str:
+        parts = [self._target.name]
+        for category in ("mode", "model"):
+            option = chosen_option(self._conversation, category)
+            if option is not None:
+                parts.append(inert_line(option.current_value)[:40])
+        if self._usage is not None and self._usage.size > 0:
+            parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
+        if self._conversation.title:
+            parts.append(title(self._conversation.title))
+        return " · ".join(parts)
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+
+    def _is_theirs(self, order: Order) -> bool:
+        known = {offered.word for offered in commands_of(self._conversation)}
+        return order.name in known and order.name not in ORDERS
+
+    async def _obey(self, order: Order) -> None:
+        try:
+            match order.name:
+                case "/help":
+                    for line in help_lines(self._conversation):
+                        self._paper.say(line)
+                case "/mode" | "/model":
+                    await self._choose(order)
+                case "/sessions":
+                    await self._go(order.rest)
+                case "/new":
+                    await self._leave_session()
+                    self._conversation = await self._client.new_session(self._folder)
+                    self._paper.say("A new session.")
+                case _:
+                    self._paper.say(f"There is no {order.name}; /help shows what there is.", "yellow")
+        except LinkClosed:
+            raise
+        except (DragomanError, Wrong) as error:
+            self._paper.say(inert(str(error)), "red")
+
+    async def _choose(self, order: Order) -> None:
+        option = chosen_option(self._conversation, order.name.removeprefix("/"))
+        if option is None:
+            self._paper.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")
+        elif not order.rest:
+            for line in option_lines(option):
+                self._paper.say(line)
+        else:
+            await self._conversation.set_option(option.config_id, order.rest)
+            self._paper.say(f"{order.name.removeprefix('/')}: {inert_line(order.rest)}")
+
+    async def _go(self, wanted: str) -> None:
+        if not wanted:
+            self._listed = await self._sessions()
+            for number, info in enumerate(self._listed, 1):
+                mark = "*" if info.session_id == self._conversation.id else " "
+                when = info.updated_at[:16].replace("T", " ") if isinstance(info.updated_at, str) else ""
+                name = title(info.title if isinstance(info.title, str) and info.title else info.session_id)
+                self._paper.say(f"{mark}{number:>3}  {inert_line(when)}  {name}")
+            self._paper.say("/sessions NUMBER goes to one." if self._listed else "No sessions of this folder.")
+            return
+        session_id = wanted
+        if wanted.isdecimal() and 0 < int(wanted[:4]) <= len(self._listed):
+            session_id = self._listed[int(wanted[:4]) - 1].session_id
+        elif self._target.ours:
+            session_id, _ = await session_of_ours(wanted)
+        if session_id == self._conversation.id:
+            self._paper.say("You are there.")
+            return
+        await self._leave_session()
+        await self._resume(session_id, self._folder)
+
+    async def _leave_session(self) -> None:
+        if self._client.agent.capabilities.close:
+            with suppress(RequestFailed):
+                await self._conversation.close()
+
+    async def _sessions(self) -> list[SessionInfo]:
+        """The newest of this folder, as the agent lists them."""
+        if not self._client.agent.capabilities.list:
+            raise Wrong("this agent does not list its sessions")
+        page = await self._client.ask(ListSessions(os.path.abspath(self._folder)))
+        assert isinstance(page, SessionList)
+        return page.sessions[:LISTED]
+
+    def _words(self, error: DragomanError) -> str:
+        words = str(error)
+        if isinstance(error, AuthRequired):
+            how = "`dragoman login` helps" if self._target.ours else "log in with the agent's own program first"
+            words = f"{words}: {how}"
+        return words
+
+
+def _code(error: DragomanError, target: Target) -> int:
+    """Our own agent, when it does not like its command line, says so with the usual code."""
+    return 2 if target.ours and getattr(error, "exit_code", None) == 2 else FAILED

@@ -1,0 +1,66 @@
+"""`acp.json`, changed: an agent put in or taken out, and nothing lost that we do not know."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from dragoman.client.fleet_file import FleetFileWrong, Found, file_bytes, read_file
+
+
+def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
+    """Put an agent into a file, or change the one that has its name. Everything else stays. True: it was there."""
+    document = _document(path)
+    servers = document.setdefault("servers", {})
+    if isinstance(servers, list):
+        at = next((at for at, one in enumerate(servers) if one.get("name") == name), len(servers))
+        known = at < len(servers)
+        servers[at : at + 1] = [(servers[at] if known else {"name": name}) | entry]
+    else:
+        known = name in servers
+        servers[name] = servers.get(name, {}) | entry
+    _replace(path, document)
+    return known
+
+
+def remove_entry(path: Path, name: str) -> bool:
+    """Take an agent out of a file. False: it is not in it."""
+    document = _document(path)
+    servers = document.get("servers", {})
+    if isinstance(servers, list):
+        kept = [one for one in servers if one.get("name") != name]
+        gone = len(kept) < len(servers)
+        document["servers"] = kept
+    else:
+        gone = servers.pop(name, None) is not None
+    if gone:
+        if document.get("defaultServer") == name:
+            del document["defaultServer"]
+        _replace(path, document)
+    return gone
+
+
+def _document(path: Path) -> dict[str, Any]:
+    """A file as it is written. One that we cannot read is not written over."""
+    data = file_bytes(path)
+    if data is None:
+        return {}
+    read_file(Found(path, data))
+    return cast(dict[str, Any], json.loads(data.decode("utf-8-sig")))
+
+
+def _replace(path: Path, document: dict[str, Any]) -> None:
+    """Whole or not at all."""
+    path = path.resolve()  # the file that a link leads to, not the link
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)  # `env` may hold keys
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(fd)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise FleetFileWrong(f"{path}: {(error.strerror or 'cannot be written').lower()}") from error

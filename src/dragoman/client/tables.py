@@ -1,0 +1,116 @@
+"""Objects of a configuration file whose values are what they must be, or an error that names the line. Pure."""
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import cast
+
+from dragoman.client.located import Located, Misplaced, Path
+
+
+class Table:
+    """An object of the file, whose values are what they must be."""
+
+    def __init__(self, located: Located, place: Path, value: object, keys: frozenset[str] | None) -> None:
+        self.place = place
+        self._located = located
+        if not isinstance(value, dict):
+            raise misplaced(located, place, f"{_name(place)} must be an object, not {kind_of(value)}")
+        self._value: dict[str, object] = value
+        for key in value:
+            if keys is not None and key not in keys:
+                near = _near(key, keys)
+                hint = f"; did you mean {near}?" if near else ""
+                raise misplaced(located, (*place, key), f"unknown key {key!r}{hint}")
+
+    @property
+    def line(self) -> int:
+        """Where it begins."""
+        return self._located.line(self.place)
+
+    def given(self, key: str) -> object:
+        return self._value.get(key)
+
+    def wrong(self, key: str, message: str) -> Misplaced:
+        return misplaced(self._located, (*self.place, key), message)
+
+    def text(self, key: str) -> str | None:
+        return cast(str | None, self._typed(key, "text", lambda value: isinstance(value, str)))
+
+    def flag(self, key: str) -> bool | None:
+        return cast(bool | None, self._typed(key, "true or false", lambda value: isinstance(value, bool)))
+
+    def number(self, key: str, most: int, least: int = 1) -> int | None:
+        """A whole number within bounds."""
+        number = cast(int | None, self._typed(key, "a whole number", lambda value: type(value) is int))
+        if number is not None and not least <= number <= most:
+            raise self.wrong(key, f"{key} must be from {least} to {most}")
+        return number
+
+    def choice(self, key: str, choices: tuple[str, ...]) -> str | None:
+        text = self.text(key)
+        if text is not None and text not in choices:
+            raise self.wrong(key, f"{key} is one of {', '.join(choices)}, not {text!r}")
+        return text
+
+    def texts(self, key: str) -> tuple[str, ...] | None:
+        found = self._typed(key, "a list of texts", _is_texts)
+        return None if found is None else tuple(cast(list[str], found))
+
+    def map(self, key: str) -> dict[str, object] | None:
+        return cast(dict[str, object] | None, self._typed(key, "an object", lambda value: isinstance(value, dict)))
+
+    def env(self, key: str) -> dict[str, str] | None:
+        """A map of texts, or a list of `{name, value}`."""
+        value = self._value.get(key)
+        if isinstance(value, list):
+            pairs = [(one.text("name"), one.text("value")) for one in self.tables(key, frozenset({"name", "value"}))]
+            if not all(name and text is not None for name, text in pairs):
+                raise self.wrong(key, f"each entry of {key} has a name and a value")
+            return {cast(str, name): cast(str, text) for name, text in pairs}
+        found = self.map(key)
+        for name, text in (found or {}).items():
+            if not isinstance(text, str):
+                raise misplaced(
+                    self._located, (*self.place, key, name), f"{key}.{name} must be text, not {kind_of(text)}"
+                )
+        return cast(dict[str, str] | None, found)
+
+    def table(self, key: str, keys: frozenset[str] | None) -> "Table":
+        return Table(self._located, (*self.place, key), self._value.get(key), keys)
+
+    def tables(self, key: str, keys: frozenset[str]) -> "list[Table]":
+        """A list of objects."""
+        found = self._typed(key, "a list", lambda value: isinstance(value, list))
+        rows = cast(list[object], found or [])
+        return [Table(self._located, (*self.place, key, at), value, keys) for at, value in enumerate(rows)]
+
+    def _typed(self, key: str, wanted: str, fits: Callable[[object], bool]) -> object:
+        value = self._value.get(key)
+        if value is not None and not fits(value):
+            raise self.wrong(key, f"{key} must be {wanted}, not {kind_of(value)}")
+        if value is None and key in self._value:
+            raise self.wrong(key, f"{key} must be {wanted}, not null; leave it out instead")
+        return value
+
+
+def misplaced(located: Located, place: Path, message: str) -> Misplaced:
+    """The error for something at a place."""
+    return Misplaced(located.line(place), message)
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+def kind_of(value: object) -> str:
+    """What a value is, in words."""
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "nothing")
+
+
+def _name(place: Path) -> str:
+    return ".".join(map(str, place)) or "the file"
+
+
+def _near(key: str, keys: frozenset[str]) -> str:
+    return next(iter(get_close_matches(key, keys, n=1)), "")

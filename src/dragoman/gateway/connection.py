@@ -1,0 +1,226 @@
+"""One client's connection as the agent's side sees it: a transport that outlives the sockets it is reached by.
+
+Over HTTP what is said goes to the stream of its session, or to the connection's own; over a WebSocket everything goes
+to one. Nothing is ever refused for want of room: a stream keeps its last messages and says what it had to let go.
+
+Where a client asks something of a session whose stream it never opened, it is one that has a single stream: that
+session's messages come on the connection's stream for as long as the client waits for an answer, or opens the other.
+"""
+
+import asyncio
+import secrets
+from typing import Final, Literal
+
+import msgspec
+
+from dragoman import limits
+from dragoman.errors import INVALID_REQUEST, LinkClosed
+from dragoman.gateway.guard import Pass
+from dragoman.gateway.peek import Id, NotAMessage, Peeked, peek
+from dragoman.gateway.window import GONE, Window
+from dragoman.transports.contract import Receiver
+
+Kind = Literal["http", "websocket"]
+
+# Sessions with a stream of their own in one connection.
+STREAMS: Final = 256
+# Questions of ours whose answers are still taken; past this the oldest are forgotten.
+_ASKED: Final = 4096
+# A client that does not stop asking is not read for so long at most; then its message is refused.
+_READ_SECONDS: Final = 30.0
+
+
+class Full(Exception):
+    """The connection takes no more now."""
+
+
+class Connection:
+    """A `Transport` for a link in the role of the agent. `principal` and `scopes` are those of the token."""
+
+    def __init__(self, kind: Kind, entrance: Pass) -> None:
+        self.id: Final = secrets.token_hex(16)
+        self.kind: Final = kind
+        self.entrance: Final = entrance
+        self.main: Final = Window(self._room)
+        self.sessions: Final[dict[str, Window]] = {}
+        self.version = 0
+        self.received = 0  # messages that came in, as the client counts them
+        self.on_room = _nothing
+        self.closed = False
+        self._loop = asyncio.get_running_loop()
+        self.alone_since: float = self._loop.time()
+        self.hello: asyncio.Future[bytes] = self._loop.create_future()
+        self._greeted = False
+        self._receiver: Receiver | None = None
+        self._rest = b""
+        self._on_main: set[str] = set()
+        self._waiting: dict[Id, str] = {}  # requests of theirs that belong to a session
+        self._asked: dict[Id, None] = {}  # requests of ours
+        self._reading = asyncio.Event()
+        self._reading.set()
+        self._feeding = asyncio.Lock()
+
+    # -- who reads ---------------------------------------------------------------------------------------------------
+
+    @property
+    def readers(self) -> int:
+        """How many streams somebody reads."""
+        return (self.main.reader is not None) + sum(w.reader is not None for w in self.sessions.values())
+
+    @property
+    def behind(self) -> bool:
+        """Whether whoever reads this should be waited for."""
+        return self.main.behind or any(window.behind for window in self.sessions.values())
+
+    def stream(self, session_id: str) -> Window:
+        """The stream of a session."""
+        window = self.sessions.get(session_id)
+        if window is None:
+            if len(self.sessions) >= STREAMS:
+                raise Full
+            window = self.sessions[session_id] = Window(self._room)
+        return window
+
+    def opened(self, session_id: str) -> None:
+        """Somebody reads the stream of this session."""
+        if session_id not in self._waiting.values():
+            self._on_main.discard(session_id)
+
+    def forget(self, session_id: str) -> None:
+        """The session is over."""
+        window = self.sessions.pop(session_id, None)
+        if window is not None:
+            window.close(GONE)
+        self._on_main.discard(session_id)
+
+    # -- what the client says ----------------------------------------------------------------------------------------
+
+    def was_asked(self, id: Id) -> bool:
+        """Whether we have asked this client something under this id."""
+        return id in self._asked
+
+    def expect(self, message: Peeked) -> None:
+        """A message is about to be heard: its answer, if it wants one, goes where its session's messages go."""
+        session_id = message.session_id
+        if self.kind != "http" or session_id is None or message.method.startswith("$/"):
+            return
+        window = self.stream(session_id)
+        if not window.opened and message.is_request:
+            self._on_main.add(session_id)
+            for frame in window.drain():
+                self.main.put(frame)
+        if message.is_request:
+            self._waiting[message.id] = session_id
+
+    async def feed(self, frame: bytes) -> None:
+        """A message of the client. Waits while the agent's side does not read; `Full` if it does not begin to."""
+        async with self._feeding:
+            try:
+                async with asyncio.timeout(_READ_SECONDS):
+                    await self._reading.wait()
+            except TimeoutError:
+                raise Full from None
+            if self._receiver is None or self.closed:
+                raise LinkClosed("the connection has ended")
+            self._receiver.data_received(frame.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
+
+    # -- the link calls these ----------------------------------------------------------------------------------------
+
+    def start(self, receiver: Receiver) -> None:
+        self._receiver = receiver
+
+    def write(self, data: bytes | memoryview) -> int:
+        if not self.closed:
+            *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
+            for line in lines:
+                if line:
+                    self._say(line)
+        return len(data)
+
+    def pause_reading(self) -> None:
+        self._reading.clear()
+
+    def resume_reading(self) -> None:
+        self._reading.set()
+
+    def close_writing(self) -> None:
+        """There is no half of a connection here."""
+
+    async def close(self) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._reading.set()
+        for window in (self.main, *self.sessions.values()):
+            window.close(GONE)
+        if not self.hello.done():
+            self.hello.cancel()
+        if self._receiver is not None:
+            self._receiver.connection_lost(None)
+
+    # -- small steps -------------------------------------------------------------------------------------------------
+
+    def _say(self, line: bytes) -> None:
+        if not self._greeted:
+            line = self._greet(line)
+            if self.kind == "http":
+                return
+        if self.kind == "websocket":
+            self.main.put(line)
+        else:
+            self._window_for(line).put(line)
+
+    def _greet(self, line: bytes) -> bytes:
+        """The first thing we say answers `initialize`; it names the connection, where it was made."""
+        answer = msgspec.json.decode(line)
+        if isinstance(answer.get("result"), dict):
+            self._greeted = True
+            answer["result"]["connectionId"] = self.id
+            line = msgspec.json.encode(answer)
+        if self.kind == "http" and not self.hello.done():
+            self._greeted = True
+            self.hello.set_result(line)
+        return line
+
+    def _window_for(self, line: bytes) -> Window:
+        try:
+            message = peek(line)
+        except NotAMessage:
+            return self.main
+        if message.method:
+            session_id = message.session_id
+            if message.is_request:
+                self._asked[message.id] = None
+                if len(self._asked) > _ASKED:
+                    del self._asked[next(iter(self._asked))]
+        else:
+            session_id = self._waiting.pop(message.id, None)
+        if session_id is None:
+            return self.main
+        try:
+            window = self.stream(session_id)
+        except Full:
+            return self.main
+        if session_id not in self._on_main:
+            return window
+        if window.opened and session_id not in self._waiting.values():
+            self._on_main.discard(session_id)  # from the next message on
+        return self.main
+
+    def _room(self) -> None:
+        if not self.readers:
+            self.alone_since = self._loop.time()
+        self.on_room()
+
+
+def _nothing() -> None:
+    """Nobody is told."""
+
+
+def parse_error(message: str) -> bytes:
+    """A JSON-RPC error for what was no message."""
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": message}}
+    return msgspec.json.encode(body)
+
+
+BODY_BYTES: Final = 16 * limits.MIB

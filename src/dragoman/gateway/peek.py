@@ -1,0 +1,89 @@
+"""What the gateway has to know of a message to bring it to its place: who it answers, what it asks, of which session.
+
+A glance at the envelope; whether the message is right is for the link to say.
+"""
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+Id = int | str | None
+
+
+class _Params(Struct, gc=False):
+    sessionId: object = None
+    protocolVersion: object = None
+
+
+class _Result(Struct, gc=False):
+    sessionId: object = None
+
+
+class _Envelope(Struct, gc=False):
+    id: int | str | float | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: msgspec.Raw = msgspec.Raw(b"")
+    result: msgspec.Raw = msgspec.Raw(b"")
+
+
+class Peeked(Struct, frozen=True, gc=False):
+    """A message from outside. `method` is empty for an answer; `is_request`: it wants one."""
+
+    id: Id
+    method: str
+    session_id: str | None
+    is_request: bool
+    version: int
+
+
+class NotAMessage(Exception):
+    """It is no JSON, or no object with the keys of a message."""
+
+
+class Batched(NotAMessage):
+    """It is an array."""
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_params = msgspec.json.Decoder(_Params)
+_result = msgspec.json.Decoder(_Result)
+
+
+def peek(frame: bytes) -> Peeked:
+    """A glance at a message."""
+    try:
+        envelope = _envelope.decode(frame)
+    except (ValueError, RecursionError, OverflowError):
+        if frame.lstrip(b" \t\r\n")[:1] == b"[":
+            raise Batched from None
+        raise NotAMessage from None
+    id = envelope.id
+    session_id, version = _of_params(envelope.params)
+    return Peeked(
+        id if isinstance(id, (int, str)) else None,
+        envelope.method if isinstance(envelope.method, str) else "",
+        session_id,
+        envelope.method is not UNSET and id is not UNSET,
+        version,
+    )
+
+
+def opened_session(frame: bytes) -> str | None:
+    """The session that an answer names in its result."""
+    try:
+        result = _envelope.decode(frame).result
+        found = _result.decode(result).sessionId if result else None
+    except (ValueError, RecursionError, OverflowError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _of_params(params: msgspec.Raw) -> tuple[str | None, int]:
+    if not params:
+        return None, 0
+    try:
+        read = _params.decode(params)
+    except (ValueError, RecursionError, OverflowError):
+        return None, 0
+    session_id = read.sessionId if isinstance(read.sessionId, str) else None
+    version = read.protocolVersion
+    return session_id, version if isinstance(version, int) and not isinstance(version, bool) else 0

@@ -1,0 +1,212 @@
+"""The last messages of one stream, numbered, for whoever reads it now and for whoever comes back.
+
+Promises
+- Messages have numbers 1, 2, 3, …; a reader that comes back names the last one it has and gets the next.
+- At most `WINDOW_BYTES` are kept (an empty window takes one message of any size). What was let go before a reader
+  had it is a gap, and the reader is told how many messages it misses.
+- A reader that stops reading is ended with a stated code; the window stays, and it can come back.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from typing import Final, NamedTuple
+
+from dragoman import limits
+
+# All that is held for one stream, whether somebody reads it or not.
+WINDOW_BYTES: Final = limits.OUTBOX_BYTES
+# A reader that is so far behind makes the agent wait; half of the window is left for coming back.
+LAG_BYTES: Final = WINDOW_BYTES // 2
+# Taken by one write: what a socket takes at once, and few enough to be fair.
+BATCH_BYTES: Final = 64 * limits.KIB
+# A reader that is behind and takes less than a batch in this time has stopped reading.
+STALL_SECONDS: Final = 10.0
+# What a message costs beside its bytes.
+_OVERHEAD: Final = 64
+
+# Close codes: WebSocket sends them, event streams name them in a comment.
+TOO_SLOW: Final = 4008
+REPLACED: Final = 4009
+GOING_AWAY: Final = 1001
+GONE: Final = 4004
+
+
+class Message(NamedTuple):
+    """A message as it stands in a stream."""
+
+    number: int
+    frame: bytes
+
+
+class Batch(NamedTuple):
+    """What a reader is given: how many messages it misses, then those that come next."""
+
+    missed: int
+    messages: list[Message]
+
+
+class Reader:
+    """Whoever reads a window now."""
+
+    def __init__(self, window: "Window", after: int) -> None:
+        self.after = after
+        self.code = 0  # not 0: it was ended, and why
+        self.taken = 0  # bytes, ever
+        self._window = window
+
+    async def batch(self, timeout: float) -> Batch | None:
+        """The next messages; None: none came in time, or the reader was ended."""
+        window = self._window
+        if not self.code and not window.has_after(self.after):
+            try:
+                async with asyncio.timeout(timeout):
+                    await window.wait(self)
+            except TimeoutError:
+                return None
+        return None if self.code else window.take(self)
+
+    def end(self, code: int) -> None:
+        """No more for this one."""
+        if not self.code:
+            self.code = code
+            self._window.leave(self)
+
+    def leave(self) -> None:
+        """It went away by itself."""
+        self.end(GONE)
+
+
+class Window:
+    """One stream. `on_room` is called when a reader that was behind has caught up, or is gone."""
+
+    def __init__(self, on_room: Callable[[], None], *, limit: int = WINDOW_BYTES) -> None:
+        self.reader: Reader | None = None
+        self.opened = False
+        self.last = 0  # the number of the newest message
+        self.size = 0
+        self._limit = limit
+        self._on_room = on_room
+        self._frames: deque[bytes] = deque()
+        self._seen = 0  # the last message that was given to a reader
+        self._unread = 0  # bytes behind `_seen`
+        self._wake = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._awaited_until = self._loop.time() + STALL_SECONDS
+        self._watch: asyncio.TimerHandle | None = None
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def put(self, frame: bytes) -> None:
+        """The next message. Takes everything; what no longer fits is let go from the other end."""
+        cost = len(frame) + _OVERHEAD
+        self._frames.append(frame)
+        self.last += 1
+        self.size += cost
+        self._unread += cost
+        if self.size > self._limit:
+            self._let_go()
+        if self.reader is not None:
+            self._wake.set()
+            if self._watch is None and self._unread > LAG_BYTES:
+                self._watch_reader(self.reader)
+
+    @property
+    def behind(self) -> bool:
+        """Whether a reader that is here, or is about to come for the first time, should be waited for."""
+        if self._unread <= LAG_BYTES:
+            return False
+        return self.reader is not None or (not self.opened and self._loop.time() < self._awaited_until)
+
+    def drain(self) -> list[bytes]:
+        """Everything nobody has read, to be said elsewhere."""
+        frames = list(islice(self._frames, max(self._seen + 1 - self._first, 0), None))
+        self._seen, self._unread = self.last, 0
+        return frames
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def read(self, after: int | None) -> Reader:
+        """Read from behind a message; None, or a number we never gave: from where the last reader was."""
+        if self.reader is not None:
+            self.reader.end(REPLACED)
+        if after is not None and 0 <= after <= self.last:
+            self._seen = after
+        start = max(self._seen + 1 - self._first, 0)
+        self._unread = sum(len(frame) + _OVERHEAD for frame in islice(self._frames, start, None))
+        self.opened = True
+        self.reader = Reader(self, self._seen)
+        return self.reader
+
+    def has_after(self, number: int) -> bool:
+        """Whether there is a newer message than this."""
+        return number < self.last
+
+    async def wait(self, reader: Reader) -> None:
+        """Until there may be something new for this reader, or it was ended."""
+        while reader.code == 0 and not self.has_after(reader.after):
+            self._wake.clear()
+            await self._wake.wait()
+
+    def take(self, reader: Reader) -> Batch:
+        """The next messages for a reader."""
+        missed = max(self._first - 1 - reader.after, 0)
+        number = reader.after + missed
+        messages: list[Message] = []
+        size = 0
+        for frame in islice(self._frames, number + 1 - self._first, None):
+            if messages and size + len(frame) > BATCH_BYTES:
+                break
+            number += 1
+            messages.append(Message(number, frame))
+            size += len(frame)
+        reader.after = self._seen = number
+        reader.taken += size
+        was_behind = self.behind
+        self._unread -= size + _OVERHEAD * len(messages)
+        if was_behind and not self.behind:
+            self._on_room()
+        return Batch(missed, messages)
+
+    def leave(self, reader: Reader) -> None:
+        """This reader is gone."""
+        if self.reader is reader:
+            self.reader = None
+            self._wake.set()
+            self._loop.call_soon(self._on_room)
+
+    def close(self, code: int) -> None:
+        """End the reader."""
+        if self.reader is not None:
+            self.reader.end(code)
+
+    # -- small steps -------------------------------------------------------------------------------------------------
+
+    @property
+    def _first(self) -> int:
+        return self.last - len(self._frames) + 1
+
+    def _let_go(self) -> None:
+        frames = self._frames
+        while self.size > self._limit and len(frames) > 1:
+            number = self._first
+            cost = len(frames.popleft()) + _OVERHEAD
+            self.size -= cost
+            if number > self._seen:
+                self._unread -= cost
+        if self.reader is not None and self.reader.after + 1 < self._first:
+            self.reader.end(TOO_SLOW)
+
+    def _watch_reader(self, reader: Reader) -> None:
+        taken = reader.taken
+
+        def look() -> None:
+            self._watch = None
+            if self.reader is reader and self.behind:
+                if reader.taken - taken < BATCH_BYTES:
+                    reader.end(TOO_SLOW)
+                else:
+                    self._watch_reader(reader)
+
+        self._watch = self._loop.call_later(STALL_SECONDS, look)

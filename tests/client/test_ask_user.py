@@ -1,0 +1,77 @@
+"""`_agentao.cn/ask_user`: answered in every form, advertised only where there is somebody to ask."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dragoman.client.ask_user import ASK_USER, Question
+from tests.client.connected import RawAgent, both_versions, connected, new_session
+
+pytestmark = pytest.mark.anyio
+
+NOBODY = {"answer": "(user unavailable)", "outcome": "cancelled", "text": "(user unavailable)"}
+
+
+def capabilities(agent: RawAgent, version: int) -> Any:
+    hello = next(message for message in agent.heard if message.get("method") == "initialize")["params"]
+    return hello["clientCapabilities" if version == 1 else "capabilities"]
+
+
+def ask(agent: RawAgent, **params: Any) -> None:
+    agent.say({"id": "q", "method": ASK_USER, "params": {"sessionId": "s", "question": "Which?", **params}})
+
+
+@both_versions
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [("the left one", {"answer": "the left one", "outcome": "answered", "text": "the left one"}), (None, NOBODY)],
+)
+async def test_a_person_is_asked(version: int, said: str | None, answer: dict[str, str]) -> None:
+    heard: list[Question] = []
+
+    async def ask_user(question: Question) -> str | None:
+        heard.append(question)
+        return said
+
+    async with connected(version, ask_user=ask_user) as (client, agent):
+        advertised = capabilities(agent, version)["_meta"]["_agentao.cn/extensions"]
+        assert [one["method"] for one in advertised] == [ASK_USER]
+        await new_session(client, agent)
+        ask(agent, options=["left", {"label": "right"}, 7])
+        assert (await agent.answer("q"))["result"] == answer
+    assert heard == [Question("s", "Which?", ("left", "right"))]
+
+
+@both_versions
+async def test_nobody_to_ask_is_an_answer_and_is_not_advertised(version: int) -> None:
+    async with connected(version) as (client, agent):
+        assert "_meta" not in capabilities(agent, version)
+        await new_session(client, agent)
+        ask(agent)
+        assert (await agent.answer("q"))["result"] == NOBODY
+
+
+async def test_a_cancelled_turn_takes_its_question_along() -> None:
+    async def never(question: Question) -> str:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    async with connected(1, ask_user=never) as (client, agent):
+        session = await new_session(client, agent)
+        turn = session.prompt("go")
+        number = await agent.accept()
+        ask(agent)
+        await asyncio.sleep(0)
+        await turn.cancel()
+        assert (await agent.answer("q"))["result"] == NOBODY
+        agent.finish(number, "cancelled")
+        assert (await turn.read()).stop_reason == "cancelled"
+
+
+@pytest.mark.parametrize("params", [{"question": 7}, {"sessionId": 7}, {"sessionId": "other"}])
+async def test_a_question_that_is_none_is_refused(params: dict[str, Any]) -> None:
+    async with connected(1) as (client, agent):
+        await new_session(client, agent)
+        ask(agent, **params)
+        assert (await agent.answer("q"))["error"]["code"] in (-32602, -32002)

@@ -1,0 +1,307 @@
+"""What an agent may do without a person: judged by what a request carries, never by what it calls itself."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.client.evidence import Evidence, evidence
+from dragoman.client.policy import REASON_KEY, Decider, Policy, Rule, allowing, judge
+from dragoman.client.policy import Where as W
+from dragoman.errors import UsageError
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.requests import EnvVariable
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    CreateTerminal,
+    Dismissed,
+    PermissionAnswer,
+    PermissionOption,
+    ReadTextFile,
+    RequestPermission,
+    Selected,
+    ToolCallSubject,
+    UnknownSubject,
+    WriteTextFile,
+)
+from dragoman.vocabulary.tools import ClientTerminalItem, Diff, FileChange, Location, UnknownChange
+
+pytestmark = pytest.mark.anyio
+
+YES = PermissionOption("yes", "Yes", "allow_once")
+ALWAYS = PermissionOption("always", "Always", "allow_always")
+NO = PermissionOption("no", "No", "reject_once")
+OPTIONS = [ALWAYS, YES, NO]
+WHERE = W(lambda path: path.startswith(("/w/", "src")), lambda path: path.removeprefix("/w/"))
+
+
+def asked(call: ToolCallUpdate | None = None, options: list[PermissionOption] = OPTIONS, **fields: Any) -> Any:
+    call = call or ToolCallUpdate("c", **fields)
+    return RequestPermission("s", "Reading README", options, subject=ToolCallSubject(call))
+
+
+def at(*paths: str) -> list[Location]:
+    return [Location(path) for path in paths]
+
+
+READ = asked(kind="read", locations=at("/w/a"), raw_input={"path": "/w/a"})
+EDIT = asked(kind="edit", content=[Diff.of("/w/a", "x", "y")])
+
+# What `read`, `edit` and `all` say about a request, in this order.
+LEVELS: list[tuple[str, Any, str]] = [
+    ("a file inside, read", READ, "yyy"),
+    ("fs/read inside", ReadTextFile("s", "/w/a"), "yyy"),
+    ("fs/read outside", ReadTextFile("s", "/etc/passwd"), "nny"),
+    ("fs/write inside", WriteTextFile("s", "/w/a", ""), "nyy"),
+    ("fs/write outside", WriteTextFile("s", "/etc/passwd", ""), "nny"),
+    ("a diff inside", EDIT, "nyy"),
+    ("a diff, called read", asked(kind="read", content=[Diff.of("/w/a", "x", "y")]), "nyy"),
+    ("a file inside, of no kind", asked(locations=at("/w/a")), "nyy"),
+    ("a file deleted inside", asked(kind="delete", locations=at("/w/a")), "nyy"),
+    ("one of two files outside", asked(kind="read", locations=at("/w/a", "/etc/passwd")), "nny"),
+    ("a diff outside", asked(kind="edit", content=[Diff.of("/etc/passwd", "x", "y")]), "nny"),
+    (
+        "a move out of the roots",
+        asked(kind="move", content=[Diff([FileChange("move", "/w/b", old_path="/etc/passwd")])]),
+        "nny",
+    ),
+    ("nothing but the label read", asked(kind="read"), "nny"),
+    ("rm, labelled read", asked(kind="read", locations=at("/w/a"), raw_input={"command": "rm -rf /w"}), "nny"),
+    ("argv, labelled read", asked(kind="read", locations=at("/w/a"), raw_input={"cmd": ["rm", "/w/a"]}), "nny"),
+    ("a command deep inside", asked(kind="edit", locations=at("/w/a"), raw_input={"x": [{"Command": "rm"}]}), "nny"),
+    ("a command as bare text", asked(kind="read", locations=at("/w/a"), raw_input="rm -rf /w"), "nny"),
+    ("a url, labelled read", asked(kind="read", locations=at("/w/a"), raw_input={"u": "https://x.y"}), "nny"),
+    ("a host, labelled read", asked(kind="read", locations=at("/w/a"), raw_input={"host": "x.y"}), "nny"),
+    ("a path outside in the input", asked(kind="read", locations=at("/w/a"), raw_input={"p": "/etc/x"}), "nny"),
+    ("a file url outside", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file:///etc/x"}), "nny"),
+    ("a file url inside", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file:///w/x"}), "yyy"),
+    ("a home in the input", asked(kind="read", locations=at("/w/a"), raw_input={"p": "~/.ssh/id"}), "nny"),
+    ("changes keyed by path", asked(kind="edit", raw_input={"changes": {"/etc/x": {"add": {}}}}), "nny"),
+    ("text that looks like a path", asked(kind="edit", locations=at("/w/a"), raw_input={"content": "/etc"}), "nyy"),
+    ("labelled execute", asked(kind="execute", locations=at("/w/a")), "nny"),
+    ("labelled fetch", asked(kind="fetch", locations=at("/w/a")), "nny"),
+    ("a terminal", asked(kind="read", locations=at("/w/a"), content=[ClientTerminalItem("t")]), "nny"),
+    ("an unknown change", asked(locations=at("/w/a"), content=[Diff([UnknownChange("warp", {})])]), "nny"),
+    ("a command subject", RequestPermission("s", "t", OPTIONS, subject=CommandSubject("ls", "/w/")), "nny"),
+    ("an unknown subject", RequestPermission("s", "t", OPTIONS, subject=UnknownSubject("x", {})), "nny"),
+    ("no subject", RequestPermission("s", "t", OPTIONS), "nny"),
+    ("a terminal to start", CreateTerminal("s", "ls"), "nny"),
+    ("input without end", asked(kind="read", locations=at("/w/a"), raw_input={"x": ["a"] * 5_000}), "nny"),
+]
+
+
+@pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in LEVELS], ids=[row[0] for row in LEVELS])
+def test_levels_judge_by_what_is_carried(request_: Any, expected: str) -> None:
+    said = [judge(request_, Policy(level), WHERE).effect for level in ("read", "edit", "all")]
+    assert said == ["allow" if letter == "y" else "ask" for letter in expected]
+
+
+@pytest.mark.parametrize("request_", [row[1] for row in LEVELS], ids=[row[0] for row in LEVELS])
+def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(request_: Any) -> None:
+    assert judge(request_, Policy(), WHERE).effect == "ask"
+    assert judge(request_, Policy("all", deny_all=True), WHERE).effect == "reject"
+
+
+def test_title_and_name_are_no_evidence() -> None:
+    call = ToolCallUpdate("c", name="read_file", title="Reading https://x.y with rm -rf /", locations=at("/w/a"))
+    assert evidence(asked(call)) == Evidence("other", ("/w/a",))
+
+
+def test_a_deep_input_is_not_followed_for_ever() -> None:
+    deep: Any = "x"
+    for _ in range(100):
+        deep = {"a": deep}
+    assert evidence(asked(raw_input=deep)).unclear == "its input is too deep to judge"
+
+
+# F6, and what a rule about a command must not be stretched to.
+@pytest.mark.parametrize(
+    ("command", "effect"),
+    [
+        ("git status", "allow"),
+        ("git  status", "allow"),
+        ("git status; rm x", "ask"),
+        ("git status && rm x", "ask"),
+        ("git status\nrm x", "ask"),
+        ("GIT_DIR=/tmp/x git status", "ask"),
+        ("git -c core.pager=evil status", "ask"),
+        ("git status > /etc/passwd", "ask"),
+        ("git status $(rm x)", "ask"),
+        ("git push", "ask"),
+    ],
+)
+def test_a_rule_about_a_command_covers_that_command_alone(command: str, effect: str) -> None:
+    policy = Policy(rules=(Rule("allow", command="git status"),))
+    subject = RequestPermission("s", "t", OPTIONS, subject=CommandSubject(command, "/w/"))
+    call = asked(kind="execute", raw_input={"command": ["bash", "-lc", command], "cwd": "/w/"})
+    for request in (subject, call, CreateTerminal("s", command)):
+        assert judge(request, policy, WHERE).effect == effect
+
+
+def test_variables_given_to_a_terminal_are_part_of_its_command() -> None:
+    policy = Policy(rules=(Rule("allow", command="git status"),))
+    plain = CreateTerminal("s", "git", ["status"])
+    bent = CreateTerminal("s", "git", ["status"], [EnvVariable("GIT_DIR", "/tmp/evil")])
+    assert [judge(one, policy, WHERE).effect for one in (plain, bent)] == ["allow", "ask"]
+
+
+def test_a_command_in_a_folder_outside_needs_more_than_a_rule_for_it() -> None:
+    policy = Policy(rules=(Rule("allow", command="*"),))
+    assert judge(CreateTerminal("s", "ls", cwd="/w/"), policy, WHERE).effect == "allow"
+    assert judge(CreateTerminal("s", "ls", cwd="/etc"), policy, WHERE).effect == "ask"
+
+
+RULED: list[tuple[str, tuple[Rule, ...], Any, str]] = [
+    ("allowed by path", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/src/a/b.py")), "allow"),
+    ("another path", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/docs/a")), "ask"),
+    ("one path too many", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/src/a", "/w/b")), "ask"),
+    ("a name anywhere", (Rule("allow", path="*.md"),), asked(kind="edit", locations=at("/w/docs/a.md")), "allow"),
+    (
+        "a path is not a command",
+        (Rule("allow", path="**"),),
+        asked(locations=at("/w/a"), raw_input={"cmd": "x"}),
+        "ask",
+    ),
+    (
+        "kind and path",
+        (Rule("allow", kind="read", path="src/**"),),
+        asked(kind="edit", locations=at("/w/src/a")),
+        "ask",
+    ),
+    ("kind alone stays inside", (Rule("allow", kind="read"),), asked(kind="read", locations=at("/etc/a")), "ask"),
+    ("kind alone, inside", (Rule("allow", kind="read"),), READ, "allow"),
+    ("a lie about the kind", (Rule("allow", kind="read"),), asked(kind="read", raw_input={"cmd": "rm /w/a"}), "ask"),
+    ("any address", (Rule("allow", kind="fetch"),), asked(kind="read", raw_input={"url": "https://x"}), "allow"),
+    ("reject beats allow", (Rule("allow", kind="edit"), Rule("reject", path="*.lock")), EDIT, "allow"),
+    (
+        "reject beats allow, and any path is enough",
+        (Rule("allow", kind="edit"), Rule("reject", path="*.lock")),
+        asked(kind="edit", locations=at("/w/a", "/w/x.lock")),
+        "reject",
+    ),
+    ("ask beats allow", (Rule("allow", kind="edit"), Rule("ask", path="a")), EDIT, "ask"),
+    ("reject beats ask", (Rule("ask", path="a"), Rule("reject", path="a")), EDIT, "reject"),
+    (
+        "a denied program in a wrapper",
+        (Rule("allow", command="*"), Rule("reject", command="rm")),
+        CreateTerminal("s", "env", ["sh", "-c", "rm x"]),
+        "reject",
+    ),
+    ("a relative path", (Rule("reject", path="src/secret"),), asked(raw_input={"path": "src/secret"}), "reject"),
+]
+
+
+@pytest.mark.parametrize(("rules", "request_", "effect"), [r[1:] for r in RULED], ids=[r[0] for r in RULED])
+def test_rules(rules: tuple[Rule, ...], request_: Any, effect: str) -> None:
+    assert judge(request_, Policy(rules=rules), WHERE).effect == effect
+
+
+def test_a_reject_rule_holds_although_everything_is_allowed() -> None:
+    policy = Policy("all", (Rule("reject", command="git push"),))
+    assert judge(CreateTerminal("s", "git push --force"), policy, WHERE).effect == "reject"
+
+
+@pytest.mark.parametrize("fields", [{}, {"kind": "reed"}, {"path": "{" * 40}, {"command": "'"}])
+def test_a_rule_that_means_nothing_is_refused(fields: dict[str, str]) -> None:
+    with pytest.raises(UsageError):
+        Rule("allow", **fields)
+
+
+# -- deciding --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [([ALWAYS, YES, NO], YES), ([NO, ALWAYS], ALWAYS), ([NO], None), ([PermissionOption("x", "X", "bless")], None)],
+)
+def test_yes_is_once_before_always_and_never_another_kind(options: list[PermissionOption], chosen: Any) -> None:
+    assert allowing(asked(locations=at("/w/a"), options=options)) == chosen
+
+
+async def test_nobody_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
+    decider = Decider(Policy("read"), [tmp_path])
+    answer = await decider(asked(kind="execute", raw_input={"command": "make"}))
+    reason = "it runs a command, and there is nobody to ask"
+    assert answer == PermissionAnswer(Selected("no"), meta={REASON_KEY: reason})
+    assert (decider.denied, decider.refused, decider.denials[0].reason) == (1, 0, reason)
+
+
+async def test_an_agent_that_offers_no_yes_gets_none(tmp_path: Path) -> None:
+    decider = Decider(Policy("all"), [tmp_path])
+    answer = await decider(asked(locations=at("/x"), options=[PermissionOption("x", "X", "bless")]))
+    assert isinstance(answer, PermissionAnswer)
+    assert (answer.outcome, decider.denied) == (Dismissed(), 1)
+
+
+async def test_accept_all_counts_only_where_nobody_is_there(tmp_path: Path) -> None:
+    request = asked(kind="execute", raw_input={"command": "make"})
+    alone = Decider(Policy(unasked="allow"), [tmp_path])
+    watched = Decider(Policy(unasked="allow"), [tmp_path], ask=answering(NO))
+    assert (await alone(request), await watched(request)) == (YES, NO)
+    assert (alone.denied, watched.denied, watched.refused) == (0, 0, 1)
+
+
+def answering(answer: Any, seen: list[RequestPermission] | None = None) -> Any:
+    async def ask(request: RequestPermission) -> Any:
+        if seen is not None:
+            seen.append(request)
+        await asyncio.sleep(0)
+        return answer
+
+    return ask
+
+
+async def test_a_person_is_asked_about_files_and_commands_as_about_everything_else(tmp_path: Path) -> None:
+    seen: list[RequestPermission] = []
+    decider = Decider(Policy(), [tmp_path], ask=answering("allow", seen))
+    path = str(tmp_path / "a")
+    requests: list[Any] = [ReadTextFile("s", path), WriteTextFile("s", path, "new"), CreateTerminal("s", "ls", ["-l"])]
+    assert [await decider.permits(request) for request in requests] == [None, None, None]
+    assert [evidence(request) for request in seen] == [evidence(request) for request in requests]
+    decider = Decider(Policy(), [tmp_path], ask=answering(None))
+    assert await decider.permits(requests[0]) == "the user said no"
+
+
+async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_path: Path) -> None:
+    """F5, F12."""
+    request = asked(kind="execute", raw_input={"command": "make"})
+    for answer, questions in ((YES, 5), (None, 1)):
+        seen: list[RequestPermission] = []
+        decider = Decider(Policy(), [tmp_path], ask=answering(answer, seen))
+        said = await asyncio.gather(*(decider(request) for _ in range(5)))
+        assert (said, len(seen)) == ([answer] * 5, questions)
+    decider.new_turn()
+    await decider(request)
+    assert len(seen) == 2
+
+
+async def test_a_thousand_askings_are_one_question_after_a_no(tmp_path: Path) -> None:
+    seen: list[RequestPermission] = []
+    decider = Decider(Policy(), [tmp_path], ask=answering(NO, seen))
+    for _ in range(1_000):
+        await decider(asked(kind="execute", raw_input={"command": "make"}))
+    assert (len(seen), decider.refused) == (1, 1_000)
+
+
+async def test_links_and_look_alikes_do_not_lie_inside(tmp_path: Path) -> None:
+    root, other = tmp_path / "app", tmp_path / "app-evil"
+    root.mkdir()
+    other.mkdir()
+    (root / "link").symlink_to(other)
+    decider = Decider(Policy("edit"), [root])
+    inside = [str(root / "a"), str(root / "sub" / ".." / "a"), "a"]
+    outside = [str(other / "a"), str(root / "link" / "a"), str(root / ".." / "x"), "../x", "~/x", "$HOME/x", "a\0b"]
+    for paths, allowed in ((inside, True), (outside, False)):
+        for path in paths:
+            answer = await decider(asked(kind="edit", locations=at(path)))
+            assert (answer == YES) is allowed, path
+
+
+async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path) -> None:
+    decider = Decider(Policy("edit"), [tmp_path])
+    hook = str(tmp_path / ".git" / "hooks" / "pre-commit")
+    assert await decider.permits(WriteTextFile("s", hook, "evil")) == (
+        f"{hook} is a protected file, and there is nobody to ask"
+    )
+    assert await decider.permits(ReadTextFile("s", hook)) is None
