@@ -99,6 +99,10 @@ def sequential_client(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
         return _ask_client(guardian, peer, "sequential", sizes.requests, RAW_AGENT)
 
 
+def sequential_both(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
+    return _ask_client(guardian, peer, "sequential", sizes.requests, peer.agent)
+
+
 def inflight(guardian: Guardian, peer: Peer, sizes: Sizes) -> Figures:
     with Child(guardian, peer.agent, peer.environment) as child:
         session_id = harness.open_session(child)
@@ -221,6 +225,9 @@ BENCHMARKS: Final[Mapping[str, Benchmark]] = {
         ),
         Benchmark(
             "sequential-client", "session/set_mode, one in flight, one core, client side", ROUND_TRIP, sequential_client
+        ),
+        Benchmark(
+            "sequential-both", "session/set_mode, one in flight, own agent and own client", ROUND_TRIP, sequential_both
         ),
         Benchmark(
             "inflight",
