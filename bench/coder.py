@@ -6,9 +6,12 @@ promises are met, 1 one is missed.
 """
 
 import argparse
+import http.server
 import json
+import socketserver
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -31,6 +34,8 @@ START_TIMES: Final = 1.5
 """`initialize` is answered within 1.5x of the SDK's example agent."""
 OPEN_MS: Final = 30.0
 """`session/new` without MCP servers, in CPU time."""
+FIRST_MS: Final = 5.0
+"""The first chunk leaves within 5 ms of the model's first byte."""
 CANCEL_MS: Final = 100.0
 """A cancel is answered within 100 ms, 99 times of 100."""
 
@@ -67,6 +72,8 @@ def lines(guardian: Guardian, folder: Path, share: int) -> Iterator[Line]:
     )
     opened = [open_cpu(coder(guardian, folder)) for _ in range(repetitions * 2)]
     yield Line("session/new, CPU", median(opened) * 1e3, "ms", OPEN_MS)
+    first = first_chunk(guardian, folder, max(20 // share, 3))
+    yield Line("a provider's first byte to the first chunk", first, "ms", FIRST_MS)
     for phase, steps in PHASES.items():
         taken = cancels(coder(guardian, folder, steps), CANCELS // share or 10)
         yield Line(f"cancel in {phase}: answered, p99", quantiles(taken, n=100)[-1] * 1e3, "ms", CANCEL_MS)
@@ -120,6 +127,72 @@ def open_cpu(agent: Child) -> float:
         before = child.cpu()
         harness.new_session(child, 2)
         return child.cpu() - before
+
+
+def first_chunk(guardian: Guardian, folder: Path, turns: int) -> float:
+    """Milliseconds from the moment a local server writes the first word of an answer to the editor's reading it."""
+    with FakeProvider() as provider:
+        home = folder / "provider"
+        home.mkdir(exist_ok=True)
+        text = f'[providers.fake]\nbase_url = "http://127.0.0.1:{provider.port}/v1"\n'
+        (home / "config.toml").write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model", "fake/model"]
+        environment = {**PEERS["ours"].environment, "DRAGOMAN_HOME": str(home)}
+        taken: list[float] = []
+        with Child(guardian, command, environment) as child:
+            session = harness.open_session(child)
+            for _ in range(turns + 1):
+                child.send(harness.prompt_request(session, "hi"))
+                while b'"agent_message_chunk"' not in child.read_line():
+                    pass
+                taken.append(time.perf_counter() - provider.wrote)
+                while b'"stopReason"' not in child.read_line():
+                    pass
+        return median(taken[1:]) * 1e3  # the first one loads the provider's library
+
+
+class FakeProvider(socketserver.ThreadingTCPServer):
+    """Speaks just enough of the chat completions API: one word, a moment later the end."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.port = self.server_address[1]
+        self.wrote = 0.0
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        assert isinstance(self.server, FakeProvider)
+        time.sleep(0.02)  # the head is there before the first word, as with every provider
+        self.server.wrote = time.perf_counter()
+        self._say({"delta": {"role": "assistant", "content": "Hello"}, "finish_reason": None})
+        time.sleep(0.05)
+        self._say({"delta": {}, "finish_reason": "stop"})
+        self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def _say(self, choice: dict[str, Any]) -> None:
+        chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "model"}
+        self.wfile.write(b"data: " + json.dumps({**chunk, "choices": [{"index": 0, **choice}]}).encode() + b"\n\n")
+        self.wfile.flush()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Nothing."""
 
 
 def settled(cpu: Callable[[], float]) -> None:

@@ -7,10 +7,11 @@ a call may run: that was decided before.
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.programs import path_outside
 from dragoman.host.sandbox import Confined, confine
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.view import View
@@ -54,6 +55,9 @@ class Ground:
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         mode = self._mode()
+        environment = dict(self._environment)
+        if not asked and mode != "full-access":
+            environment["PATH"] = path_outside(environment.get("PATH", os.defpath), self._session.roots)
         if mode == "workspace-write":
             box = await asyncio.to_thread(
                 confine,
@@ -62,10 +66,7 @@ class Ground:
                 writable=self._session.roots,
                 hidden=hidden_from_commands(self._home, self._environment),
             )
-            return _confined(box, self._environment)
-        environment = dict(self._environment)
-        if not asked and mode != "full-access":
-            environment["PATH"] = outside_path(environment.get("PATH", os.defpath), self._session.roots)
+            return _confined(box, environment)
         return Start(list(argv), environment, lambda: None)
 
 
@@ -149,17 +150,6 @@ def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]
     """What no confined command may read: our data, and where keys are kept."""
     user = environment.get("HOME") or os.path.expanduser("~")
     return [path for path in (home, *credential_paths(user)) if path]
-
-
-def outside_path(search_path: str, roots: Sequence[str]) -> str:
-    """A search path without the workspace: a program in it must not pass for one of the system's."""
-    inside: Final = [os.path.realpath(root).rstrip("/") + "/" for root in roots]
-    kept = [
-        folder
-        for folder in search_path.split(os.pathsep)
-        if os.path.isabs(folder) and not any((os.path.realpath(folder) + "/").startswith(root) for root in inside)
-    ]
-    return os.pathsep.join(kept)
 
 
 def _confined(box: Confined, environment: Mapping[str, str]) -> Start:
