@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from tools.peers import node_package
+from tools.peers import node_package, opencode_package
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
@@ -38,11 +38,39 @@ def need_python_v2_sdk() -> Path:
 
 def need_acpx() -> list[str]:
     """The command that starts acpx, under the node that was installed for it."""
-    modules = PEERS / "acpx" / "node_modules"
-    command = [modules / node_package() / "bin" / "node", modules / "acpx" / "dist" / "cli.js"]
+    return _under_node("acpx", "acpx/dist/cli.js")
+
+
+def need_gemini_cli() -> list[str]:
+    """The command that starts Gemini CLI, likewise."""
+    return _under_node("gemini", "@google/gemini-cli/bundle/gemini.js")
+
+
+def need_claude_agent() -> list[str]:
+    """The command that starts Claude Agent, likewise."""
+    return _under_node("claude", "@agentclientprotocol/claude-agent-acp/dist/index.js")
+
+
+def need_opencode() -> list[str]:
+    """The command that starts opencode: a program of its own."""
+    return _by_name("opencode", PEERS / "opencode" / "node_modules" / opencode_package() / "bin" / "opencode")
+
+
+def need_sdk_example(name: str) -> list[str]:
+    """The command that starts an agent that came with the TypeScript SDK."""
+    package = PEERS / "examples" / "node_modules" / "@agentclientprotocol" / "sdk"
+    return [need("node"), *_by_name("the TypeScript SDK's examples", package / "dist" / "examples" / f"{name}.js")]
+
+
+def _under_node(folder: str, script: str) -> list[str]:
+    modules = PEERS / folder / "node_modules"
+    return _by_name(folder, modules / node_package() / "bin" / "node", modules / script)
+
+
+def _by_name(what: str, *command: Path) -> list[str]:
     if all(file.is_file() for file in command):
         return [str(file) for file in command]
-    return _lacking("acpx, which ./dev interop puts in .peers")
+    return _lacking(f"{what}, which ./dev interop puts in .peers")
 
 
 def _lacking(what: str) -> NoReturn:

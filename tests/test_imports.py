@@ -34,7 +34,8 @@ ARROWS: dict[str, set[str]] = {
     "client": {"bridge", "link", "host"} | EDGE,
     "store": {"vocabulary"},
     "coder": {"agent", "store", "host", "vocabulary"},
-    "gateway": {"bridge", "link", "store"},
+    # EDGE: a connection is itself a transport, and its messages are the vocabulary's
+    "gateway": {"bridge", "link", "store"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
     "cli": {"gateway", "coder", "client", "agent", "store", "host", "vocabulary"},
     "testing": {"agent", "client", "link", "transports", "vocabulary"},

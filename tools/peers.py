@@ -1,4 +1,4 @@
-"""The official SDKs, and the real clients, that the tests and the benchmark talk to. Owns `.peers/`.
+"""The official SDKs, and the real clients and agents, that the tests and the benchmark talk to. Owns `.peers/`.
 
 Standard library only.
 
@@ -12,11 +12,16 @@ import platform
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 NPM_PACKAGES = {"@agentclientprotocol/sdk": "2.4.0", "zod": "4.6.7"}  # zod: the SDK asks for it beside itself
 PYTHON_V2 = ("agent-client-protocol", "1.0.0rc3")
 ACPX = "0.19.1"
+GEMINI_CLI = "0.61.0"
+OPENCODE = "1.18.33"
+CLAUDE_AGENT = "0.99.1"
+EXAMPLES = "1.9.0"  # of the TypeScript SDK: the last release that ships its example agents
 # acpx wants 22.13, and under an older node npm would pick an older acpx without a word. These packages are node itself.
 NODE = "22.23.3"
 
@@ -46,11 +51,42 @@ def acpx(folder: Path, say: Say) -> None:
     _npm(folder / "acpx", {"acpx": ACPX, node_package(): NODE}, "acpx", say)
 
 
+def gemini_cli(folder: Path, say: Say) -> None:
+    """Gemini CLI in `.peers/gemini/node_modules`, with a node of its own beside it."""
+    _npm(folder / "gemini", {"@google/gemini-cli": GEMINI_CLI, node_package(): NODE}, "Gemini CLI", say)
+
+
+def opencode(folder: Path, say: Say) -> None:
+    """opencode in `.peers/opencode/node_modules`: `opencode-ai` only finds the package that is its program."""
+    _npm(folder / "opencode", {"opencode-ai": OPENCODE, opencode_package(): OPENCODE}, "opencode", say)
+
+
+def claude_agent(folder: Path, say: Say) -> None:
+    """Claude Agent in `.peers/claude/node_modules`, with a node of its own beside it."""
+    packages = {"@agentclientprotocol/claude-agent-acp": CLAUDE_AGENT, node_package(): NODE}
+    _npm(folder / "claude", packages, "Claude Agent", say)
+
+
+def sdk_examples(folder: Path, say: Say) -> None:
+    """The agents that came with the TypeScript SDK, in `.peers/examples/node_modules`."""
+    packages = {"@agentclientprotocol/sdk": EXAMPLES, "zod": NPM_PACKAGES["zod"]}
+    _npm(folder / "examples", packages, "the TypeScript SDK's examples", say)
+
+
 def node_package() -> str:
     """The npm package that is node's program for this machine, in `bin/node`."""
+    return f"node-{_machine()}"
+
+
+def opencode_package() -> str:
+    """The npm package that is opencode's program for this machine, in `bin/opencode`."""
+    return f"opencode-{_machine()}"
+
+
+def _machine() -> str:
     machine = platform.machine().lower()
     kind = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
-    return f"node-{platform.system().lower()}-{kind}"
+    return f"{platform.system().lower()}-{kind}"
 
 
 def python_v2(folder: Path, installer: Sequence[str], say: Say) -> None:
@@ -74,7 +110,7 @@ def python_v2(folder: Path, installer: Sequence[str], say: Say) -> None:
 def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
     peers: list[Callable[[], None]] = [lambda: typescript(folder, say), lambda: python_v2(folder, installer, say)]
     if by_name:
-        peers.append(lambda: acpx(folder, say))
+        peers += [partial(peer, folder, say) for peer in (acpx, gemini_cli, opencode, claude_agent, sdk_examples)]
     for peer in peers:
         try:
             peer()

@@ -9,6 +9,8 @@ MIB: Final = 1024 * KIB
 FRAME_BYTES: Final = 64 * MIB
 # Brackets inside brackets. Real messages stay under 20; parsers recurse.
 NESTING_DEPTH: Final = 128
+# One list of things that mean something: blocks of a prompt, steps of a plan. Each costs some microseconds to take in.
+LIST_ITEMS: Final = 10_000
 # A Content-Length header block is two short lines; more is an attack or another protocol.
 HEADER_BYTES: Final = 8 * KIB
 

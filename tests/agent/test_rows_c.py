@@ -36,6 +36,7 @@ def until(editor: Editor, fact: Callable[[Message], bool]) -> list[Message]:
     """Read up to the message that is meant."""
     heard = [editor.read()]
     while not fact(heard[-1]):
+        assert "error" not in heard[-1], heard[-1]
         heard.append(editor.read())
     return heard
 
@@ -147,6 +148,7 @@ def test_c6_c7_a_turn_is_cancelled_once_in_every_phase(version: int, phase: str,
                 chosen = {"outcome": "selected", "optionId": "allow_once"}
                 editor.send({"id": message["id"], "result": {"outcome": chosen}})
         heard += (answer := editor.ask("session/prompt", editor.words("again")))
+        assert "error" not in answer[-1], answer
         heard += until(editor, lambda message: bool(ends([message]))) if not ends(answer) else []
     assert ends(heard) == ["cancelled", "end_turn"]
     assert shows("after")(heard[-2])

@@ -30,6 +30,7 @@ class Editor:
         headers: bool = False,
         python: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
+        cwd: Path | None = None,
     ) -> None:
         file = folder / "script.json"
         file.write_text(json.dumps(script or turns([{"say": "Hello."}])), encoding="utf-8")
@@ -37,7 +38,7 @@ class Editor:
         pipe = subprocess.PIPE
         self.folder, self.version, self.headers, self.session = folder, version, headers, ""
         environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None

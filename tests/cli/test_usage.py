@@ -37,7 +37,8 @@ HELP = {
         "`dragoman COMMAND --help` explains a command.",
     ],
     "acp": [
-        "usage: dragoman acp [-h] [--model M] [--mode MODE] [--resume [ID]]",
+        "usage: dragoman acp [-h]",
+        "[--resume [ID]]",
         "script:FILE",
         '{"turns": [',
         "on every command:",

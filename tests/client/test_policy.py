@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman.client.evidence import Evidence, evidence
 from dragoman.client.policy import REASON_KEY, Decider, Policy, Rule, allowing, judge
 from dragoman.client.policy import Where as W
-from dragoman.errors import UsageError
+from dragoman.client.workspace import Workspace
+from dragoman.errors import RequestFailed, UsageError
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import (
@@ -26,6 +29,7 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ClientTerminalItem, Diff, FileChange, Location, UnknownChange
+from tests.agent.raw import until
 
 pytestmark = pytest.mark.anyio
 
@@ -33,7 +37,7 @@ YES = PermissionOption("yes", "Yes", "allow_once")
 ALWAYS = PermissionOption("always", "Always", "allow_always")
 NO = PermissionOption("no", "No", "reject_once")
 OPTIONS = [ALWAYS, YES, NO]
-WHERE = W(lambda path: path.startswith(("/w/", "src")), lambda path: path.removeprefix("/w/"))
+WHERE = W(lambda path: path.startswith(("/w/", "src")), lambda path: (path.removeprefix("/w/"), path))
 
 
 def asked(call: ToolCallUpdate | None = None, options: list[PermissionOption] = OPTIONS, **fields: Any) -> Any:
@@ -75,6 +79,8 @@ LEVELS: list[tuple[str, Any, str]] = [
     ("a host, labelled read", asked(kind="read", locations=at("/w/a"), raw_input={"host": "x.y"}), "nny"),
     ("a path outside in the input", asked(kind="read", locations=at("/w/a"), raw_input={"p": "/etc/x"}), "nny"),
     ("a file url outside", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file:///etc/x"}), "nny"),
+    ("a file url that is none", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file://[/w/x"}), "nny"),
+    ("a file url elsewhere", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file://host/w/x"}), "nny"),
     ("a file url inside", asked(kind="read", locations=at("/w/a"), raw_input={"uri": "file:///w/x"}), "yyy"),
     ("a home in the input", asked(kind="read", locations=at("/w/a"), raw_input={"p": "~/.ssh/id"}), "nny"),
     ("changes keyed by path", asked(kind="edit", raw_input={"changes": {"/etc/x": {"add": {}}}}), "nny"),
@@ -113,6 +119,19 @@ def test_a_deep_input_is_not_followed_for_ever() -> None:
     for _ in range(100):
         deep = {"a": deep}
     assert evidence(asked(raw_input=deep)).unclear == "its input is too deep to judge"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["command", "url", "path"]), inner),
+)
+
+
+@given(JSON)
+def test_no_input_breaks_the_judge_and_none_makes_nothing_of_a_command(given_input: object) -> None:
+    request = asked(kind="read", locations=at("/w/a"), raw_input={"x": given_input, "cmd": "rm"})
+    rules = (Rule("reject", path="/nowhere/*"), Rule("ask", command="make"))
+    assert judge(request, Policy("edit", rules), WHERE).effect == "ask"
 
 
 # F6, and what a rule about a command must not be stretched to.
@@ -171,6 +190,8 @@ RULED: list[tuple[str, tuple[Rule, ...], Any, str]] = [
     ),
     ("kind alone stays inside", (Rule("allow", kind="read"),), asked(kind="read", locations=at("/etc/a")), "ask"),
     ("kind alone, inside", (Rule("allow", kind="read"),), READ, "allow"),
+    ("nothing but a kind", (Rule("allow", kind="read"),), asked(kind="read"), "ask"),
+    ("a terminal", (Rule("allow", path="**"),), asked(locations=at("/w/a"), content=[ClientTerminalItem("t")]), "ask"),
     ("a lie about the kind", (Rule("allow", kind="read"),), asked(kind="read", raw_input={"cmd": "rm /w/a"}), "ask"),
     ("any address", (Rule("allow", kind="fetch"),), asked(kind="read", raw_input={"url": "https://x"}), "allow"),
     ("reject beats allow", (Rule("allow", kind="edit"), Rule("reject", path="*.lock")), EDIT, "allow"),
@@ -188,6 +209,8 @@ RULED: list[tuple[str, tuple[Rule, ...], Any, str]] = [
         CreateTerminal("s", "env", ["sh", "-c", "rm x"]),
         "reject",
     ),
+    ("an absolute rule", (Rule("reject", path="/w/src/**"),), asked(locations=at("/w/src/a")), "reject"),
+    ("outside by a rule", (Rule("allow", path="/etc/*"),), asked(kind="read", locations=at("/etc/hosts")), "allow"),
     ("a relative path", (Rule("reject", path="src/secret"),), asked(raw_input={"path": "src/secret"}), "reject"),
 ]
 
@@ -305,3 +328,52 @@ async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path)
         f"{hook} is a protected file, and there is nobody to ask"
     )
     assert await decider.permits(ReadTextFile("s", hook)) is None
+
+
+async def test_a_file_that_changes_while_it_is_shown_is_shown_again(tmp_path: Path) -> None:
+    """F7: a yes is for what was shown."""
+    file = tmp_path / "a"
+    file.write_text("old")
+    shown: list[Any] = []
+
+    async def change_once(request: RequestPermission) -> str:
+        assert isinstance(request.subject, ToolCallSubject)
+        shown.append(request.subject.tool_call.content)
+        if len(shown) == 1:
+            file.write_text("changed")
+        return "allow"
+
+    decider = Decider(Policy(), [tmp_path], ask=change_once)
+    async with Workspace([tmp_path], environment={}, decider=decider) as workspace:
+        await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
+    assert shown == [[Diff.of(str(file), "old", "new")], [Diff.of(str(file), "changed", "new")]]
+    assert file.read_text() == "new"
+
+
+async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "a"
+
+    async def change(request: RequestPermission) -> str:
+        file.write_text(file.read_text() + "x" if file.exists() else "x")
+        return "allow"
+
+    decider = Decider(Policy(), [tmp_path], ask=change)
+    async with Workspace([tmp_path], environment={}, decider=decider) as workspace:
+        with pytest.raises(RequestFailed, match="keeps changing"):
+            await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
+    assert set(file.read_text()) == {"x"}
+
+
+async def test_a_question_nobody_will_answer_is_a_no_that_is_not_remembered(tmp_path: Path) -> None:
+    seen: list[RequestPermission] = []
+
+    async def never(request: RequestPermission) -> None:
+        seen.append(request)
+        await asyncio.get_running_loop().create_future()
+
+    decider = Decider(Policy(), [tmp_path], ask=never)
+    for count in (1, 2):
+        asking = asyncio.ensure_future(decider.permits(CreateTerminal("s", "ls")))
+        await until(lambda count=count: len(seen) == count)  # type: ignore[misc]
+        decider.dismiss()
+        assert await asking == "the user said no"

@@ -1,7 +1,10 @@
 """What the tests of the rows share: a model that remembers what it was told, and a look at which rows have a test."""
 
+import ctypes
 import inspect
+import os
 import re
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +82,31 @@ def without_test(module: ModuleType, rows: Iterable[str]) -> list[str]:
 
 def family(letter: str, first: int, last: int) -> list[str]:
     return [f"{letter}{number}" for number in range(first, last + 1)]
+
+
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+
+
+@contextmanager
+def swapper(one: Path, other: Path) -> Iterator[list[int]]:
+    """A thread that exchanges two names, again and again; how often it has."""
+    stop = threading.Event()
+    count = [0]
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def swap() -> None:
+        while not stop.is_set():
+            swapped = libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
+            assert swapped == 0, os.strerror(ctypes.get_errno())
+            count[0] += 1
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    try:
+        yield count
+    finally:
+        stop.set()
+        thread.join()
 
 
 @contextmanager

@@ -5,12 +5,7 @@ Each test names its row. The decision itself is proved in `test_permissions.py`,
 """
 
 import asyncio
-import ctypes
-import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +17,7 @@ from dragoman.vocabulary.requests import McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import Diff, FileChange
 from tests.cli.editor import Editor, turns
-from tests.coder.rows import Told, answer_questions, apart, bash, call, closing_by_force, family, without_test
+from tests.coder.rows import Told, answer_questions, apart, bash, call, closing_by_force, family, swapper, without_test
 from tests.coder.test_whole import until_server
 from tests.coder.whole import User, ends, events_of, whole
 
@@ -322,31 +317,6 @@ async def test_a_link_to_the_outside_that_comes_with_the_yes_is_not_followed(tmp
     assert (outside / "f").read_text() == "old\n"
     assert [path.name for path in outside.iterdir()] == ["f"]
     assert all("outside of the workspace" in result for result in model.results)
-
-
-_HERE, _EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
-
-
-@contextmanager
-def swapper(one: Path, other: Path) -> Iterator[list[int]]:
-    """A thread that exchanges two names, again and again; how often it has."""
-    stop = threading.Event()
-    count = [0]
-    libc = ctypes.CDLL(None, use_errno=True)
-
-    def swap() -> None:
-        while not stop.is_set():
-            swapped = libc.renameat2(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE)
-            assert swapped == 0, os.strerror(ctypes.get_errno())
-            count[0] += 1
-
-    thread = threading.Thread(target=swap)
-    thread.start()
-    try:
-        yield count
-    finally:
-        stop.set()
-        thread.join()
 
 
 def race(tmp_path: Path, tries: int, swaps: int) -> None:

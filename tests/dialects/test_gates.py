@@ -183,7 +183,7 @@ def test_a_method_that_nobody_knows_is_not_found(version: int, method: str) -> N
 
 @pytest.mark.parametrize(
     ("version", "method"),
-    [(1, "auth/login"), (1, "tool_call/cancel"), (2, "authenticate"), (2, "session/load"), (2, "session/set_mode")],
+    [(1, "tool_call/cancel"), (2, "session/set_mode"), (2, "terminal/create")],
 )
 def test_a_method_of_the_other_version_is_not_found(version: int, method: str) -> None:
     assert refusal(agent_of(version), method, {**SESSION, "methodId": "login", "modeId": "m"}) == -32601

@@ -96,8 +96,9 @@ def test_version_2_without_info_is_taken_for_a_version_1_body() -> None:
     assert heard == HeardClient(1, ClientHello(ClientCapabilities(terminal=True), EDITOR))
 
 
-def test_version_2_without_info_is_refused_where_only_version_2_is_spoken() -> None:
-    assert refusal((2,), protocolVersion=2) == (-32602, "info is required", {"path": "$.info"})
+def test_version_2_without_info_is_the_older_draft_where_only_version_2_is_spoken() -> None:
+    heard = client((2,), protocolVersion=2, clientCapabilities={"terminal": True})
+    assert (heard.version, heard.name, heard.hello.capabilities.terminal) == (2, "v2-june", False)
 
 
 @pytest.mark.parametrize("info", [{}, {"name": "n"}, {"name": 1, "version": "v"}])

@@ -1,16 +1,19 @@
-"""Peers that are known to be wrong, and can only have meant one thing. The rows are those of the digest, section 8."""
+"""Peers that are known to be wrong, and can only have meant one thing. The numbers are those of `dialects/rows.py`."""
 
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Dialect
-from dragoman.errors import PeerMistake
-from dragoman.vocabulary import requests
-from dragoman.vocabulary.content import Text
+from dragoman.dialects.contract import Answer, Dialect, Told
+from dragoman.dialects.handshake import hear_agent
+from dragoman.errors import PeerMistake, WireError
+from dragoman.vocabulary import events, options, requests, services, tools
+from dragoman.vocabulary.asking import Extension
+from dragoman.vocabulary.content import Audio, Image, Resource, ResourceLink, Text, TextResource
+from dragoman.vocabulary.hello import AgentAuth
 from tests.dialects.schemas import text
-from tests.dialects.speech import agent_of
+from tests.dialects.speech import agent_of, client_of, hear
 
 
 def heard(dialect: Dialect, method: str, params: Any) -> Any:
@@ -85,3 +88,404 @@ def test_a_value_of_an_unknown_type_is_kept_as_it_is(version: int) -> None:
         {"sessionId": "s", "configId": "c", "type": "_range", "value": [1, 2]},
     )
     assert request == requests.SetOption("s", "c", requests.UnknownValue("_range", [1, 2]))
+
+
+# -- what a client sends -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["session/new", "session/load", "session/fork", "session/resume"])
+def test_8_1_3_every_opening_may_go_without_servers(method: str) -> None:
+    request = heard(agent_of(1), method, {"cwd": "/", "sessionId": "s"})
+    assert (request.mcp_servers or []) == []
+
+
+def test_8_1_2_an_object_of_servers_is_a_map_by_name() -> None:
+    odd = {"files": {"command": "c", "env": {"A": "1"}}, "web": {"type": "http", "url": "http://h"}, "note": "x"}
+    request = heard(agent_of(1), "session/new", {"cwd": "/", "mcpServers": odd})
+    assert request.mcp_servers == [
+        requests.McpStdio("files", "c", [], [requests.EnvVariable("A", "1")]),
+        requests.McpHttp("web", "http://h", []),
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_8_2_7_the_lists_of_a_server_may_be_left_out(version: int) -> None:
+    servers = [{"type": "stdio", "name": "n", "command": "c"}, {"type": "http", "name": "h", "url": "http://h"}]
+    stdio, http = heard(agent_of(version), "session/new", {"cwd": "/", "mcpServers": servers}).mcp_servers
+    assert (stdio.command, stdio.args or [], stdio.env or []) == ("c", [], [])
+    assert (http.url, http.headers or []) == ("http://h", [])
+
+
+@pytest.mark.parametrize(
+    ("name", "fields", "block"),
+    [
+        ("TextContentBlock", {"text": "a"}, Text("a")),
+        ("ImageContentBlock", {"data": "aa", "mimeType": "image/png"}, Image("aa", "image/png")),
+        ("AudioContentBlock", {"data": "aa", "mimeType": "audio/wav"}, Audio("aa", "audio/wav")),
+        ("ResourceContentBlock", {"uri": "file:///a/b.txt"}, ResourceLink("b.txt", "file:///a/b.txt")),
+        (
+            "EmbeddedResourceContentBlock",
+            {"resource": {"uri": "file:///a", "text": "t"}},
+            Resource(TextResource("t", "file:///a")),
+        ),
+    ],
+)
+def test_8_1_8_a_block_may_have_the_name_of_its_class(name: str, fields: Any, block: Any) -> None:
+    request = heard(agent_of(1), "session/prompt", {"sessionId": "s", "prompt": [{"type": name, **fields}]})
+    assert request.prompt == [block]
+
+
+@pytest.mark.parametrize(
+    ("block", "meant"),
+    [
+        ({"type": "resource_link", "uri": "file:///a/b.txt"}, ResourceLink("b.txt", "file:///a/b.txt")),
+        ({"type": "resource_link", "uri": "x:"}, ResourceLink("x:", "x:")),
+        ({"type": "image", "data": "iVBORw0KGgo="}, Image("iVBORw0KGgo=", "image/png")),
+        ({"type": "image", "data": "aaaa"}, Image("aaaa", "application/octet-stream")),
+        ({"type": "audio", "data": "SUQzAA=="}, Audio("SUQzAA==", "audio/mpeg")),
+    ],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_8_3_8_a_link_may_lack_its_name_and_media_their_type(version: int, block: Any, meant: Any) -> None:
+    assert heard(agent_of(version), "session/prompt", {"sessionId": "s", "prompt": [block]}).prompt == [meant]
+
+
+def test_8_1_11_a_cancel_with_an_id_is_a_cancel() -> None:
+    assert heard(agent_of(1), "session/cancel", {"sessionId": "s"}) == requests.CancelTurn("s")
+
+
+# -- what an agent sends -----------------------------------------------------------------------------------------------
+
+
+def one(params: Any) -> Any:
+    (event,) = hear(client_of(1), params)
+    return event
+
+
+@pytest.mark.parametrize("name", ["agent_message_chunk", "agent_thought_chunk", "AgentMessageChunk"])
+def test_8_1_14_an_update_may_be_named_by_type_and_carry_bare_text(name: str) -> None:
+    event = one({"sessionId": "s", "update": {"type": name, "text": "hi"}})
+    assert (event.text, event.extras) == ("hi", UNSET)
+
+
+@pytest.mark.parametrize(
+    ("update", "event"),
+    [
+        (
+            {"sessionUpdate": "AgentMessageChunk", "content": {"type": "text", "text": "a"}},
+            events.AgentMessageChunk(Text("a"), "dragoman-1"),
+        ),
+        (
+            {"type": "ToolCallStart", "toolCallId": "c", "title": "t", "status": "in_progress"},
+            events.ToolCallUpdate("c", title="t", status="in_progress"),
+        ),
+        (
+            {"sessionUpdate": "ToolCallProgress", "toolCallId": "c", "status": "completed", "raw_output": 1},
+            events.ToolCallUpdate("c", status="completed", raw_output=1),
+        ),
+    ],
+)
+def test_8_1_15_an_update_may_have_the_name_of_its_class(update: Any, event: Any) -> None:
+    assert one({"sessionId": "s", "update": update}) == event
+
+
+def test_8_1_14_an_unknown_name_stays_unknown() -> None:
+    assert one({"sessionId": "s", "update": {"sessionUpdate": "Nope"}}) == events.UnknownEvent("Nope", {})
+    with pytest.raises(PeerMistake):
+        hear(client_of(1), {"sessionId": "s", "update": {"type": "nope", "text": "x"}})
+
+
+def test_8_5_4_an_update_may_stand_beside_its_session() -> None:
+    event = one({"sessionId": "s", "sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "a"}})
+    assert event.text == "a"
+
+
+def test_8_5_6_a_type_beside_the_name_says_nothing_new() -> None:
+    update = {"sessionUpdate": "tool_call", "type": "tool_call", "toolCallId": "c", "title": "t"}
+    event = one({"sessionId": "s", "update": update})
+    assert (event.tool_call_id, event.title) == ("c", "t")
+
+
+@pytest.mark.parametrize(
+    ("fields", "event"),
+    [
+        (
+            {"sessionUpdate": "tool_call", "toolName": "read", "input": {"p": 1}},
+            events.ToolCallUpdate("c", title="read", raw_input={"p": 1}),
+        ),
+        (
+            {"sessionUpdate": "tool_call_update", "status": "completed", "output": "o"},
+            events.ToolCallUpdate("c", status="completed", raw_output="o"),
+        ),
+        (
+            {"sessionUpdate": "tool_call_update", "status": "completed", "error": "no"},
+            events.ToolCallUpdate("c", status="failed", raw_output={"error": "no"}),
+        ),
+    ],
+)
+def test_8_5_9_a_call_may_call_its_fields_otherwise(fields: Any, event: Any) -> None:
+    assert one({"sessionId": "s", "update": {"toolCallId": "c", **fields}}) == event
+
+
+@pytest.mark.parametrize("method", ["session/request_permission", "request_permission"])
+def test_8_1_18_a_permission_may_lack_the_id_of_its_call(method: str) -> None:
+    options = [{"optionId": "a", "name": "A", "kind": "allow_once"}]
+    params = {"sessionId": "s", "options": options, "toolCall": {"title": "T", "kind": "edit", "input": {"x": 1}}}
+    request = heard(client_of(1), method, params)
+    assert request.subject.tool_call == events.ToolCallUpdate(
+        "permission: T", title="T", kind="edit", raw_input={"x": 1}
+    )
+
+
+def test_8_1_4_models_are_shown_as_the_option_they_have_become() -> None:
+    models = {"currentModelId": "b", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b"}]}
+    opened = client_of(1).hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models}))).reply
+    assert isinstance(opened, requests.SessionOpened)
+    choices: list[Any] = [options.Choice("a", "A"), options.Choice("b", "b")]
+    assert opened.config_options == [options.Select("model", "Model", "b", choices, category="model")]
+
+
+def test_8_4_18_an_option_may_lack_its_value_and_its_names() -> None:
+    bare = {"id": "model", "name": "Model", "type": "select", "options": [{"value": "p/m"}]}
+    opened = (
+        client_of(1).hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [bare]}))).reply
+    )
+    assert isinstance(opened, requests.SessionOpened)
+    assert opened.config_options == [options.Select("model", "Model", "p/m", [options.Choice("p/m", "p/m")])]
+    event = one({"sessionId": "s", "update": {"sessionUpdate": "config_option_update", "configOptions": [bare]}})
+    assert event.config_options == opened.config_options
+
+
+def test_8_4_8_any_stop_reason_ends_a_turn() -> None:
+    client = client_of(1)
+    prompt = requests.Prompt("s", [Text("x")])
+    client.ask(prompt)
+    (told,) = client.hear_reply(prompt, Raw(b'{"stopReason":"tired"}')).told
+    assert told.event == events.Idle(stop_reason="tired")
+
+
+# -- answers to a permission: a yes is one that was offered, everything else is a no -----------------------------------
+
+OFFERED = [
+    services.PermissionOption("y", "Yes", "allow_once"),
+    services.PermissionOption("n", "No", "reject_once"),
+]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ({"outcome": "allowed", "option_id": "y"}, "y"),
+        ({"outcome": "allowed", "optionId": "y"}, "y"),
+        ({"outcome": "selected", "optionId": "y"}, "y"),
+        ({"outcome": "allowed", "option_id": "n"}, "n"),
+        ({"outcome": "denied"}, "n"),
+        ({"outcome": "denied", "option_id": "y"}, "n"),
+        ({"outcome": "rejected"}, "n"),
+        ({"outcome": "allowed"}, None),
+        ({"outcome": "allowed", "option_id": "never"}, None),
+        ({"outcome": "allowed", "option_id": "y", "optionId": "n"}, None),
+        ({"outcome": "cancelled", "option_id": "y"}, None),
+    ],
+)
+def test_8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered(version: int, answer: Any, chosen: str | None) -> None:
+    question = services.RequestPermission("s", "May I?", OFFERED)
+    reply = agent_of(version).hear_reply(question, Raw(text(answer))).reply
+    assert isinstance(reply, services.PermissionAnswer)
+    assert reply.outcome == (services.Dismissed() if chosen is None else services.Selected(chosen))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("word", ["Allowed", "allow", "yes", "", "ok"])
+def test_8_1_19_a_word_that_nobody_knows_is_no_answer(version: int, word: str) -> None:
+    question = services.RequestPermission("s", "May I?", OFFERED)
+    with pytest.raises(PeerMistake):
+        agent_of(version).hear_reply(question, Raw(text({"outcome": word, "option_id": "y"})))
+
+
+# -- the older draft of version 2 --------------------------------------------------------------------------------------
+
+
+def now(update: Any) -> Any:
+    (event,) = hear(client_of(2), {"sessionId": "s", "update": update})
+    return event
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("method", "request_"),
+    [
+        ("authenticate", requests.Login("login")),
+        ("auth/login", requests.Login("login")),
+        ("logout", requests.Logout()),
+        ("auth/logout", requests.Logout()),
+    ],
+)
+def test_8_2_2_logging_in_and_out_has_two_names(version: int, method: str, request_: Any) -> None:
+    params = {"methodId": "login"} if isinstance(request_, requests.Login) else {}
+    assert heard(agent_of(version), method, params) == request_
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("key", ["id", "methodId"])
+def test_8_2_3_a_login_method_may_have_either_id(version: int, key: str) -> None:
+    answer: Any = {"protocolVersion": version, "authMethods": [{"type": "agent", key: "m", "name": "M"}]}
+    answer |= {"info": {"name": "a", "version": "1"}, "capabilities": {"session": {}}} if version == 2 else {}
+    assert hear_agent(Raw(text(answer))).hello.auth_methods == [AgentAuth("m", "M")]
+
+
+def test_8_2_4_a_load_is_a_resume_from_the_start() -> None:
+    request = heard(agent_of(2), "session/load", {"sessionId": "s", "cwd": "/", "mcpServers": []})
+    assert request == requests.ResumeSession("s", "/", mcp_servers=[], replay_from=requests.ReplayFromStart())
+
+
+def test_8_2_5_markers_of_the_older_draft_are_ignored() -> None:
+    marked: Any = {"session": {"list": {}, "resume": {}, "close": {}, "load": {}}, "auth": {"logout": {}}}
+    answer = {"protocolVersion": 2, "info": {"name": "a", "version": "1"}, "capabilities": marked}
+    can = hear_agent(Raw(text(answer))).hello.capabilities
+    assert (can.list, can.resume, can.close, can.load) == (True, True, True, True)
+
+
+def test_8_2_8_options_may_have_an_id_and_groups_a_group() -> None:
+    group = {"group": "g", "name": "G", "options": [{"value": "a", "name": "A"}]}
+    option = {"id": "m", "name": "M", "type": "select", "currentValue": "a", "options": [group]}
+    meant = options.Select("m", "M", "a", [options.ChoiceGroup("g", "G", [options.Choice("a", "A")])])
+    assert now({"sessionUpdate": "config_option_update", "configOptions": [option]}).config_options == [meant]
+    opened = (
+        client_of(2)
+        .hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [option]})))
+        .reply
+    )
+    assert isinstance(opened, requests.SessionOpened)
+    assert opened.config_options == [meant]
+
+
+def test_8_2_9_a_category_that_nobody_knows_is_kept() -> None:
+    option: Any = {"configId": "m", "name": "M", "type": "select", "currentValue": "a", "category": "_x"}
+    option |= {"options": [{"value": "a", "name": "A"}]}
+    (heard_,) = now({"sessionUpdate": "config_option_update", "configOptions": [option]}).config_options
+    assert heard_.category == "_x"
+
+
+def test_8_2_10_a_plan_may_have_an_id() -> None:
+    plan = {"type": "items", "id": "p", "entries": [{"content": "c", "priority": "high", "status": "pending"}]}
+    event = now({"sessionUpdate": "plan_update", "plan": plan})
+    assert event.plan == options.PlanItems("p", [options.PlanEntry("c", "high", "pending")])
+
+
+def test_8_2_11_the_input_of_a_command_may_have_no_type() -> None:
+    command = {"name": "n", "description": "d", "input": {"hint": "h"}}
+    event = now({"sessionUpdate": "available_commands_update", "availableCommands": [command]})
+    assert event.available_commands == [options.Command("n", "d", options.CommandInput("h"))]
+
+
+def test_8_2_12_a_permission_may_be_about_a_call_and_nothing_else() -> None:
+    call = {"toolCallId": "c", "title": "Write a file", "kind": "edit"}
+    asked = [{"optionId": "a", "name": "A", "kind": "allow_once"}]
+    request = heard(client_of(2), "session/request_permission", {"sessionId": "s", "toolCall": call, "options": asked})
+    assert (request.title, request.subject) == (
+        "Write a file",
+        services.ToolCallSubject(events.ToolCallUpdate("c", title="Write a file", kind="edit")),
+    )
+
+
+def test_8_2_14_a_diff_may_be_two_texts() -> None:
+    item = {"type": "diff", "path": "/a", "oldText": None, "newText": "b\n"}
+    (diff,) = now({"sessionUpdate": "tool_call_update", "toolCallId": "c", "content": [item]}).content
+    assert diff.changes == [tools.FileChange("add", "/a")]
+    assert "+b" in diff.patch.text
+
+
+@pytest.mark.parametrize("word", ["status", "kind"])
+def test_8_2_17_a_word_that_nobody_knows_is_kept(word: str) -> None:
+    event = now({"sessionUpdate": "tool_call_update", "toolCallId": "c", word: "_new"})
+    assert getattr(event, word) == "_new"
+
+
+# -- small things on either side ---------------------------------------------------------------------------------------
+
+
+def test_8_4_19_a_model_may_be_set_by_its_bare_name_everywhere() -> None:
+    agent = agent_of(1)
+    opening = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
+    choices: list[Any] = [options.Choice("p/a", "A"), options.Choice("p/b", "B")]
+    model = options.Select("model", "Model", "p/a", choices, category="model")
+    agent.reply(1, opening, requests.SessionOpened("s", [model]))
+    request = heard(agent, "_agentao.cn/set_model", {"sessionId": "s", "model": " b "})
+    assert request == requests.SetOption("s", "model", "p/b")
+    after = options.Select("model", "Model", "p/b", choices, category="model")
+    assert agent.reply(1, request, requests.OptionsSet([after])) == [Answer(1, b'{"model":"b"}')]
+    params = {"sessionId": "other", "model": "b"}
+    assert heard(agent, "_agentao.cn/set_model", params) == Extension("_agentao.cn/set_model", params)
+
+
+def test_8_4_4_extensions_are_found_in_both_places() -> None:
+    one, two = [{"method": "_a/x", "description": "d"}], ["_a/y", {"method": "_a/x"}, 7]
+    answer = {
+        "protocolVersion": 1,
+        "_meta": {"_a/extensions": one},
+        "agentCapabilities": {"_meta": {"_a/extensions": two}},
+    }
+    assert hear_agent(Raw(text(answer))).hello.extension_methods() == ["_a/x", "_a/y"]
+
+
+def test_8_1_6_a_load_that_tells_no_story_is_a_load() -> None:
+    client = client_of(1)
+    request = requests.ResumeSession("s", "/", replay_from=requests.ReplayFromStart())
+    assert client.ask(request).method == "session/load"
+    assert client.hear_reply(request, Raw(b"{}")).reply == requests.SessionOpened("s")
+
+
+@pytest.mark.parametrize("code", [-32602, -32603, -32002, -1])
+def test_8_1_20_any_code_is_a_failure(code: int) -> None:
+    client = client_of(1)
+    prompt = requests.Prompt("s", [Text("x")])
+    client.ask(prompt)
+    failed = client.hear_failure(prompt, WireError(code, "no"))
+    assert failed is not None
+    assert failed.told[0].event == events.Idle(stop_reason="error", error=events.Failure(code, "no"))
+
+
+def test_8_3_15_a_call_may_begin_in_progress() -> None:
+    update = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "t", "status": "in_progress"}
+    assert one({"sessionId": "s", "update": update}).status == "in_progress"
+
+
+def test_8_4_20_what_stands_beside_an_answer_is_no_harm() -> None:
+    modes = {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {"id": "b", "name": "B"}]}
+    client = client_of(1)
+    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "modes": modes})))
+    request = requests.SetOption("s", "mode", "b")
+    assert client.ask(request).method == "session/set_mode"
+    reply = client.hear_reply(request, Raw(b'{"modeId":"b"}')).reply
+    assert isinstance(reply, requests.OptionsSet)
+    assert [option.current_value for option in reply.config_options] == ["b"]  # type: ignore[union-attr]
+
+
+def test_8_4_17_meta_is_taken_everywhere_else() -> None:
+    params = {"sessionId": "s", "configId": "model", "value": "a", "_meta": {"k": 1}}
+    assert heard(agent_of(1), "session/set_config_option", params).meta == {"k": 1}
+
+
+def test_8_5_8_a_tool_is_never_run_because_a_call_arrived() -> None:
+    update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "x"}}
+    client = client_of(1)
+    (told,) = client.hear_note("session/update", Raw(text({"sessionId": "s", "update": update})))
+    assert isinstance(told, Told)
+    assert isinstance(told.event, events.ToolCallUpdate)
+
+
+def test_8_5_7_a_permission_inside_an_update_is_no_permission() -> None:
+    update = {"type": "request_permission", "action": "a", "description": "d", "requestId": "r"}
+    with pytest.raises(PeerMistake):
+        hear(client_of(1), {"sessionId": "s", "update": update})
+    event = one({"sessionId": "s", "update": {"sessionUpdate": "request_permission", **update}})
+    assert isinstance(event, events.UnknownEvent)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_8_5_1_a_relative_folder_is_refused(version: int) -> None:
+    with pytest.raises(PeerMistake) as caught:
+        heard(agent_of(version), "session/new", {"cwd": "here", "mcpServers": []})
+    assert caught.value.code == -32602

@@ -51,8 +51,9 @@ class Acpx:
         self.cwd = folder / "work"
         self.cwd.mkdir()
         self._log = folder / "agents.log"
-        (folder / "script.json").write_text(json.dumps(SCRIPT))
-        command = [*DRAGOMAN, "acp", "--model", f"script:{folder / 'script.json'}"]
+        self._script = folder / "script.json"
+        self.plays(SCRIPT)
+        command = [*DRAGOMAN, "acp", "--model", f"script:{self._script}"]
         program = folder / "agent.py"
         program.write_text(AGENT.format(log=str(self._log), command=command))
         self._agent = f"{sys.executable} {program}"
@@ -60,10 +61,31 @@ class Acpx:
         home.mkdir()
         self._environment = {**os.environ, "HOME": str(home), "DRAGOMAN_HOME": str(folder / "dragoman")}
 
+    def plays(self, script: Any) -> None:
+        """What the agents that are started from now on do."""
+        self._script.write_text(json.dumps(script))
+
     def __call__(self, *arguments: str) -> Outcome:
         self.agents_are_gone()
-        options = ["--agent", self._agent, "--cwd", str(self.cwd), "--ttl", "1"]
-        return self._run([*self._command, *options, *arguments])
+        return self.beside(*arguments)
+
+    def beside(self, *arguments: str) -> Outcome:
+        """A call while another one is busy."""
+        return self._run(self._line(*arguments))
+
+    def started(self, *arguments: str) -> "subprocess.Popen[str]":
+        """A call that goes on."""
+        self.agents_are_gone()
+        return subprocess.Popen(
+            self._line(*arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=self._environment,
+        )
+
+    def _line(self, *arguments: str) -> list[str]:
+        return [*self._command, "--agent", self._agent, "--cwd", str(self.cwd), "--ttl", "1", *arguments]
 
     def open(self, name: str) -> str:
         """A new session; its id."""
@@ -145,6 +167,29 @@ def test_a_mode_that_was_set_holds_in_the_next_process(acpx: Acpx) -> None:
     done = acpx("--format", "json", "--json-strict", "--approve-all", "prompt", "-s", "t", "write it")
     assert (done.code, permissions(done), statuses(done)[-1]) == (0, [], "failed")
     assert not (acpx.cwd / "made.txt").exists()
+
+
+def test_a_turn_is_cancelled_from_another_process_and_the_session_goes_on(acpx: Acpx) -> None:
+    session = acpx.open("t")
+    acpx.plays(turns([{"say": "I wait."}, {"say": "Never said.", "delay_ms": 600_000}]))
+    with acpx.started("--format", "json", "--json-strict", "prompt", "-s", "t", "take your time") as prompt:
+        assert prompt.stdout is not None
+        assert any("I wait." in line for line in prompt.stdout)
+        assert acpx.beside("cancel", "-s", "t").code == 0
+        rest = [json.loads(line) for line in prompt.stdout]
+        prompt.wait(PATIENCE_SECONDS)
+    assert [message["result"] for message in rest if "result" in message] == [{"stopReason": "cancelled"}]
+
+    acpx.plays(SCRIPT)
+    assert acpx("--approve-all", "prompt", "-s", "t", "write it").code == 0
+    acpx.agents_are_gone()
+    assert (acpx.cwd / "made.txt").read_text() == "hello\n"
+    events = acpx.dragoman("show", session)
+    assert spoken(events, "user_message") == ["take your time", "write it"]
+    assert [event["stopReason"] for event in events if event.get("state") == "idle"] == ["cancelled", "end_turn"]
+    called = [event for event in events if event["sessionUpdate"] == "tool_call_update"]
+    assert [item["changes"][0]["operation"] for item in called[0]["content"]] == ["add"]
+    assert called[-1]["status"] == "completed"
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

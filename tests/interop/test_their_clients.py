@@ -1,8 +1,6 @@
 """Clients on the official SDKs drive our agents: what their handlers were given, from the first line to the last."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Sequence
 from itertools import groupby
@@ -13,22 +11,18 @@ import pytest
 
 from dragoman.coder.modes import MODES
 from tests.ids import plain_ids
-from tests.interop.roster import PEERS, PYTHON_V2, Peer
+from tests.interop.roster import PEERS, PYTHON_V2, Line, Peer
 from tests.needs import ROOT
 
 EXAMPLE = [sys.executable, str(ROOT / "examples" / "agent.py")]
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model"]
-Line = list[Any]
 
 every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
 
 
 def told(peer: Peer, agent: Sequence[str], cwd: Path, *plan: dict[str, str]) -> list[Line]:
-    """What the peer's client saw: lines of [kind, value], and a third item where a line came more than once."""
-    command = [*peer.command("client"), json.dumps(plan), str(cwd), *agent]
-    environment = {**os.environ, **peer.environment(), "DRAGOMAN_HOME": str(cwd / "home")}
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=50, check=True)
-    lines = plain_ids([json.loads(line) for line in done.stdout.splitlines()])
+    """What the peer's client saw, and a third item where a line came more than once."""
+    lines = plain_ids(peer.watched(agent, cwd, cwd / "home", *plan))
     runs = [(line, len(list(same))) for line, same in groupby(lines)]
     return [line if count == 1 else [*line, count] for line, count in runs]
 

@@ -221,6 +221,7 @@ async def be_refused(folder: str) -> None:
         with tempfile.TemporaryDirectory() as trial:
             await create(trial)
             await (store := SqliteStore(trial)).create(meta("a"))
+            await listed(store)
             await store.close()
         os.setgid(65534)
         os.setuid(65534)

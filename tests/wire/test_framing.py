@@ -2,6 +2,7 @@
 
 import tracemalloc
 from collections.abc import Iterable
+from typing import NoReturn
 
 import pytest
 
@@ -203,3 +204,18 @@ def test_a14_a_newline_in_our_own_output_never_ends_a_line() -> None:
     assert frame(b"{\n}", "ndjson") == b"{ }\n"
     assert frame(b"{\r}", "ndjson") == b"{ }\n"
     assert frame(b"{\n}", "content-length") == b"Content-Length: 3\r\n\r\n{\n}"
+
+
+def test_a_line_there_is_no_room_for_is_refused_and_the_next_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row D13: memory is short, and the stream goes on at the next line."""
+    framer = Framer(limit=1000, header_limit=256)
+    assert framer.feed(b'{"first": "') == []
+
+    def no_room(data: bytes) -> NoReturn:
+        raise MemoryError
+
+    with monkeypatch.context() as poor:
+        poor.setattr(framer._lines, "_feed", no_room)
+        (refused,) = framer.feed(b"x" * 100)
+    assert isinstance(refused, PeerMistake)
+    assert framer.feed(b'the rest"}\n{"second": 2}\n') == [b'{"second": 2}']

@@ -22,6 +22,7 @@ from dragoman.agent.handlers import check_handler, command_name, extension_name
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
+from dragoman.vocabulary.manner import PLAIN, Manner
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Option
 
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
@@ -62,6 +63,7 @@ class Agent:
         resume: str | None = None,
         hears_interjections: bool = False,
         protocol: int | None = None,
+        dialect: str | None = None,
     ) -> None:
         self._store = store
         # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
@@ -70,7 +72,9 @@ class Agent:
         self.hears_interjections: Final = hears_interjections
         self.info: Final = Implementation(name, version, UNSET if title is None else title)
         self.options: Final = list(options)
-        self.spoken: Final = _spoken(protocol)
+        # Who was given a dialect by name speaks that and nothing else; empty: the client's version decides.
+        self.dialect, self.manner, pinned = _chosen(dialect)
+        self.spoken: Final = _spoken(protocol if pinned is None else pinned)
         self.session_handlers: Final[list[SessionHandler]] = []
         self.closing_handlers: Final[list[SessionHandler]] = []
         self.option_handlers: Final[list[OptionHandler]] = []
@@ -182,7 +186,7 @@ class Agent:
         from dragoman.agent.opening import Opening
 
         opening = Opening()
-        if trace is None:  # what is traced is seen by the link, from the first byte
+        if trace is None and not self.dialect:  # what is traced or has a dialect of its own is the link's to greet
             self._greet(opening)
         from dragoman.agent.process import serve_process
 
@@ -285,6 +289,17 @@ def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:
         return can
     names = ("load", "resume", "list", "close", "delete", "fork", "archive", "status", "title")
     return replace(can, additional_directories=True, **dict.fromkeys(names, True))
+
+
+def _chosen(dialect: str | None) -> tuple[str, Manner, int | None]:
+    """A dialect by its name, what it asks of us, and the version where the name is that of a version."""
+    if dialect is None:
+        return "", PLAIN, None
+    from dragoman.agent.manners import manner_of
+    from dragoman.dialects.named import pinned
+
+    manner, version = manner_of(dialect), pinned(dialect)
+    return (dialect, manner, None) if version is None else ("", manner, version)
 
 
 def _spoken(protocol: int | None) -> tuple[int, ...]:

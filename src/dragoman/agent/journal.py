@@ -89,8 +89,8 @@ class Journal:
             raise self._failed
 
     async def said(self) -> None:
-        """Wait until everything kept was said."""
-        while self._unsaid and self._failed is None:
+        """Wait until everything kept was said; what is being said waits for the client."""
+        while (self._unsaid or self._speaking is not None) and self._failed is None:
             await self._wait()
         if self._failed is not None:
             raise self._failed

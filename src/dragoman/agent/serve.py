@@ -28,7 +28,7 @@ from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
-from dragoman.vocabulary.options import Option, Select, Toggle
+from dragoman.vocabulary.options import Choice, Option, Select, Toggle
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -53,7 +53,9 @@ class Connection:
         self._tasks: set[asyncio.Task[None]] = set()
         self._turns: set[Turn] = set()
         self._noises = 0
-        self.link: Final = Link(transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted)
+        self.link: Final = Link(
+            transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted, dialect=agent.dialect
+        )
         self._speech = Announced(self.link)
         self.tell: Final = self._speech.tell
         self.ask: Final = self._speech.ask
@@ -101,6 +103,7 @@ class Connection:
         return {
             ask.Prompt: self._prompt,
             ask.SetOption: self._set_option,
+            ask.NameMode: self._name_mode,
             ask.NewSession: sessions.new,
             ask.ResumeSession: sessions.resume,
             ask.ForkSession: sessions.fork,
@@ -198,10 +201,16 @@ class Connection:
 
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
-        before, session.options = session.options, _changed(session.options, request)
+        before = session.options
+        session.options = _changed(before, request, open_models=self._agent.manner.open_models)
         if self._agent.option_handlers or session.journal is not None:
             return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)
+
+    async def _name_mode(self, request: ask.NameMode) -> Reply:
+        session = self.sessions.find(request.session_id)
+        await session.remember("mode name", request.name)
+        return Done()
 
     async def _option_changed(self, session: Session, request: ask.SetOption, before: list[Option]) -> Reply:
         after = session.options
@@ -243,16 +252,26 @@ def complain(text: str) -> None:
         pass
 
 
-def _changed(options: list[Option], request: ask.SetOption) -> list[Option]:
+def _changed(options: list[Option], request: ask.SetOption, *, open_models: bool) -> list[Option]:
     """The options with one new value; an option or a value that is not there is refused."""
-    for place, option in enumerate(options):
-        if isinstance(option, (Select, Toggle)) and option.config_id == request.config_id:
+    for place, known in enumerate(options):
+        if isinstance(known, (Select, Toggle)) and known.config_id == request.config_id:
+            option = _with_model(known, request.value) if open_models else known
             if not _fits(option, request.value):
                 raise RequestFailed(INVALID_PARAMS, "No such value", {"configId": request.config_id})
             after = options.copy()
             after[place] = replace(option, current_value=request.value)
             return after
     raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
+
+
+def _with_model(option: Select | Toggle, value: object) -> Select | Toggle:
+    """A model that nobody has listed is listed when it is chosen: whether there is such a one, the author says."""
+    if not isinstance(option, Select) or not isinstance(value, str):
+        return option
+    if option.category != "model" or _fits(option, value):
+        return option
+    return replace(option, options=[*option.options, Choice(value, value)])
 
 
 def _fits(option: Select | Toggle, value: object) -> bool:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
@@ -53,6 +54,10 @@ T = TypeVar("T")
 # What a session's author may take to free what it holds.
 _LET_GO_SECONDS: Final = 2.0
 _OPTIONS: Final = "options"
+# Sessions in one answer where a client wants all of them: some MiB, and more than anybody looks through.
+_LISTED: Final = 10_000
+# Under a name that no option has: it is kept beside them.
+_SERVERS: Final = "mcp servers"
 # How long a client that is gone is waited for; a process that ends with it ends its leases, whatever is left of them.
 _LEAVE_SECONDS: Final = 0.5
 _freeing: Final[set["asyncio.Task[None]"]] = set()
@@ -94,6 +99,8 @@ class Sessions:
                 with suppress(StoreFailed):
                     await self._store.delete(session_id)  # nobody has ever seen it
             raise
+        if self._agent.manner.same_servers:
+            await told(session_id, session.remember(_SERVERS, _fingerprint(request)))
         self._announced.announce_next(session_id)
         return _answer(session)
 
@@ -128,6 +135,7 @@ class Sessions:
         elif not _same(session.cwd, request.cwd):
             raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
         else:
+            self._check_servers(_fingerprint(session.opening), request)
             check_folders(request.cwd, request.additional_directories)
             session.reroot(request.additional_directories)
         # The client has named it, so it may be spoken of before the answer.
@@ -164,12 +172,17 @@ class Sessions:
         check_folders(request.cwd, request.additional_directories)
         log = await told(request.session_id, store.open(request.session_id))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        return await self._from_log(request.session_id, opening, log)
+        return await self._from_log(request.session_id, opening, log, again=True)
 
-    async def _from_log(self, session_id: str, opening: ask.NewSession, log: Log) -> tuple[Session, Story]:
-        """A session as its log tells it, mended, and its story."""
+    async def _from_log(
+        self, session_id: str, opening: ask.NewSession, log: Log, *, again: bool = False
+    ) -> tuple[Session, Story]:
+        """A session as its log tells it, mended, and its story. `again`: the client has named it."""
         try:
             story, notes = await _read(session_id, log)
+            servers = notes.pop(_SERVERS, None)
+            if again:
+                self._check_servers(servers, opening)
             mended = story.repairs()
             if mended:
                 log.append(mended, lambda error: None)
@@ -198,6 +211,11 @@ class Sessions:
             raise
         self.open[session_id] = session
         return session
+
+    def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
+        """Where that is asked of us, a session is opened again only with the servers it was begun with."""
+        if self._agent.manner.same_servers and known not in (None, _fingerprint(request)):
+            raise RequestFailed(INVALID_PARAMS, "The MCP servers are not those that the session was begun with")
 
     async def _retell(self, session: Session, story: Story | None) -> None:
         """The story, read from the log unless it was just read. To the client only: the log has it."""
@@ -285,15 +303,15 @@ class Sessions:
         """A page of sessions, newest first."""
         if self._store is None:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
-        page = await told(
-            "",
-            self._store.list(
-                cwd=request.cwd or None,
-                cursor=request.cursor or None,
-                archived=_FILTERS.get(request.archived, "exclude"),
-            ),
-        )
-        return ask.SessionList([info_of(meta) for meta in page.sessions], page.cursor or UNSET)
+        cursor = request.cursor or None
+        found: list[SessionMeta] = []
+        while True:
+            archived = _FILTERS.get(request.archived, "exclude")
+            page = await told("", self._store.list(cwd=request.cwd or None, cursor=cursor, archived=archived))
+            found.extend(page.sessions)
+            cursor = page.cursor
+            if not request.whole or not cursor or len(found) >= _LISTED:
+                return ask.SessionList([info_of(meta) for meta in found], cursor or UNSET)
 
     async def status(self, session_id: str) -> ask.SessionStatus:
         """What a session is doing."""
@@ -385,6 +403,13 @@ def info_of(meta: SessionMeta) -> ask.SessionInfo:
     )
 
 
+def _fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
+    """The servers as one short text that tells nothing of their secrets; their order counts."""
+    import hashlib
+
+    return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
+
+
 def check_folders(cwd: str, more: object) -> None:
     """The folders of a session exist, here."""
     for path in [cwd, *(more if isinstance(more, list) else [])]:
@@ -398,7 +423,7 @@ def _same(one: str, other: str) -> bool:
 
 
 async def _read(session_id: str, log: Log) -> tuple[Story, dict[str, object]]:
-    """The story in a log, and the options remembered in it."""
+    """The story in a log, and the options remembered in it; among them which servers it was begun with."""
     story = Story()
     options: dict[str, object] = {}
     try:
@@ -408,6 +433,8 @@ async def _read(session_id: str, log: Log) -> tuple[Story, dict[str, object]]:
             for entry in entries:
                 if isinstance(entry, Noted) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
                     options.update(entry.value)
+                elif isinstance(entry, Noted) and entry.kind == _SERVERS:
+                    options[_SERVERS] = entry.value
     except StoreFailed as error:
         await told(session_id, _raise(error))
     return story, options

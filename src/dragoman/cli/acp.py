@@ -8,6 +8,8 @@ from dragoman.cli.complain import complain
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from dragoman.vocabulary.manner import Manner
+
 _DESCRIPTION = """\
 Serve an agent on stdin and stdout, for an editor that starts it. stdout carries
 the protocol and nothing else. The version of the protocol (1 or 2) and the
@@ -40,6 +42,11 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument(
+        "--dialect",
+        metavar="D",
+        help="speak as a documented agent does: iac-code, elephant, agentao, simse; without it, the protocol's own",
+    )
     parser.add_argument("--model", metavar="M", help="who thinks: provider/name, offline, local:FILE.gguf, script:FILE")
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
@@ -60,10 +67,11 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.home import open_store
     from dragoman.cli.ours import Wrong, our_setup
     from dragoman.coder.brain import coding_agent
+    from dragoman.errors import UsageError
 
     try:
-        setup = our_setup(arguments.model, arguments.mode)
-    except Wrong as error:
+        setup = our_setup(arguments.model, arguments.mode, _manner(arguments.dialect))
+    except (Wrong, UsageError) as error:
         return complain(str(error))
     trace = None
     if arguments.trace is not None:
@@ -73,6 +81,18 @@ def run(arguments: argparse.Namespace) -> int:
             trace = open_trace(arguments.trace)
         except OSError as error:
             return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
-    agent = coding_agent(setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol)
+    agent = coding_agent(
+        setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
+    )
     agent.run(trace=trace)
     return 0
+
+
+def _manner(dialect: str | None) -> "Manner":
+    from dragoman.vocabulary.manner import PLAIN
+
+    if dialect is None:
+        return PLAIN
+    from dragoman.agent.manners import manner_of
+
+    return manner_of(dialect)

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
-Talk to an agent at this terminal. Without --agent and -- CMD it is Dragoman's own
-agent.
+Talk to an agent at this terminal. Without --agent and -- CMD it is
+Dragoman's own agent.
 """
 _EPILOG = """\
-Enter sends, Alt-Enter or a \\ at the end of a line begins a new one, Tab completes
-/commands and @paths. Ctrl-C stops what the agent does, twice leaves; Ctrl-D leaves.
+Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; Tab
+completes /commands and @paths. Ctrl-C stops what the agent does, twice leaves;
+Ctrl-D leaves.
 
   dragoman chat
   dragoman chat --resume

@@ -6,6 +6,7 @@ Ctrl-C, a signal and a timeout cancel politely first; a second Ctrl-C leaves at 
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -17,7 +18,7 @@ from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import Interrupts
 from dragoman.cli.offer import Offer
 from dragoman.cli.target import Target, Wrong, choose, opened
-from dragoman.errors import AuthRequired, DragomanError, RequestFailed, StartFailed, TimedOut, UsageError
+from dragoman.errors import AuthRequired, DragomanError, RequestFailed, TimedOut, UsageError
 
 if TYPE_CHECKING:
     from dragoman.cli.face.json_lines import JsonLines
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman.vocabulary.events import AnyEvent, Usage
 
 OK: Final = 0
+UNWRITTEN: Final = 1
 USAGE: Final = 2
 DENIED: Final = 5
 FAILED: Final = 6
@@ -70,16 +72,24 @@ class Errand:
         from dragoman.cli.face.screen import Screen
         from dragoman.cli.face.telling import Teller
 
+        if sys.stdout is None:  # started without one
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, ASYNC230
         self._screen = Screen(sys.stdout, sys.stderr)
         self._teller = Teller()
         if self._arguments.format == "json":
             from dragoman.cli.face.json_lines import JsonLines
 
             self._json = JsonLines(sys.stdout.write)
-        code = await self._supervised()
-        if self._json is not None:
-            self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error)
+        try:
+            code = await self._supervised()
+            if self._json is not None:
+                self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error)
             sys.stdout.flush()
+        except BrokenPipeError:
+            raise  # whoever reads us has seen enough
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again, at exit
+            return complain(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
         return code
 
     async def _supervised(self) -> int:
@@ -118,15 +128,14 @@ class Errand:
                 await self._talk(stack)
         except (Wrong, UsageError) as error:
             return self._fail(str(error), {"message": str(error)}, USAGE)
-        except StartFailed as error:
-            return self._fail(str(error), {"message": str(error)})
         except DragomanError as error:
             return self._failed(error)
         return self._ended()
 
     async def _talk(self, stack: AsyncExitStack) -> None:
+        wanted = await self._wanted()
         client = await self._connected(stack)
-        conversation = await self._session(client)
+        conversation = await self._session(client, wanted)
         self._session_id = conversation.id
         await choose(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
@@ -176,13 +185,14 @@ class Errand:
 
     def _asker(self, stack: AsyncExitStack) -> Any:
         """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
-        if sys.stderr is None or not sys.stderr.isatty() or (self._piped is None and not sys.stdin.isatty()):
+        from dragoman.cli.face.screen import columns, is_terminal
+
+        if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
             return None
         from dragoman.cli.face.asking import Asker, Keyboard
         from dragoman.cli.face.box import secret_word
-        from dragoman.cli.face.screen import columns
 
-        keyboard = Keyboard.find()
+        keyboard = Keyboard.find(sys.stderr)
         if keyboard is None:
             return None
         stack.callback(keyboard.close)
@@ -198,23 +208,31 @@ class Errand:
         else:
             self._quiet.set()
 
-    async def _session(self, client: "Client") -> "Conversation":
-        wanted = self._arguments.session
+    async def _wanted(self) -> str | None:
+        """The session to go on with. Where it is one of ours we know its folder, and work there."""
+        wanted: str | None = self._arguments.session
+        if wanted is None or not self._target.ours:
+            return wanted
+        from dragoman.cli.target import session_of_ours
+
+        wanted, kept = await session_of_ours(wanted)
+        if self._arguments.cwd is None:
+            self._folder = kept
+        return wanted
+
+    async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
         if wanted is None:
             return await client.new_session(self._folder)
-        from dragoman.cli.target import reopen, session_of_ours
+        from dragoman.cli.target import reopen
 
-        folder = self._folder
-        if self._target.ours:
-            wanted, kept = await session_of_ours(wanted)
-            folder = folder if self._arguments.cwd is not None else kept
         try:
-            return await reopen(client, wanted, folder, replay=False)
+            return await reopen(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
             raise Wrong(f"--session {wanted}: {inert_line(error.message)}") from None
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
         if self._json is not None:
+            self._screen.pause()
             for event in events:
                 self._json.tell(event)
             sys.stdout.flush()
@@ -230,7 +248,7 @@ class Errand:
 
     def _hear_noise(self, reason: str) -> None:
         self._noise += 1
-        if self._noise <= _TOLD:
+        if self._noise <= _TOLD and self._quiet.is_set():
             self._screen.say(f"dragoman: skipped what the agent wrote: {inert_line(reason)[:200]}")
 
     # -- how it ended ------------------------------------------------------------------------------------------------
@@ -243,7 +261,8 @@ class Errand:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
         if self._offer.denied and code == OK:
             more = "--allow edit or --allow all" if self._arguments.allow in ("", "read") else "--allow all"
-            self._screen.say(f"dragoman: {self._offer.denied} requests were denied; {more} would allow more")
+            count = "1 request was" if self._offer.denied == 1 else f"{self._offer.denied} requests were"
+            self._screen.say(f"dragoman: {count} denied; {more} would allow more")
             return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
@@ -266,7 +285,7 @@ class Errand:
             tail = str(getattr(error, "stderr_tail", "")).strip() or words
             return self._fail(tail.removeprefix("dragoman: "), told, USAGE)
         if isinstance(error, TimedOut):
-            words = f"{words}; is {self._target.name} an ACP agent?"
+            return self._fail(words, told, TIMED_OUT)
         return self._fail(words, told)
 
     def _fail(self, sentence: str, error: dict[str, object] | None, code: int = FAILED) -> int:

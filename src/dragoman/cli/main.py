@@ -19,7 +19,21 @@ _EPILOG = "`dragoman COMMAND --help` explains a command."
 
 INTERRUPTED: Final = 130
 # Each is a module beside this one.
-COMMANDS: Final = ("acp", "run", "chat", "sessions", "login", "logout", "trust", "agents", "config", "doctor", "demo")
+COMMANDS: Final = (
+    "acp",
+    "run",
+    "chat",
+    "serve",
+    "connect",
+    "sessions",
+    "login",
+    "logout",
+    "trust",
+    "agents",
+    "config",
+    "doctor",
+    "demo",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +57,8 @@ def _run(given: Sequence[str]) -> int:
     if not given:
         command_line().print_help(sys.stderr)
         return 2
+    if given[0] == "--acp":  # as a program whose users come to us has it
+        given = ["acp", "--dialect", "agentao", *given[1:]]
     parser = command_line(given[0])
     arguments = parser.parse_args(given)
     code: int = arguments.run(arguments)

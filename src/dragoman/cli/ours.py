@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.home import home_folder
 from dragoman.cli.settings import Settings, SettingsError, read_settings
-from dragoman.coder.setup import DEFAULT_MODE, Setup
+from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.coder.supply import OFFLINE, Means, Supply
+from dragoman.vocabulary.manner import PLAIN, Manner
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman.coder.models.contract import Model
+    from dragoman.coder.resolver import Provider
     from dragoman.vocabulary.requests import McpServer
 
 _ALIASES = {"full": "full-access"}
@@ -21,30 +23,79 @@ class Wrong(Exception):
     """Something on the command line or in the settings; the text says what."""
 
 
-def our_setup(model: str | None, mode: str | None) -> Setup:
+def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Setup:
     """Models, mode and servers. `Wrong` for what can be seen to be wrong before anybody asks."""
     try:
         settings = read_settings()
     except SettingsError as error:
         raise Wrong(str(error)) from None
+    config = config_of(settings)
+    provider = _provider() if manner.open_models else None
     wanted = model or settings.text("model")
-    chosen = mode or settings.text("mode")
-    chosen = _ALIASES.get(chosen, chosen)
+    if provider is not None:
+        config, wanted = _with_provider(config, provider, wanted)
+    chosen = _mode(mode, settings.text("mode"), manner)
     if chosen != DEFAULT_MODE:
         _check_mode(chosen)
     script = _script(wanted)
     if script is None and wanted and wanted != OFFLINE:
-        _check_model(wanted, settings)
-    means = Means(os.environ, config_of(settings), home_folder(), wanted)
+        _check_model(wanted, config)
+    means = Means(os.environ, config, home_folder(), wanted)
+    supply: Models = Supply(means, script=script)
+    if manner.open_models:
+        from dragoman.coder.resolver import Resolver
+
+        supply = Resolver(supply, provider.name if provider is not None else "", _tell)
     return Setup(
-        Supply(means, script=script),
+        supply,
         os.environ,
         mode=chosen,
         home=home_folder(),
         model_calls=settings.number("max_turn_requests"),
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
+        fetches=manner.fetches,
+        before_children=_hide_keys,
     )
+
+
+def _hide_keys() -> None:
+    """No command that we start reads them out of /proc."""
+    from dragoman.host.private import blank_secrets
+
+    blank_secrets()
+
+
+def _mode(given: str | None, set_: str, manner: Manner) -> str:
+    """The mode to begin with. A dialect that has modes of its own begins with one of those."""
+    if not manner.modes:
+        chosen = given or set_
+        return _ALIASES.get(chosen, chosen)
+    if given:
+        if given not in manner.modes:
+            raise Wrong(f"unknown mode {given!r}; in this dialect there are {', '.join(manner.modes)}")
+        return manner.modes[given]
+    return set_ if set_ in manner.modes.values() else DEFAULT_MODE
+
+
+def _tell(text: str) -> None:
+    from dragoman.agent.serve import complain
+
+    complain(text)
+
+
+def _provider() -> "Provider | None":
+    from dragoman.coder.resolver import provider_of
+
+    return provider_of(os.environ)
+
+
+def _with_provider(config: dict[str, object], provider: "Provider", wanted: str) -> tuple[dict[str, object], str]:
+    """The settings with the provider of the environment among theirs, and its model where no other is wanted."""
+    providers = config["providers"]
+    assert isinstance(providers, dict)
+    named = f"{provider.name}/{provider.model}" if provider.model else ""
+    return {**config, "providers": {provider.name: provider.table, **providers}}, wanted or named
 
 
 def config_of(settings: Settings) -> dict[str, object]:
@@ -75,11 +126,12 @@ def _check_mode(chosen: str) -> None:
         raise Wrong(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
 
 
-def _check_model(wanted: str, settings: Settings) -> None:
+def _check_model(wanted: str, config: dict[str, object]) -> None:
     from dragoman.coder.models.names import BadModelName, parse
 
     try:
-        parse(wanted, configured=list(settings.tables["providers"]))
+        providers = config["providers"]
+        parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
     except BadModelName as error:
         raise Wrong(f"--model {wanted}: {error}") from None
 

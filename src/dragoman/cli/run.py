@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
-Say one thing to an agent and show what comes of it. Without --agent and -- CMD it
-is Dragoman's own agent. On a terminal you see its tool calls and are asked for
-permission; through a pipe you get the answer alone.
+Say one thing to an agent and show what comes of it. Without --agent and -- CMD
+it is Dragoman's own agent. On a terminal you see its tool calls and are asked
+for permission; through a pipe you get the answer alone.
 """
 _EPILOG = """\
   dragoman run "Explain @src/main.py"
@@ -23,7 +23,12 @@ _EPILOG = """\
 A word - stands for what comes on stdin, and @path for a file that goes along
 (not inside what comes on stdin).
 
-exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5 done, but
+With --allow read or edit, an agent may read or edit files in its folder without
+asking; with all, anything it asks for. The rest is asked on a terminal, and
+refused where there is nobody to ask. This does not hold back an agent that does
+not ask.
+
+exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5 done but
 something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
 """
 # More is no prompt; the agent reads files itself.

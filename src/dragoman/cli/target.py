@@ -82,7 +82,8 @@ def chosen_folder(arguments: argparse.Namespace) -> str:
 
 
 def _ours(arguments: argparse.Namespace) -> Target:
-    command = [sys.executable, "-m", "dragoman.cli.main", "acp"]
+    # -P: a module in the folder we work in is not ours to load, whatever it is called.
+    command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp"]
     for name in ("model", "mode"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", getattr(arguments, name)]
@@ -160,7 +161,8 @@ async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool
 
 async def choose(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
     """Set what was asked for on the command line. Our own was told when it started."""
-    from dragoman.errors import UsageError
+    from dragoman.cli.plain import harmless_line
+    from dragoman.errors import RequestFailed, UsageError
 
     try:
         if arguments.mode is not None and not target.ours:
@@ -169,3 +171,5 @@ async def choose(conversation: "Conversation", target: Target, arguments: argpar
             await conversation.set_model(arguments.model)
     except UsageError as error:
         raise Wrong(str(error)) from None
+    except RequestFailed as error:
+        raise Wrong(f"the agent does not take that mode or model: {harmless_line(str(error))}") from None

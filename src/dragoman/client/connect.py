@@ -9,14 +9,14 @@ async with connect(["gemini", "--acp"]) as client:
 import asyncio
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, cast
 
 from msgspec import UNSET
 
 from dragoman import limits
-from dragoman.client.ask_user import ASK_USER, AskUserCallback, answered
+from dragoman.client.ask_user import AskUserCallback
 from dragoman.client.callbacks import check_plain
 from dragoman.client.conversation import Conversation
 from dragoman.client.early import EarlyEvents
@@ -29,13 +29,12 @@ from dragoman.client.face import (
     ReadCallback,
     Terminals,
     WriteCallback,
-    rejection,
 )
 from dragoman.client.patience import Clock, Patience
-from dragoman.client.questions import Questions
+from dragoman.client.services import Services
 from dragoman.client.turn import Run
 from dragoman.dialects.contract import Id
-from dragoman.errors import NOT_FOUND, LinkClosed, RequestFailed, TimedOut, UsageError
+from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
 from dragoman.transports.contract import Transport
 from dragoman.version import VERSION
@@ -55,14 +54,6 @@ from dragoman.vocabulary.requests import (
     SessionInfo,
     SessionList,
     SessionOpened,
-)
-from dragoman.vocabulary.services import (
-    Dismissed,
-    Elicit,
-    ElicitationAnswer,
-    PermissionAnswer,
-    RequestPermission,
-    SessionScope,
 )
 
 if TYPE_CHECKING:
@@ -94,6 +85,7 @@ def connect(
     on_noise: Callable[[str], None] | None = None,
     info: Implementation | None = None,
     protocol: int | None = None,
+    dialect: str | None = None,
     patience: Patience | None = None,
     start_timeout: float = limits.START_SECONDS,
     trace: Trace | None = None,
@@ -102,7 +94,14 @@ def connect(
 
     `env` is added to a scrubbed copy of our environment. Without `permission` every request is rejected. `on_event`
     hears what an agent tells outside of turns. `patience` says how long to wait for what, and replaces `start_timeout`.
+    `dialect` is the name of a documented way to speak; without it the agent's version decides.
     """
+    if dialect is not None:
+        from dragoman.dialects.named import check_name, pinned
+
+        check_name(dialect)
+        if pinned(dialect) is not None:
+            protocol, dialect = pinned(dialect), None
     if protocol not in (None, 1, 2):
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
     check_plain(on_event, "on_event", "conversation", "event")
@@ -127,6 +126,7 @@ def connect(
         on_noise=on_noise,
         info=info,
         spoken=spoken,
+        dialect=dialect or "",
         patience=patience or Patience(startup=start_timeout),
         trace=trace,
     )
@@ -146,6 +146,7 @@ class Client:
         on_noise: Callable[[str], None] | None,
         info: Implementation | None,
         spoken: tuple[int, ...],
+        dialect: str = "",
         patience: Patience,
         trace: Trace | None,
     ) -> None:
@@ -159,19 +160,18 @@ class Client:
         self._on_noise = on_noise
         self._info = info or Implementation("dragoman", VERSION)
         self._spoken = spoken
+        self._dialect = dialect
         self._patience = patience
         self._trace = trace
         self._link: Link | None = None
         self._child: Child | None = None
         self._greeted = False
         self._closing = False
-        self._opening = 0  # sessions that are being opened, and may be told of before they are known
-        self._serving = 0  # requests of the agent that we work on
         self._conversations: dict[str, Conversation] = {}
         self._unread: set[Run] = set()
-        self._questions = Questions()
+        self._services = Services(face, self._conversations, self.on_noise, self.on_bug)
         self._early = EarlyEvents(self.on_noise)
-        self.clock = Clock(patience, self, lambda: self._questions.open or self._serving > 0)
+        self.clock = Clock(patience, self, lambda: self._services.busy)
         # Why the agent cannot be talked to any more, if that was not our own doing.
         self.failure: Exception | None = None
 
@@ -182,7 +182,9 @@ class Client:
             raise UsageError("a client connects once: call connect() again for another connection")
         self.loop = asyncio.get_running_loop()
         try:
-            self._link = Link(self._open(), self, "client", spoken=self._spoken, trace=self._trace)
+            self._link = Link(
+                self._open(), self, "client", spoken=self._spoken, trace=self._trace, dialect=self._dialect
+            )
             self._link.start()
             async with asyncio.timeout(self._patience.startup):
                 self.agent = await self._link.hello(ClientHello(self._face.capabilities(), self._info))
@@ -241,7 +243,7 @@ class Client:
             return "configured"
         if not self._greeted:
             return "starting"
-        if self._questions.open:
+        if self._services.questions.open:
             return "waiting for you"
         busy = any(conversation.running is not None for conversation in self._conversations.values())
         return "busy" if busy else "ready"
@@ -296,11 +298,11 @@ class Client:
             assert isinstance(reply, SessionOpened)
             opened.append(self.adopt(reply.session_id, cwd, reply))
 
-        self._opening += 1
+        self._services.opening += 1
         try:
             await self.ask(request, adopt)
         finally:
-            self._opening -= 1
+            self._services.opening -= 1
         return opened[0]
 
     async def resume_session(
@@ -386,7 +388,7 @@ class Client:
     def cancel(self, session_id: str) -> None:
         """Cancel what runs in a session. Nobody has to answer its questions any more, and the agent is told so."""
         self.link.note_now(CancelTurn(session_id))
-        self._questions.dismiss(session_id)
+        self._services.questions.dismiss(session_id)
 
     def withdraw(self, run: Run) -> None:
         """Ask the agent to stop working on a prompt, where it has not understood a cancel."""
@@ -417,44 +419,8 @@ class Client:
     def on_hello(self, hello: ClientHello) -> AgentHello:
         raise UsageError("a client is not greeted")
 
-    def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
-        session = _session_of(request)
-        if session is not None and session not in self._conversations and not self._opening:
-            self.on_noise("a request for a session that was never opened")
-            raise RequestFailed(NOT_FOUND, "Resource not found: no such session", {"sessionId": session})
-        match request:
-            case RequestPermission():
-                return self._ask_person(request.session_id, self._permission(request), PermissionAnswer(Dismissed()))
-            case Elicit(scope=SessionScope(session_id=session_id)):
-                return self._ask_person(session_id, self._face.answer(request), ElicitationAnswer("cancel"))
-            case Extension(method=method) if method == ASK_USER and session is not None:
-                unanswered = ExtensionResult(answered(None))
-                return self._ask_person(session, self._face.answer(request), unanswered)
-            case _:
-                return self._serve(request)
-
-    async def _serve(self, request: Request) -> Reply:
-        self._serving += 1
-        try:
-            return await self._face.answer(request)
-        finally:
-            self._serving -= 1
-
-    def _ask_person(self, session_id: str, work: Coroutine[Any, Any, Reply], dismissed: Reply) -> Awaitable[Reply]:
-        conversation = self._conversations.get(session_id)
-        if conversation is not None and conversation.listener is not None and conversation.listener.cancelled:
-            work.close()  # the agent has not heard of the cancel yet
-            return _at_once(dismissed)
-        return self._questions.ask(session_id, work, dismissed)
-
-    async def _permission(self, request: RequestPermission) -> Reply:
-        """A callback that fails has not said yes."""
-        conversation = self._conversations.get(request.session_id)
-        try:
-            return await self._face.answer(request if conversation is None else conversation.calls.whole(request))
-        except Exception as error:
-            self.on_bug(error)
-            return PermissionAnswer(rejection(request))
+    def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
+        return self._services.answer(request)
 
     def on_note(self, note: Note) -> None:
         self._face.hear(note)
@@ -493,24 +459,9 @@ class Client:
             self.failure = self.failure or error
         self.clock.stop()
         self._early.close()
-        self._questions.dismiss_all()
+        self._services.questions.dismiss_all()
         for conversation in list(self._conversations.values()):
             conversation.lose(error)
-
-
-def _session_of(request: Request) -> str | None:
-    """The session a request says it belongs to, if it does."""
-    if isinstance(request, Elicit):
-        return request.scope.session_id if isinstance(request.scope, SessionScope) else None
-    if isinstance(request, Extension):
-        named = request.params.get("sessionId") if isinstance(request.params, dict) else None
-        return named if request.method == ASK_USER and isinstance(named, str) else None
-    found = getattr(request, "session_id", None)
-    return found if isinstance(found, str) else None
-
-
-async def _at_once(reply: Reply) -> Reply:
-    return reply
 
 
 def _foreign(method: str) -> str:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from dragoman import limits
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
-from dragoman.client.policy import Level, Policy, Rule
+from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
 from dragoman.vocabulary.requests import McpServer
 

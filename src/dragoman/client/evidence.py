@@ -163,11 +163,22 @@ class _Found:
             return
         scheme = urlsplit_scheme(value)
         if scheme == "file":
-            self.paths.append(unquote(urlsplit(value).path))
+            self._file(value)
         elif scheme or name in _ADDRESS_KEYS:
             self.addresses.append(value)
         elif name.endswith(_PATH_ENDINGS) or value.startswith(("/", "~", "../")):
             self.paths.append(value)
+
+    def _file(self, address: str) -> None:
+        try:
+            parts = urlsplit(address)
+        except ValueError:
+            self.unclear = "an address in it cannot be read"
+            return
+        if parts.netloc in ("", "localhost"):
+            self.paths.append(unquote(parts.path))
+        else:
+            self.addresses.append(address)
 
     def told(self, label: str, *, changes: bool) -> Evidence:
         if self.commands or label == "execute":

@@ -29,8 +29,7 @@ BACKOFF_SECONDS: Final = 0.5
 LONGEST_BACKOFF_SECONDS: Final = 30.0
 
 
-# What a client has to know of an agent's dialect. The documents' other ones are version 1 to a client.
-_PROTOCOLS: Final = {"v1": 1, "v2": 2, "iac-code": 1, "elephant": 1, "agentao": 1}
+_sleep: Final = asyncio.sleep
 
 
 class AgentFailed(WorldError):
@@ -167,13 +166,17 @@ class _Member:
 
     def connect(self, settings: Mapping[str, Any]) -> Client:
         entry = self.entry
-        expanded = entry.expanded(self._environment)
-        if find_program(expanded.command, self._environment) is None:
-            raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
+        try:
+            expanded = entry.expanded(self._environment)
+            if find_program(expanded.command, self._environment) is None:
+                raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
+        except DragomanError as error:
+            self._note(error)
+            raise
         given = {"patience": entry.patience()} | dict(settings)
         given["cwd"] = expanded.cwd or given.get("cwd")
         given["env"] = dict(expanded.env) | dict(given.get("env") or {})
-        given["protocol"] = given.get("protocol") or _PROTOCOLS.get(entry.dialect)
+        given["dialect"] = given.get("dialect") or entry.dialect or None
         self._latest = connect(expanded.command_line(), **given)
         return self._latest
 
@@ -208,7 +211,7 @@ class _Member:
             raise AgentFailed(
                 f"{self.entry.name} has failed {self._restarts + 1} times and is not started again: {self._error}"
             )
-        await asyncio.sleep(min(BACKOFF_SECONDS * 2**self._restarts, LONGEST_BACKOFF_SECONDS))
+        await _sleep(min(BACKOFF_SECONDS * 2**self._restarts, LONGEST_BACKOFF_SECONDS))
         self._restarts += 1
 
     def _note(self, error: Exception) -> None:

@@ -13,7 +13,7 @@ from dragoman.client.entry import DIALECTS, Entry, NonInteractive, PermissionPol
 from dragoman.client.known import KNOWN
 from dragoman.client.located import Located, Misplaced, parse
 from dragoman.client.located import Path as Place
-from dragoman.client.policy import Effect, Rule
+from dragoman.client.rules import Effect, Rule
 from dragoman.client.tables import Table, kind_of, misplaced
 from dragoman.errors import UsageError, WorldError
 from dragoman.host.trust import COVERED_BYTES, TrustFailed, covered, is_trusted

@@ -1,29 +1,21 @@
-"""What an agent may do without a person, and who is asked about the rest. Fails closed.
-
-`judge` is pure: what a request carries (`evidence`) against a policy. Reject beats ask beats allow. `Decider` is the
-callback made of it: it answers what the policy settles, asks where there is somebody to ask, and refuses elsewhere.
+"""A policy at work: it answers what is settled, asks where there is somebody to ask, and refuses elsewhere.
 
 A client can only judge what an agent asks. One that does not ask is not confined by this.
 """
 
 import asyncio
 import os
-import re
-import shlex
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
-from dragoman.client.evidence import Evidence, Judged, command_line, evidence
+from dragoman.client.evidence import Evidence, command_line, evidence
 from dragoman.client.face import rejection
-from dragoman.errors import UsageError
-from dragoman.host import wildcards
-from dragoman.host.commands import covers, denies
+from dragoman.client.questions import Questions
+from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
 from dragoman.host.paths import PathRefused, Roots
 from dragoman.host.protected import is_protected
-from dragoman.host.shell import parse
+from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
@@ -33,180 +25,25 @@ from dragoman.vocabulary.services import (
     PermissionOption,
     ReadTextFile,
     RequestPermission,
-    Selected,
     ToolCallSubject,
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ContentItem, Diff, Location
 
-Effect = Literal["allow", "reject", "ask"]
-Level = Literal["", "read", "edit", "all"]
+__all__ = ["Decider", "Denial", "Effect", "Level", "Policy", "Rule", "Verdict", "Where", "allowing", "judge"]
+
 Ask = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
+# A file as it is now; None if there is none.
+Look = Callable[[], Awaitable[bytes | None]]
 
 # Where an answer has room for the reason of a no.
 REASON_KEY: Final = "dragoman/reason"
 # A person's no is remembered for the turn; an agent that asks for so many different things has had its answer.
 _REMEMBERED: Final = 1_000
+# How often a question is shown because what it is about has changed.
+_SHOWN_AGAIN: Final = 3
 # Reasons kept for whoever reports them.
 _DENIALS: Final = 100
-_COVERED: Final[dict[str, frozenset[str]]] = {
-    "": frozenset(),
-    "read": frozenset({"read"}),
-    "edit": frozenset({"read", "edit", "other"}),
-}
-
-
-class Verdict(NamedTuple):
-    """Yes, no, or ask somebody; and why."""
-
-    effect: Effect
-    reason: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A line of a policy. What it names must all fit: the kind of act, the paths, the commands.
-
-    To allow, it must fit everything a request carries; to reject or to ask, anything of it.
-    """
-
-    effect: Effect
-    kind: str = ""
-    path: str = ""
-    command: str = ""
-
-    def __post_init__(self) -> None:
-        if not (self.kind or self.path or self.command):
-            raise UsageError("a rule names a kind, a path or a command")
-        if self.kind and self.kind not in RULE_KINDS:
-            raise UsageError(f"unknown kind {self.kind!r}; there are {', '.join(RULE_KINDS)}")
-        if self.path:
-            try:
-                _pattern(self.path)
-            except wildcards.PatternRefused as error:
-                raise UsageError(str(error)) from None
-        if self.command and self.command != "*" and not _words(self.command):
-            raise UsageError(f"the command {self.command!r} cannot be read; write its words as in a shell, or *")
-
-    def __str__(self) -> str:
-        named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]
-        return f"the rule {self.effect} {', '.join(named)}"
-
-
-RULE_KINDS: Final = ("read", "edit", "execute", "fetch", "other")
-
-
-@dataclass(frozen=True)
-class Policy:
-    """What is settled beforehand. Without anything, everything is asked."""
-
-    allow: Level = ""
-    rules: tuple[Rule, ...] = ()
-    deny_all: bool = False
-    # What a question is worth when there is nobody to ask.
-    unasked: Literal["allow", "reject"] = "reject"
-
-
-@dataclass(frozen=True)
-class Where:
-    """How a path relates to the roots: how it really is called, and whether that is inside."""
-
-    inside: Callable[[str], bool]
-    # Relative to a root where it is inside, else absolute.
-    name: Callable[[str], str] = field(default=lambda path: path)
-    # Whether it is what hooks, editors and agents take their orders from.
-    protected: Callable[[str], bool] = field(default=lambda path: False)
-
-
-def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
-    """What the policy says about a request."""
-    found = evidence(request)
-    if policy.deny_all:
-        return Verdict("reject", "the policy denies everything")
-    for effect in ("reject", "ask"):
-        for rule in policy.rules:
-            if rule.effect == effect and _touches(rule, found, where):
-                return Verdict(rule.effect, str(rule))
-    for rule in policy.rules:
-        if rule.effect == "allow" and _covers(rule, found, where):
-            return Verdict("allow", str(rule))
-    if policy.allow == "all":
-        return Verdict("allow", "everything is allowed")
-    return _by_level(policy.allow, found, where)
-
-
-def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
-    if found.unclear:
-        return Verdict("ask", found.unclear)
-    if found.commands:
-        return Verdict("ask", "it runs a command")
-    if found.addresses:
-        return Verdict("ask", "it reaches for an address")
-    if found.kind not in ("read", "edit", "other"):
-        return Verdict("ask", f"it is of the kind {found.kind}")
-    outside = [path for path in found.paths if not where.inside(path)]
-    if outside:
-        return Verdict("ask", f"{_short(outside[0])} is outside of the workspace")
-    if found.kind not in _COVERED[level]:
-        return Verdict("ask", {"read": "it reads files"}.get(found.kind, "it changes files"))
-    orders = [] if found.kind == "read" else [path for path in found.paths if where.protected(path)]
-    if orders:
-        return Verdict("ask", f"{_short(orders[0])} is a protected file")
-    return Verdict("allow", f"{'reading' if found.kind == 'read' else 'editing'} in the workspace is allowed")
-
-
-# -- rules -----------------------------------------------------------------------------------------------------------
-
-
-def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
-    """Whether an allow rule is about everything a request carries."""
-    if found.unclear or (rule.kind and rule.kind != found.kind):
-        return False
-    if found.commands and not (rule.command or rule.kind == "execute"):
-        return False
-    if found.addresses and rule.kind != "fetch":
-        return False
-    if rule.command and not (found.commands and all(_runs_only(rule.command, line) for line in found.commands)):
-        return False
-    if rule.path:
-        return bool(found.paths) and all(_fits(rule.path, path, where) for path in found.paths)
-    return all(where.inside(path) for path in found.paths)
-
-
-def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
-    """Whether a reject or ask rule may be about anything a request carries."""
-    if rule.kind and rule.kind != found.kind:
-        return False
-    if rule.command and not any(rule.command == "*" or denies(_words(rule.command), line) for line in found.commands):
-        return False
-    return not rule.path or any(_fits(rule.path, path, where) for path in found.paths)
-
-
-def _runs_only(pattern: str, line: str) -> bool:
-    return pattern == "*" or covers({_words(pattern)}, parse(line))
-
-
-def _words(command: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(command))
-    except ValueError:
-        return ()
-
-
-def _fits(pattern: str, path: str, where: Where) -> bool:
-    return any(one.fullmatch(where.name(path)) for one in _pattern(pattern))
-
-
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """A pattern without a slash means the name, wherever the file is."""
-    found = []
-    for one in wildcards.expand_braces(pattern):
-        found.append(re.compile(wildcards.path(one if "/" in one else f"**/{one}"), re.DOTALL))
-    return tuple(found)
-
-
-# -- deciding --------------------------------------------------------------------------------------------------------
 
 
 class Denial(NamedTuple):
@@ -230,9 +67,10 @@ class Decider:
         self.denials: list[Denial] = []
         self._ask = ask
         self._roots = Roots([os.path.abspath(root) for root in roots])
-        self._where = Where(self._inside, self._name, self._protected)
+        self._where = Where(self._inside, self._names, self._protected)
         self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
-        self._asking: dict[tuple[str, Evidence], asyncio.Future[bool]] = {}
+        self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
+        self._questions = Questions()
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
         """The option to choose; a rejection with its reason where the answer has room for it."""
@@ -247,21 +85,35 @@ class Decider:
         reason = self._deny(request.title, verdict)
         return PermissionAnswer(rejection(request), meta={REASON_KEY: reason})
 
-    async def permits(self, request: ReadTextFile | WriteTextFile | CreateTerminal) -> str | None:
-        """Why a file or a command is not for this agent; None if it is."""
+    async def permits(
+        self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look | None = None
+    ) -> str | None:
+        """Why a file or a command is not for this agent; None if it is. `look` gives the file as it is now."""
         verdict = judge(request, self.policy, self._where)
         if verdict.effect == "ask" and self._ask is not None:
-            asked = _as_question(request)
-            answer = await self._asked(asked, self._ask)
-            chosen = isinstance(answer, PermissionOption) and answer.kind.startswith("allow")
-            return None if chosen else "the user said no"
+            return await self._shown(request, look or _nothing, self._ask)
         if self._allows(verdict):
             return None
         return self._deny(type(request).__name__, verdict)
 
+    async def _shown(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look, ask: Ask) -> str | None:
+        """A yes is for what was shown: a file that has changed meanwhile is shown again."""
+        for _ in range(_SHOWN_AGAIN):
+            before = await look()
+            answer = await self._asked(_as_question(request, before), ask)
+            if answer is None or not answer.kind.startswith("allow"):
+                return "the user said no"
+            if await look() == before:
+                return None
+        return "the file keeps changing while the user looks at it"
+
     def new_turn(self) -> None:
         """A person's no was for the turn that is over."""
         self._said_no.clear()
+
+    def dismiss(self) -> None:
+        """Nobody will answer what is being asked now: a no, but not one to remember."""
+        self._questions.dismiss_all()
 
     def _allows(self, verdict: Verdict) -> bool:
         return verdict.effect == "allow" or (verdict.effect == "ask" and self.policy.unasked == "allow")
@@ -283,16 +135,18 @@ class Decider:
         if key in self._said_no:
             self.refused += 1
             return None
-        over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking[key] = over
         try:
-            option = _chosen(request, await ask(request))
+            reply = await self._questions.ask(request.session_id, _ask_for_reply(request, ask), _DISMISSED)
         finally:
             del self._asking[key]
-            over.set_result(True)
+            over.set_result(None)
+        option = reply.option if isinstance(reply, _Chosen) else None
         if option is None or not option.kind.startswith("allow"):
             self.refused += 1
-            self._said_no[key] = None
+            if reply is not _DISMISSED:
+                self._said_no[key] = None
             if len(self._said_no) > _REMEMBERED:
                 self._said_no.popitem(last=False)
         return option
@@ -300,11 +154,10 @@ class Decider:
     def _inside(self, path: str) -> bool:
         return self._parts(path) is not None
 
-    def _name(self, path: str) -> str:
+    def _names(self, path: str) -> list[str]:
         parts = self._parts(path)
-        if parts is not None:
-            return "/".join(parts)
-        return path if "\0" in path else os.path.realpath(os.path.join(self._roots.cwd, path))
+        whole = path if "\0" in path else os.path.realpath(os.path.join(self._roots.cwd, os.path.expanduser(path)))
+        return [whole] if parts is None else ["/".join(parts), whole]
 
     def _protected(self, path: str) -> bool:
         parts = self._parts(path)
@@ -329,9 +182,23 @@ def allowing(request: RequestPermission) -> PermissionOption | None:
     return None
 
 
-def _chosen(request: RequestPermission, answer: PermissionOption | str | None) -> PermissionOption | None:
+class _Chosen(Reply, frozen=True, gc=False):
+    """What a person has chosen of what was offered."""
+
+    option: PermissionOption | None = None
+
+
+_DISMISSED: Final = Done()
+
+
+async def _ask_for_reply(request: RequestPermission, ask: Ask) -> Reply:
+    answer = await ask(request)
     wanted = answer.option_id if isinstance(answer, PermissionOption) else answer
-    return next((option for option in request.options if option.option_id == wanted), None)
+    return _Chosen(next((option for option in request.options if option.option_id == wanted), None))
+
+
+async def _nothing() -> bytes | None:
+    return None
 
 
 _OPTIONS: Final = [
@@ -340,7 +207,9 @@ _OPTIONS: Final = [
 ]
 
 
-def _as_question(request: ReadTextFile | WriteTextFile | CreateTerminal) -> RequestPermission:
+def _as_question(
+    request: ReadTextFile | WriteTextFile | CreateTerminal, before: bytes | None = None
+) -> RequestPermission:
     """A file or a command, asked for as a permission: a person sees one kind of question."""
     match request:
         case CreateTerminal():
@@ -353,7 +222,7 @@ def _as_question(request: ReadTextFile | WriteTextFile | CreateTerminal) -> Requ
                 "fs/write_text_file",
                 kind="edit",
                 locations=[Location(path)],
-                content=[Diff.of(path, None, request.content)],
+                content=[Diff.of(path, None if before is None else before.decode(errors="replace"), request.content)],
             )
             return RequestPermission(request.session_id, f"Write {path}", _OPTIONS, subject=ToolCallSubject(call))
         case ReadTextFile(path=path):
@@ -361,10 +230,3 @@ def _as_question(request: ReadTextFile | WriteTextFile | CreateTerminal) -> Requ
                 "fs/read_text_file", kind="read", locations=[Location(path)], content=[ContentItem(Text(path))]
             )
             return RequestPermission(request.session_id, f"Read {path}", _OPTIONS, subject=ToolCallSubject(call))
-
-
-def _short(path: str) -> str:
-    return path if len(path) <= 200 else f"{path[:200]}…"
-
-
-__all__ = ["Decider", "Denial", "Policy", "Rule", "Selected", "Verdict", "Where", "allowing", "judge"]

@@ -23,20 +23,30 @@ class Questions:
         """Whether somebody is being asked."""
         return bool(self._open)
 
-    async def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Reply:
-        """The answer that `work` finds; `dismissed` if the turn is cancelled before."""
-        answering = asyncio.ensure_future(work)
+    def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Awaitable[Reply]:
+        """The answer that `work` finds; `dismissed` if the turn is cancelled before, even before anybody has begun."""
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         here = self._open.setdefault(session_id, set())
         here.add(gone)
+        return self._ask(session_id, here, gone, work, dismissed)
+
+    async def _ask(
+        self,
+        session_id: str,
+        here: "set[asyncio.Future[None]]",
+        gone: "asyncio.Future[None]",
+        work: Awaitable[Reply],
+        dismissed: Reply,
+    ) -> Reply:
+        answering = asyncio.ensure_future(work)
         try:
             either: list[asyncio.Future[Any]] = [answering, gone]
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return dismissed if gone.done() else answering.result()
         finally:
             here.discard(gone)
-            if not here:
-                self._open.pop(session_id, None)
+            if not here and self._open.get(session_id) is here:
+                del self._open[session_id]
             self._let_go(answering)
 
     def dismiss(self, session_id: str) -> None:

@@ -58,6 +58,8 @@ class RealTerminals:
         """Start a command in a folder inside the roots; its terminal id."""
         cwd = self._folder(request.cwd)
         await self._permit(request)
+        if self._folder(request.cwd) != cwd:  # somebody has put a link there while it was judged
+            raise RequestFailed(INVALID_REQUEST, "The working folder has changed meanwhile")
         self._check_room(request.session_id)
         given = {variable.name: variable.value for variable in request.env or ()}
         environment = child_environment(self._environment, given)

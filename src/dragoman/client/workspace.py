@@ -21,7 +21,7 @@ from dragoman.limits import MIB
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, WriteTextFile
 
 if TYPE_CHECKING:
-    from dragoman.client.policy import Decider
+    from dragoman.client.policy import Decider, Look
 
 # A source file of more is generated. A quarter of a frame: escaping may make four bytes of one.
 FILE_BYTES: Final = 16 * MIB
@@ -84,15 +84,15 @@ class Workspace:
     async def write_text_file(self, request: WriteTextFile) -> None:
         """Put a file there, whole or not at all."""
         place = self._place(request.path)
-        await self._permit(request)
+        await self._permit(request, lambda: asyncio.to_thread(_as_it_is, place))
         data = request.content.encode("utf-8", errors="surrogatepass")
         try:
             await asyncio.to_thread(write_bytes, place, data)
         except PathRefused as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
 
-    async def _permit(self, request: ReadTextFile | WriteTextFile | CreateTerminal) -> None:
-        reason = None if self._decider is None else await self._decider.permits(request)
+    async def _permit(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: "Look | None" = None) -> None:
+        reason = None if self._decider is None else await self._decider.permits(request, look)
         if reason is not None:
             raise RequestFailed(INVALID_REQUEST, f"Not allowed: {reason}", {"reason": reason})
 
@@ -104,6 +104,16 @@ class Workspace:
             return self._places.place(path)
         except PathRefused as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
+        except (OSError, ValueError):  # more links than a path may have, or letters that no name may have
+            raise RequestFailed(INVALID_PARAMS, "That is no path.") from None
+
+
+def _as_it_is(place: Place) -> bytes | None:
+    """What a file holds now, as far as a person can be shown it."""
+    try:
+        return read_bytes(place, FILE_BYTES)[0]
+    except PathRefused:
+        return None
 
 
 def _read(place: Place) -> str:

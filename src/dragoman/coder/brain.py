@@ -31,6 +31,7 @@ def coding_agent(
     store: "Store | Callable[[], Store] | None" = None,
     resume: str | None = None,
     protocol: int | None = None,
+    dialect: str | None = None,
 ) -> Agent:
     """Our agent."""
     agent = Agent(
@@ -43,6 +44,7 @@ def coding_agent(
         resume=resume,
         hears_interjections=True,
         protocol=protocol,
+        dialect=dialect,
     )
 
     @agent.session_opened

@@ -66,6 +66,8 @@ class Coder:
             self._preparing.cancel()
         if self._servers is not None:
             await self._servers.close()
+        if self._work is not None:
+            await self._work.close()
         for model in self._models.values():
             if isinstance(model, Closing):
                 await model.close()

@@ -14,6 +14,7 @@ from dragoman.host.commands import covers, denies, prefixes
 from dragoman.host.shell import parse
 
 DENIED: Final = "Permission denied."
+_FETCH: Final = "web_fetch"
 # How often a question is asked again because what it was about had changed meanwhile.
 _ASKED_AGAIN: Final = 3
 # Whoever has said no so often in one turn is not asked again in it: the next question would be answered out of fatigue.
@@ -71,8 +72,8 @@ def offers(mode: str, kind: ActKind) -> bool:
     return known is not None and known.says(Act(kind)) != "deny"
 
 
-def decide(call: Call, mode: str, rules: Sequence[Rule]) -> Decision:
-    """What the mode and the remembered answers say."""
+def decide(call: Call, mode: str, rules: Sequence[Rule], *, fetches: bool = False) -> Decision:
+    """What the mode and the remembered answers say. `fetches`: a page that would be asked about is not."""
     known = MODES.get(mode)
     if known is None or not call.acts:
         return Decision("deny", "nobody knows what this would do")
@@ -81,6 +82,8 @@ def decide(call: Call, mode: str, rules: Sequence[Rule]) -> Decision:
         if act.hopeless:
             return Decision("deny", act.hopeless)
         verdict = known.says(act) if act.kind in get_args(ActKind) else "deny"
+        if verdict == "ask" and fetches and call.tool == _FETCH and act.kind == "network" and not act.guarded:
+            verdict = "allow"
         if verdict == "deny":
             return Decision("deny", f"mode {mode} does not allow it")
         about = [rule for rule in rules if rule.tool == call.tool]
@@ -94,8 +97,16 @@ def decide(call: Call, mode: str, rules: Sequence[Rule]) -> Decision:
 class Gate:
     """The door. It remembers what the user has said: some of it for the turn, some for the session."""
 
-    def __init__(self, mode: Callable[[], str], rules: list[Rule], remember: Callable[[Rule], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        mode: Callable[[], str],
+        rules: list[Rule],
+        remember: Callable[[Rule], Awaitable[None]],
+        *,
+        fetches: bool = False,
+    ) -> None:
         self.rules: Final = rules
+        self._fetches = fetches
         self._mode = mode
         self._remember = remember
         self._refused: set[str] = set()
@@ -112,7 +123,7 @@ class Gate:
     async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
         """The approved call, or why it may not run."""
         for _ in range(_ASKED_AGAIN):
-            decision = decide(call, self.mode, self.rules)
+            decision = decide(call, self.mode, self.rules, fetches=self._fetches)
             if decision.verdict == "deny":
                 return decision
             if decision.verdict == "allow":

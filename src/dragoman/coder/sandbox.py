@@ -7,7 +7,7 @@ with the turn; what the user agrees to is brought to the workspace, all of it or
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman.agent.session import YES_OR_NO, Session
 from dragoman.agent.tool import ToolCall
@@ -17,6 +17,7 @@ from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.rigs import Above, ViewRoots
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
 from dragoman.errors import WorldError
+from dragoman.host.own_folder import OwnFolder
 from dragoman.host.sandbox import probe
 from dragoman.host.view import Change, View, ViewRefused
 from dragoman.host.views import open_view
@@ -37,13 +38,14 @@ class Sandbox:
         self._session = session
         self._home = home
         self._environment = environment
-        self._opening: asyncio.Future[View] | None = None
+        self._opening: asyncio.Future[_Opened] | None = None
+        self._leaving: set[asyncio.Future[None]] = set()
 
     async def view(self) -> View:
         """The view, opened now if it is not open; `WorldError` if there can be none here."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(asyncio.to_thread(self._open))
-        return await asyncio.shield(self._opening)
+        return (await asyncio.shield(self._opening)).view
 
     async def desk(self, desk: Desk) -> Desk:
         """A desk that stands in the view."""
@@ -56,32 +58,38 @@ class Sandbox:
         if self._opening is None:
             return
         try:
-            view = await asyncio.shield(self._opening)
+            view = await self.view()
             changes = await asyncio.to_thread(view.changes)
             if changes:
                 await self._ask(view, changes)
         except WorldError as error:
             await self._session.notice(f"The changes of the sandbox are lost: {error}", severity="error")
         finally:
-            await self.close()
+            self.leave()
+            await self.left()
 
-    async def close(self) -> None:
-        """Throw the view away."""
+    def leave(self) -> None:
+        """Throw the view away, and wait for nothing: it may be large, or still on its way."""
         opening, self._opening = self._opening, None
-        if opening is None:
-            return
-        try:
-            view = await asyncio.shield(opening)
-        except (WorldError, asyncio.CancelledError):
-            return
-        await asyncio.to_thread(view.close)
+        if opening is not None:
+            leaving = asyncio.ensure_future(_discard(opening))
+            self._leaving.add(leaving)
+            leaving.add_done_callback(self._leaving.discard)
 
-    def _open(self) -> View:
+    async def left(self) -> None:
+        """Nothing is left of any view."""
+        if self._leaving:
+            await asyncio.wait(self._leaving)
+
+    def _open(self) -> "_Opened":
         if probe().bubblewrap is None:
             raise ViewRefused(f"Mode sandbox is not possible on this machine. {' '.join(probe().lacks)}")
-        folder = os.path.join(self._home, "views")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        return open_view(self._session.roots, folder=folder)
+        folder = OwnFolder(os.path.join(self._home, "views"))
+        try:
+            return _Opened(open_view(self._session.roots, folder=folder.path), folder)
+        except BaseException:
+            folder.remove()
+            raise
 
     async def _ask(self, view: View, changes: Sequence[Change]) -> None:
         count = f"{len(changes)} change{'s' if len(changes) != 1 else ''}"
@@ -105,6 +113,26 @@ class Sandbox:
                 await shown.add(f"{conflict.path}: {conflict.reason}")
             applied = {"applied": 0 if conflicts else len(changes)}
             await shown.end("failed" if conflicts else "completed", raw_output=applied)
+
+
+class _Opened(NamedTuple):
+    """A view, and where it lies."""
+
+    view: View
+    folder: OwnFolder
+
+
+async def _discard(opening: "asyncio.Future[_Opened]") -> None:
+    try:
+        opened = await opening
+    except WorldError:
+        return
+
+    def discard() -> None:
+        opened.view.close()
+        opened.folder.remove()
+
+    await asyncio.to_thread(discard)
 
 
 class Sandboxed:

@@ -44,7 +44,7 @@ class Setup:
     """Models, environment, data folder.
 
     `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
-    none. `servers` has the user's own MCP servers for a folder.
+    none. `servers` has the user's own MCP servers for a folder. `before_children` is called before anything is started.
     """
 
     def __init__(
@@ -57,6 +57,8 @@ class Setup:
         model_calls: int = MODEL_CALLS,
         thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),
+        fetches: bool = False,
+        before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
         self.models: Final = models
         self.environment: Final = environment
@@ -65,6 +67,9 @@ class Setup:
         self.model_calls: Final = model_calls
         self.thought_level: Final = thought_level
         self.servers: Final = servers
+        # A page of the public web is looked at without a question, where the mode would ask one.
+        self.fetches: Final = fetches
+        self._before_children = before_children
         self._guardian: Guardian | None = None
 
     def guardian(self) -> "Guardian":
@@ -72,6 +77,7 @@ class Setup:
         if self._guardian is None:
             from dragoman.host.guardian import Guardian
 
+            self._before_children()
             self._guardian = Guardian()
         return self._guardian
 

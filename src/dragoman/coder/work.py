@@ -126,7 +126,12 @@ class Work:
                     yield event
         finally:
             if self._sandbox is not None:
-                await self._sandbox.close()
+                self._sandbox.leave()
+
+    async def close(self) -> None:
+        """The session is over: what a cancelled turn has left goes."""
+        if self._sandbox is not None:
+            await self._sandbox.left()
 
     def _thought_level(self) -> str:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
@@ -139,7 +144,8 @@ class Work:
     async def _ready(self) -> tuple[Context, Toolbox, Room]:
         if self._context is None or self._toolbox is None or self._room is None:
             self._context = await load(self.session)
-            self._gate = Gate(self.mode, await self._recalled_rules(), self._remember)
+            rules = await self._recalled_rules()
+            self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches)
             self._toolbox = Toolbox(self._all_tools, self._gate, self._desk())
             self._room = Room(self._context, self.session.emit)
         return self._context, self._toolbox, self._room

@@ -8,9 +8,14 @@ if TYPE_CHECKING:
 
 
 def dialect_for(
-    version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello"
+    version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello", name: str = ""
 ) -> "Dialect":
-    """The dialect of a negotiated version. Only that version's tables are imported."""
+    """The dialect of a negotiated version, or the one of a name. Only that one's tables are imported."""
+    if name:
+        from dragoman.dialects.named import named
+
+        found = named(name)
+        return found.agent(client, agent) if role == "agent" else found.client(client, agent)
     if version == 1:
         if role == "agent":
             from dragoman.dialects.v1_agent import AgentV1

@@ -49,16 +49,28 @@ class Told(NamedTuple):
     event: AnyEvent
 
 
-Heard = Told | Note
+class AnsweredByNote(NamedTuple):
+    """In: the answer to a question of ours that was asked by a notification, under the key it was asked with."""
+
+    key: str
+    result: msgspec.Raw
+
+
+# A request among these was asked by a notification; its answer is one too.
+Heard = Told | Note | Request | AnsweredByNote
 
 
 class Call(Struct, frozen=True, gc=False):
-    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer."""
+    """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer.
+
+    With `answered_as` it is asked by a notification, and the answer comes as a note that has this key.
+    """
 
     method: str
     params: bytes
     early: Reply | None = None
     told: Sequence[Told] = ()
+    answered_as: str = ""
 
 
 class Replied(Struct, frozen=True, gc=False):
@@ -105,7 +117,10 @@ class Dialect(Protocol):
 
     def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]: ...
 
-    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
-        """What stands before and after the JSON string of a text chunk: the one event that comes by the 100,000."""
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """What stands before and after the JSON string of a text chunk: the one event that comes by the 100,000.
+
+        Three parts: the text stands there twice. None: this wire does not tell such text.
+        """
 
     def note(self, note: Note) -> Sequence[Out]: ...

@@ -37,9 +37,11 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     if not isinstance(request, Request) or request.method != "initialize":
         return None
     try:
-        version, client = hear_client(request.params, spoken)
+        version, client, name = hear_client(request.params, spoken)
     except PeerMistake:
         return None
+    if name:
+        return None  # no plain case: the link greets in that dialect
     agent = hello()
     payload = peer.answer(request.id, say_agent(version, agent, client))
     return None if payload is None else Greeted(frame(payload, framer.style), framer, version, client, agent)

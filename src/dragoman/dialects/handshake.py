@@ -37,21 +37,25 @@ from dragoman.vocabulary.hello import (
 )
 
 SPOKEN: Final = (1, 2)
+# The dialect that no number tells from version 2.
+JUNE: Final = "v2-june"
 LARGEST_VERSION: Final = 65535
 
 
 class HeardClient(NamedTuple):
-    """A client's `initialize`: the version we will speak, and the client."""
+    """A client's `initialize`: the version we will speak, the client, and its dialect if that has a name."""
 
     version: int
     hello: ClientHello
+    name: str = ""
 
 
 class HeardAgent(NamedTuple):
-    """An agent's answer: the version its body is in, and the agent."""
+    """An agent's answer: the version its body is in, the agent, and its dialect if that has a name."""
 
     version: int
     hello: AgentHello
+    name: str = ""
 
 
 # -- the agent's side ------------------------------------------------------------------------------------------------
@@ -59,10 +63,7 @@ class HeardAgent(NamedTuple):
 
 def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardClient:
     """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
-    body = as_object(loosely(params))
-    requested = body.get("protocolVersion")
-    if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
-        raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
+    requested, body = requested_version(params)
     candidates = [version for version in spoken if version <= requested]
     if not candidates:
         raise PeerMistake(
@@ -73,10 +74,19 @@ def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardC
     version = max(candidates)
     if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
         # A version 2 without `info` is an older draft's, or a version 1 body under a hopeful number.
-        if 1 not in spoken:
-            raise PeerMistake(INVALID_PARAMS, "info is required", {"path": "$.info"})
+        if 1 not in spoken or not part(body, "clientCapabilities"):
+            return HeardClient(2, client_hello_june(body), JUNE)
         version = 1
-    return HeardClient(version, _client_hello_1(body) if version == 1 else _client_hello_2(body))
+    return HeardClient(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
+
+
+def requested_version(params: msgspec.Raw) -> tuple[int, Json]:
+    """The version that `initialize` asks for, and its whole body."""
+    body = as_object(loosely(params))
+    requested = body.get("protocolVersion")
+    if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
+        raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
+    return requested, body
 
 
 def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
@@ -86,7 +96,8 @@ def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     return msgspec.json.encode(whole(body, hello))
 
 
-def _client_hello_1(body: Json) -> ClientHello:
+def client_hello_1(body: Json) -> ClientHello:
+    """A client of version 1."""
     known = part(body, "clientCapabilities")
     fs, auth, session, elicitation = (part(known, key) for key in ("fs", "auth", "session", "elicitation"))
     capabilities = ClientCapabilities(
@@ -104,12 +115,20 @@ def _client_hello_1(body: Json) -> ClientHello:
         meta=meta_of(known),
         extras=extras_of(known, _CLIENT_1),
     )
-    info = _implementation(body.get("clientInfo"))
+    info = implementation(body.get("clientInfo"))
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+def client_hello_june(body: Json) -> ClientHello:
+    """A client of the older draft of version 2: it has plans by id, and nothing that is offered by a capability."""
+    known = part(body, "capabilities")
+    capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
+    info = implementation(body.get("clientInfo"))
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
 def _client_hello_2(body: Json) -> ClientHello:
-    info = _implementation(body.get("info"))
+    info = implementation(body.get("info"))
     if info is None and body.get("protocolVersion") == 2:
         raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
     known = part(body, "capabilities")
@@ -132,7 +151,7 @@ def _client_hello_2(body: Json) -> ClientHello:
 
 def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     can = hello.capabilities
-    session: Json = {name: {} for name, there in _session_markers(can) if there}
+    session: Json = {name: {} for name, there in session_markers(can) if there}
     session |= {name: {} for name in ("list", "resume", "close") if getattr(can, name)}
     known: Json = {
         "loadSession": can.load,
@@ -149,7 +168,7 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         "authMethods": [say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
     }
     if hello.info is not None:
-        body["agentInfo"] = _say_implementation(hello.info)
+        body["agentInfo"] = say_implementation(hello.info)
     return body
 
 
@@ -162,20 +181,21 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         known["session"] = {
             "prompt": {name: {} for name, there in prompt if there},
             "mcp": {name: {} for name, there in mcp if there},
-        } | {name: {} for name, there in _session_markers(can) if there}
+        } | {name: {} for name, there in session_markers(can) if there}
     if can.auth_status:
         known["auth"] = {"status": {}}
     if can.providers:
         known["providers"] = {}
     return {
         "protocolVersion": 2,
-        "info": _say_implementation(hello.info or Implementation("unknown", "0")),
+        "info": say_implementation(hello.info or Implementation("unknown", "0")),
         "capabilities": whole(known, can, _AGENT_2),
         "authMethods": [say_method_2(method) for method in methods],
     }
 
 
-def _session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
+def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
+    """What both versions mark in the same way."""
     return [
         ("delete", can.delete),
         ("additionalDirectories", can.additional_directories),
@@ -195,10 +215,10 @@ def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     body: Json = {"protocolVersion": max(spoken)}
     if 1 in spoken:
         body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
-        body["clientInfo"] = _say_implementation(info)
+        body["clientInfo"] = say_implementation(info)
     if 2 in spoken:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
-        body["info"] = _say_implementation(info)
+        body["info"] = say_implementation(info)
     return msgspec.json.encode(whole(body, hello))
 
 
@@ -208,10 +228,14 @@ def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardAg
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
+    if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
+        from dragoman.dialects.v2_june import hear_agent as hear_june
+
+        return hear_june(result)
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
     if shape not in spoken or number < 1 or (shape == 2 and number != 2):
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
-    return HeardAgent(shape, _hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
+    return HeardAgent(shape, hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
 
 
 def _client_capabilities_1(can: ClientCapabilities) -> Json:
@@ -240,7 +264,8 @@ def _elicitation(can: ClientCapabilities) -> Json:
     return {"elicitation": modes} if modes else {}
 
 
-def _hear_agent_1(body: Json) -> AgentHello:
+def hear_agent_1(body: Json) -> AgentHello:
+    """An agent of version 1."""
     known = part(body, "agentCapabilities")
     prompt, mcp = part(known, "promptCapabilities"), part(known, "mcpCapabilities")
     session, auth = part(known, "sessionCapabilities"), part(known, "auth")
@@ -261,7 +286,7 @@ def _hear_agent_1(body: Json) -> AgentHello:
         extras=extras_of(known, _AGENT_1),
     )
     methods = [hear_method_1(method) for method in items(body.get("authMethods"))]
-    info = _implementation(body.get("agentInfo"))
+    info = implementation(body.get("agentInfo"))
     return AgentHello(info, capabilities, present(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
@@ -292,7 +317,7 @@ def _hear_agent_2(body: Json) -> AgentHello:
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_2),
     )
-    info = _implementation(body.get("info"))
+    info = implementation(body.get("info"))
     return AgentHello(info, capabilities, methods, meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
@@ -312,7 +337,8 @@ _HELLO: Final = frozenset(
 )
 
 
-def _implementation(value: object) -> Implementation | None:
+def implementation(value: object) -> Implementation | None:
+    """A program's name and version, if both are there."""
     if not isinstance(value, dict) or not has_texts(value, "name", "version"):
         return None
     known = frozenset({"name", "version", "title", "_meta"})
@@ -321,7 +347,8 @@ def _implementation(value: object) -> Implementation | None:
     )
 
 
-def _say_implementation(info: Implementation) -> Json:
+def say_implementation(info: Implementation) -> Json:
+    """The same, as it is said."""
     body = {"name": info.name} | given("title", info.title) | {"version": info.version}
     return whole(body, info)
 

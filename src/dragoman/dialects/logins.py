@@ -34,6 +34,7 @@ def say_method_2(method: AuthMethod) -> Json:
 
 def hear_method_1(method: object) -> AuthMethod | None:
     """Any type but `terminal` is the agent's own here; its name is kept."""
+    method = _renamed(method, "methodId", "id")
     if not isinstance(method, dict) or not has_texts(method, "id", "name"):
         return None
     common = (method["id"], method["name"], words(method.get("description")))
@@ -50,6 +51,7 @@ def hear_method_1(method: object) -> AuthMethod | None:
 
 def hear_method_2(method: object) -> AuthMethod | None:
     """A type that nobody knows is kept whole."""
+    method = _renamed(method, "id", "methodId")
     if not isinstance(method, dict) or not has_texts(method, "type", "methodId", "name"):
         return None
     common = (method["methodId"], method["name"], words(method.get("description")))
@@ -63,6 +65,13 @@ def hear_method_2(method: object) -> AuthMethod | None:
         known = _METHOD_2 | {"type", "args", "env"}
         return TerminalAuth(*common, _args(method), env, meta=meta_of(method), extras=extras_of(method, known))
     return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
+
+
+def _renamed(method: object, theirs: str, ours: str) -> object:
+    """A method that has its id under the name of the other version (section 8.2, row 3)."""
+    if not isinstance(method, dict) or ours in method or theirs not in method:
+        return method
+    return {(ours if key == theirs else key): value for key, value in method.items()}
 
 
 def _args(method: Json) -> list[str] | msgspec.UnsetType:

@@ -4,13 +4,16 @@ Anything else is a no, whoever sent it and however it is spelled. These checks a
 """
 
 import json
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
+import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, Selected
+
+_FLAT: Final = ("allowed", "selected", "denied", "rejected", "cancelled")
 
 
 def refuse_duplicates(answer: Raw) -> None:
@@ -19,6 +22,33 @@ def refuse_duplicates(answer: Raw) -> None:
         json.loads(bytes(answer), object_pairs_hook=_object)
     except (ValueError, RecursionError):
         raise PeerMistake(INVALID_PARAMS, "Invalid permission answer") from None
+
+
+def unfolded(answer: Raw, offered: list[PermissionOption]) -> Raw:
+    """An answer whose outcome is a plain word, as some clients give it (rows 8.1.19 and 8.4.12), in the schema's form.
+
+    Only `allowed` and `selected` beside the id of an option can become a choice, and what was offered decides whether
+    it is one. The words for no are the option for it where there is one. Any other word is left as it is: malformed.
+    """
+    body = _loosely(answer)
+    if not isinstance(body, dict) or body.get("outcome") not in _FLAT:
+        return answer
+    if body.keys() == {"outcome"} and body["outcome"] == "selected":
+        return answer  # which one was selected is not said in any form
+    ids = {body[key] for key in ("option_id", "optionId") if isinstance(body.get(key), str)}
+    chosen = ids.pop() if body["outcome"] in ("allowed", "selected") and len(ids) == 1 else None
+    if chosen is None and body["outcome"] in ("denied", "rejected"):
+        chosen = next((option.option_id for option in offered if option.kind == "reject_once"), None)
+    outcome = {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
+    meta = {"_meta": body["_meta"]} if isinstance(body.get("_meta"), dict) else {}
+    return Raw(msgspec.json.encode({"outcome": outcome, **meta}))
+
+
+def _loosely(answer: Raw) -> Any:
+    try:
+        return msgspec.json.decode(answer)
+    except (ValueError, RecursionError, OverflowError):
+        return None
 
 
 def only_offered(answer: PermissionAnswer, offered: list[PermissionOption]) -> PermissionAnswer:

@@ -12,9 +12,9 @@ from msgspec import UNSET, Raw
 
 from dragoman import limits
 from dragoman.dialects.contract import Answer, AnswerError, Call, Heard, Id, Notify, Out, Replied, Told
-from dragoman.dialects.permissions import only_offered, refuse_duplicates
+from dragoman.dialects.permissions import only_offered, refuse_duplicates, unfolded
 from dragoman.dialects.questions import unoffered
-from dragoman.dialects.tolerance import ALIASES, mended
+from dragoman.dialects.tolerance import ALIASES, SIBLINGS, mended
 from dragoman.dialects.transcribe import Renames, Transcriber, plain
 from dragoman.errors import (
     CANCELLED,
@@ -108,7 +108,7 @@ class Speaker:
 
     def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """The request behind a method name; refused where we did not offer it."""
-        route = self._heard.get(ALIASES.get(method, method))
+        route = self._heard.get(ALIASES.get(method, method)) or self._heard.get(SIBLINGS.get(method, ""))
         if route is None:
             return self._foreign(method, params)
         if route.needs and not getattr(self._offered, route.needs):
@@ -173,6 +173,7 @@ class Speaker:
         route = self._said[type(request)]
         if isinstance(request, RequestPermission):
             refuse_duplicates(result)
+            result = unfolded(result, self.offers(request))
         value = wire.decode(or_nothing(result), route.result)
         reply = route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply)
         if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
@@ -237,7 +238,7 @@ class Speaker:
         """Only agents tell events."""
         raise UsageError("a client tells no events")
 
-    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Only agents tell events."""
         raise UsageError("a client tells no events")
 

@@ -1,9 +1,10 @@
-"""What peers are known to send that the schema does not allow and that can mean only one thing (digest, section 8).
+"""What peers are known to send that the schema does not allow and that can mean only one thing (see `rows.py`).
 
 `mended` is asked only after a message was refused, so a conforming peer never comes here. Nothing here touches
 permissions, paths or capabilities: those are never read leniently.
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -13,9 +14,39 @@ from msgspec.structs import replace
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.word import Extras
 
-# Names under which agents of section 8.1 (rows 12 and 13) know these methods.
-ALIASES: Final = {"sessions/list": "session/list", "config/set": "session/set_config_option"}
+# Names under which peers of section 8.1 (rows 12, 13 and 18) know these methods.
+ALIASES: Final = {
+    "sessions/list": "session/list",
+    "config/set": "session/set_config_option",
+    "request_permission": "session/request_permission",
+}
+# What one version calls otherwise than the other (section 8.2, row 2), asked for only where a name is not known.
+SIBLINGS: Final = {
+    "authenticate": "auth/login",
+    "auth/login": "authenticate",
+    "logout": "auth/logout",
+    "auth/logout": "logout",
+}
 _OPENING: Final = ("session/new", "session/load", "session/resume", "session/fork")
+# Row 8 of section 8.1: content blocks under the names of their Python classes.
+_BLOCKS: Final = {
+    "TextContentBlock": "text",
+    "ImageContentBlock": "image",
+    "AudioContentBlock": "audio",
+    "ResourceContentBlock": "resource_link",
+    "EmbeddedResourceContentBlock": "resource",
+}
+# How base64 of these begins; anything else is bytes of which nobody has said what they are.
+_BEGINNINGS: Final = (
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGOD", "image/gif"),
+    ("UklGR", "image/webp"),
+    ("SUQz", "audio/mpeg"),
+    ("T2dnU", "audio/ogg"),
+)
+_BYTES: Final = "application/octet-stream"
+Json = dict[str, Any]
 
 
 def mended(method: str, params: Raw) -> Raw | None:
@@ -26,26 +57,85 @@ def mended(method: str, params: Raw) -> Raw | None:
         return None
     if not isinstance(body, dict):
         return None
-    change = _change(method, body)
+    change = _CHANGES.get(method, _nothing)(body)
     return Raw(msgspec.json.encode({**body, **change})) if change else None
 
 
-def _change(method: str, body: dict[str, Any]) -> dict[str, Any]:
-    if method in _OPENING and not isinstance(body.get("mcpServers"), list):
-        return {"mcpServers": []}
-    if method == "session/prompt" and isinstance(body.get("prompt"), str):
-        return {"prompt": [{"type": "text", "text": body["prompt"]}]}
-    if method == "session/set_config_option" and "type" not in body:
-        # Row 13: a value says by itself whether it is a switch or one of several.
-        if isinstance(body.get("value"), bool):
-            return {"type": "boolean"}
-        return {"type": "id"} if isinstance(body.get("value"), str) else {}
-    update = body.get("update")
-    if method == "session/update" and isinstance(update, dict) and update.get("sessionUpdate") == "current_mode_update":
-        # The documentation of version 1 once called the field so.
-        rest = {name: value for name, value in update.items() if name != "modeId"}
-        return {"update": {**rest, "currentModeId": update["modeId"]}} if "modeId" in update else {}
+def _nothing(body: Json) -> Json:
     return {}
+
+
+# -- sessions --------------------------------------------------------------------------------------------------------
+
+
+def _opening(body: Json) -> Json:
+    """Servers that are missing are none; an object of them is a map by name; their empty lists may be left out."""
+    servers = body.get("mcpServers")
+    if isinstance(servers, dict):
+        found = [{"name": name, **server} for name, server in servers.items() if _is_server(server)]
+        return {"mcpServers": [_listed(server) for server in found]}
+    if not isinstance(servers, list):
+        return {"mcpServers": []}
+    whole = [_listed(server) if isinstance(server, dict) else server for server in servers]
+    return {"mcpServers": whole} if whole != servers else {}
+
+
+def _is_server(value: object) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(key), str) for key in ("command", "url"))
+
+
+def _listed(server: Json) -> Json:
+    names = ("args", "env") if server.get("type", "stdio") == "stdio" else ("headers",)
+    lists: Json = {name: [] for name in names if name not in server}
+    if isinstance(server.get("env"), dict) and "env" in names:
+        lists["env"] = [{"name": name, "value": value} for name, value in server["env"].items()]
+    return {**server, **lists}
+
+
+def _option(body: Json) -> Json:
+    """Row 13: a value says by itself whether it is a switch or one of several."""
+    if "type" in body:
+        return {}
+    if isinstance(body.get("value"), bool):
+        return {"type": "boolean"}
+    return {"type": "id"} if isinstance(body.get("value"), str) else {}
+
+
+# -- prompts ---------------------------------------------------------------------------------------------------------
+
+
+def _prompt(body: Json) -> Json:
+    prompt = body.get("prompt")
+    if isinstance(prompt, str):
+        return {"prompt": [{"type": "text", "text": prompt}]}
+    if not isinstance(prompt, list):
+        return {}
+    blocks = [_block(block) if isinstance(block, dict) else block for block in prompt]
+    return {"prompt": blocks} if blocks != prompt else {}
+
+
+def _block(block: Json) -> Json:
+    """Row 8 of section 8.3: a link may go without its name, a picture or a sound without its type."""
+    kind = block.get("type")
+    if kind == "resource_link" and "name" not in block and isinstance(block.get("uri"), str):
+        uri = block["uri"]
+        return {**block, "name": uri.rstrip("/").rpartition("/")[2] or uri}
+    if kind in ("image", "audio") and "mimeType" not in block and isinstance(block.get("data"), str):
+        begins = (found for start, found in _BEGINNINGS if found.startswith(kind) and block["data"].startswith(start))
+        return {**block, "mimeType": next(begins, _BYTES)}
+    return block
+
+
+def known_block(kind: str, fields: Json) -> Json | None:
+    """A block under the name of its class, as it is called on the wire; None for one that nobody knows."""
+    return _block({**fields, "type": _BLOCKS[kind]}) if kind in _BLOCKS else None
+
+
+_CHANGES: Final[dict[str, Callable[[Json], Json]]] = {
+    **dict.fromkeys(_OPENING, _opening),
+    "session/prompt": _prompt,
+    "session/set_config_option": _option,
+}
 
 
 def with_raw_fields(call: ToolCallUpdate) -> ToolCallUpdate:

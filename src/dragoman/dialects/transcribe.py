@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from dragoman import limits
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.word import Extras, Unknown, Word
 from dragoman.wire import types as wire
@@ -62,6 +63,8 @@ class Transcriber:
                 reader = self._hear_with[kind] = self._reader(kind)
             return reader(value)
         if isinstance(value, tuple):
+            if len(value) > limits.LIST_ITEMS:
+                raise PeerMistake(INVALID_PARAMS, f"Invalid params: a list of more than {limits.LIST_ITEMS} items")
             return [self.hear(item, unknown) for item in value]
         if isinstance(value, wire.Unknown):
             if unknown is None:

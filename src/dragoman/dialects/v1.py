@@ -5,9 +5,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw
 
+from dragoman.dialects import misspelt
 from dragoman.dialects.patches import added_text
 from dragoman.dialects.questions import Elicitation
-from dragoman.dialects.tolerance import with_raw_fields
+from dragoman.dialects.tolerance import known_block, with_raw_fields
 from dragoman.dialects.transcribe import hear_extras, plain, say_extras, say_unknown
 from dragoman.dialects.words import transcriber
 from dragoman.errors import INVALID_PARAMS, PeerMistake
@@ -37,6 +38,14 @@ def _say_link(link: content.ResourceLink) -> Any:
     if isinstance(link.size, int) and link.size > _LARGEST_SIZE:
         link = msgspec.structs.replace(link, size=UNSET)
     return WORDS.say_as(link, w.ResourceLink)
+
+
+def _hear_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
+    """A block nobody knows, unless it is one under the name of its class."""
+    meant = known_block(kind, fields)
+    if meant is None:
+        return content.UnknownContent(kind, fields)
+    return WORDS.hear(wire.decode(msgspec.json.encode(meant), w.ContentBlock))  # type: ignore[no-any-return]
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -95,7 +104,7 @@ def say_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
 
 def hear_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
     """A tool call, new or changed. Version 1 cannot clear a field: null means unchanged."""
-    heard = with_raw_fields(WORDS.hear_as(value, events.ToolCallUpdate))
+    heard = misspelt.call(with_raw_fields(WORDS.hear_as(value, events.ToolCallUpdate)))
     cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
     return msgspec.structs.replace(heard, **cleared) if cleared else heard
 
@@ -266,7 +275,7 @@ WORDS = transcriber(
         "RequestPermissionOutcomeCancelled": services.Dismissed,
     },
     hear={"Diff": _hear_diff, "ToolCallUpdate": hear_call},
-    unknown={options.UnknownOption: _hear_unknown_option},
+    unknown={options.UnknownOption: _hear_unknown_option, content.UnknownContent: _hear_unknown_block},
     say={
         content.Annotations: _say_annotations,
         content.ResourceLink: _say_link,

@@ -18,7 +18,7 @@ from dragoman.dialects.transcribe import hear_extras, say_extras, say_outer
 from dragoman.dialects.v1_memory import Held, Told
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.tools import FINAL_STATUSES, TerminalItem, ToolContent
 from dragoman.wire import types as wire
@@ -52,6 +52,7 @@ class AgentV1(Speaker):
         self._sessions: dict[str, Told] = {}
         self._prompts: dict[str, Held] = {}
         self._mode_requests: set[Id] = set()
+        self._models_asked: set[Id] = set()
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
@@ -66,6 +67,8 @@ class AgentV1(Speaker):
                 if request.session_id in self._prompts:
                     raise busy()
                 self._prompts[request.session_id] = Held(id)
+            case Extension(method="_agentao.cn/set_model"):
+                return self._set_model(id, request)
             case requests.ResumeSession() if request.replay_from:
                 # Its story is told from the start: nothing of it counts as told before.
                 self._sessions.pop(request.session_id, None)
@@ -92,6 +95,18 @@ class AgentV1(Speaker):
             return requests.SetOption(asked.session_id, config_id, asked.mode_id)
         extras = hear_extras(asked)
         return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta, extras=extras)
+
+    def _set_model(self, id: Id, request: Extension) -> Request:
+        """A model by its bare name (row 8.4.19), where there are models to choose from."""
+        asked: Any = request.params if isinstance(request.params, dict) else {}
+        session = self._sessions.get(str(asked.get("sessionId")))
+        if session is None or not session.model[0] or not isinstance(asked.get("model"), str):
+            return request
+        config_id, current = session.model
+        provider, slash, _ = current.partition("/")
+        name = asked["model"].strip()
+        self._models_asked.add(id)
+        return requests.SetOption(asked["sessionId"], config_id, f"{provider}/{name}" if slash else name)
 
     def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
         """Only what has one of this wire's four kinds was offered."""
@@ -130,6 +145,7 @@ class AgentV1(Speaker):
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A refused prompt waits for nothing."""
         self._mode_requests.discard(id)
+        self._models_asked.discard(id)
         if isinstance(request, requests.Prompt):
             held = self._prompts.get(request.session_id)
             if held is not None and held.id == id:
@@ -154,13 +170,17 @@ class AgentV1(Speaker):
         said: Any = reply.config_options
         if isinstance(reply.config_options, list):
             said = self._say_options(reply.config_options)
-        outs: list[Out] = [Answer(id, wire.encode(v1.say_opened(reply, kind, said)))]
+        outs: list[Out] = [Answer(id, self.say_opened(reply, kind, said))]
         if reply.available_commands:
             outs.extend(self.tell(session_id, events.CommandsChanged(reply.available_commands)))
         return outs
 
     def _options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
         moved = self._learn_mode(request.session_id, reply.config_options)
+        if id in self._models_asked:
+            self._models_asked.discard(id)
+            current = self._session(request.session_id).model[1]
+            return [Answer(id, msgspec.json.encode({"model": current.partition("/")[2] or current}))]
         if id in self._mode_requests:
             self._mode_requests.discard(id)
             if reply.meta is UNSET and reply.extras is UNSET:
@@ -172,7 +192,7 @@ class AgentV1(Speaker):
             meta=reply.meta,
             extras=say_extras(reply, w.SetSessionConfigOptionResponse),
         )
-        return [Answer(id, wire.encode(result)), *(_notify(request.session_id, update) for update in _moved(moved))]
+        return [Answer(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
@@ -180,10 +200,35 @@ class AgentV1(Speaker):
         """One event: no update, one, or several."""
         if isinstance(event, events.Idle):
             return self._end(session_id, event)
-        updates = self._updates(session_id, self._session(session_id), event)
-        return [_notify(session_id, update, **say_outer(event)) for update in updates]
+        return self._notify(session_id, self._updates(session_id, self._session(session_id), event), **say_outer(event))
 
-    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+    def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
+        carrier = w.SessionNotification
+        return [
+            Notify("session/update", wire.encode(carrier(session_id=session_id, update=update, **outer)))
+            for update in updates
+        ]
+
+    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+        """What is told of a session when it is opened."""
+        return wire.encode(v1.say_opened(reply, kind, options_said))
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """What a prompt is answered with when its turn has ended."""
+        reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
+        meta = event.meta
+        if reason not in _STOP_REASONS:
+            meta = {**(event.meta or {}), "stopReason": reason}
+            reason = "end_turn"
+        result = w.PromptResponse(
+            stop_reason=reason,  # type: ignore[arg-type]
+            usage=v1.WORDS.say(event.usage),
+            meta=meta,
+            extras=say_extras(event, w.PromptResponse),
+        )
+        return wire.encode(result)
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text."""
         self._session(session_id).spoken[message_id] = None
         encode = msgspec.json.encode
@@ -322,9 +367,12 @@ class AgentV1(Speaker):
         return [said, *_moved(moved)]
 
     def _learn_mode(self, session_id: str, found: list[options.Option]) -> str:
-        """Remember which option is the mode; the new mode if it has changed."""
+        """Remember which option is the mode, and which the model; the new mode if it has changed."""
         mode = options.mode_option(found)
         session = self._session(session_id)
+        for option in found:
+            if isinstance(option, options.Select) and option.category == "model":
+                session.model = (option.config_id, option.current_value)
         if mode is None:
             return ""
         before = session.mode[1]
@@ -350,19 +398,12 @@ class AgentV1(Speaker):
         del self._prompts[session_id]
         self._session(session_id).rest()
         if event.stop_reason == "error":
-            return [AnswerError(held.id, _failure(event.error))]
-        reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
-        meta = event.meta
-        if reason not in _STOP_REASONS:
-            meta = {**(event.meta or {}), "stopReason": reason}
-            reason = "end_turn"
-        result = w.PromptResponse(
-            stop_reason=reason,  # type: ignore[arg-type]
-            usage=v1.WORDS.say(event.usage),
-            meta=meta,
-            extras=say_extras(event, w.PromptResponse),
-        )
-        return [Answer(held.id, wire.encode(result))]
+            return self.say_failed_turn(session_id, held.id, failure_of(event.error))
+        return [Answer(held.id, self.say_end(event))]
+
+    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+        """What a prompt is answered with when its turn has failed."""
+        return [AnswerError(id, error)]
 
     def _session(self, session_id: str) -> Told:
         found = self._sessions.get(session_id)
@@ -371,15 +412,11 @@ class AgentV1(Speaker):
         return found
 
 
-def _notify(session_id: str, update: Any, **outer: Any) -> Notify:
-    return Notify("session/update", wire.encode(w.SessionNotification(session_id=session_id, update=update, **outer)))
-
-
 def _moved(mode: str) -> Sequence[Any]:
     return [w.CurrentModeUpdate(current_mode_id=mode)] if mode else []
 
 
-def _failure(error: "events.Failure | None | msgspec.UnsetType") -> WireError:
+def failure_of(error: "events.Failure | None | msgspec.UnsetType") -> WireError:
     """A failed turn on this wire: -32000 where a login helps, else the code it carries (-32603 from our own agents)."""
     if not isinstance(error, events.Failure):
         return WireError(INTERNAL_ERROR, "Internal error")

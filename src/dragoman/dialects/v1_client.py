@@ -10,11 +10,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1, v1_permissions, v1_routes
+from dragoman.dialects import misspelt, v1, v1_permissions, v1_routes
 from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Call, Heard, Replied, Told
-from dragoman.dialects.speaker import Speaker, busy, not_offered, or_nothing, with_login
-from dragoman.dialects.tolerance import mended
+from dragoman.dialects.speaker import Route, Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_extras, hear_outer, plain, say_extras
 from dragoman.errors import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
@@ -129,12 +128,12 @@ class ClientV1(Speaker):
             case requests.Prompt():
                 return self._ended(request, _hear_end(result))
             case requests.NewSession():
-                return self._opened("", wire.decode(result, w.NewSessionResponse))
+                return self._opened("", _read_opened(result, w.NewSessionResponse))
             case requests.ForkSession():
-                return self._opened("", wire.decode(result, w.ForkSessionResponse))
+                return self._opened("", _read_opened(result, w.ForkSessionResponse))
             case requests.ResumeSession():
                 self._session(request.session_id).muted = False
-                return self._opened(request.session_id, wire.decode(or_nothing(result), w.LoadSessionResponse))
+                return self._opened(request.session_id, _read_opened(result, w.LoadSessionResponse))
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
         return super().hear_reply(request, result)
@@ -161,9 +160,12 @@ class ClientV1(Speaker):
         session = self._session(session_id or opened.session_id)
         session.ours = True
         session.options = opened.config_options or []
+        model = misspelt.model_option(opened.extras, session.options)
+        if model is not None:
+            session.options = [*session.options, model]
         has_mode = options.mode_option(session.options) is not None
         session.mode = None if has_mode else v1.hear_modes(value.modes)
-        if session.mode is not None:
+        if session.mode is not None or model is not None:
             opened = msgspec.structs.replace(opened, config_options=session.all_options())
         return Replied(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
 
@@ -179,7 +181,7 @@ class ClientV1(Speaker):
                 return Replied(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
             return Replied(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
-        replied = super().hear_reply(request, result)
+        replied = super().hear_reply(request, misspelt.with_whole_options(result))
         assert isinstance(replied.reply, requests.OptionsSet)
         session.options = replied.reply.config_options
         if session.mode is None:
@@ -198,12 +200,26 @@ class ClientV1(Speaker):
 
     def _read_update(self, params: Raw) -> w.SessionNotification:
         try:
-            return wire.decode(params, w.SessionNotification)
+            heard = wire.decode(misspelt.with_whole_options(params), w.SessionNotification)
+            if not isinstance(heard.update, wire.Unknown) or heard.update.tag not in misspelt.UPDATES:
+                return heard
         except PeerMistake:
-            meant = mended("session/update", params)
+            meant = misspelt.update(params)
             if meant is None:
                 raise
-            return wire.decode(meant, w.SessionNotification)
+        else:
+            meant = misspelt.update(params)
+        return heard if meant is None else wire.decode(meant, w.SessionNotification)
+
+    def read_params(self, route: Route, params: Raw) -> Any:
+        """As everywhere; a permission may be about a call that is spelled otherwise."""
+        try:
+            return super().read_params(route, params)
+        except PeerMistake:
+            meant = misspelt.permission(params) if route is v1_permissions.PERMISSION else None
+            if meant is None:
+                raise
+            return wire.decode(meant, route.params)
 
     def _hear_event(self, session: _Session, update: Any) -> events.AnyEvent | None:
         if isinstance(update, w.CurrentModeUpdate):
@@ -309,6 +325,10 @@ class ClientV1(Speaker):
                 del self._sessions[strangers[0]]
             found = self._sessions[session_id] = _Session()
         return found
+
+
+def _read_opened(result: Raw, kind: Any) -> Any:
+    return wire.decode(misspelt.with_whole_options(Raw(or_nothing(result))), kind)
 
 
 def _names_options(result: bytes) -> bool:

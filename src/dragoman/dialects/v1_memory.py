@@ -26,13 +26,14 @@ class ToolCallShown:
 class Told:
     """What was told of one session, as far as this wire needs it."""
 
-    __slots__ = ("calls", "mode", "plan", "screens", "spoken")
+    __slots__ = ("calls", "mode", "model", "plan", "screens", "spoken")
 
     def __init__(self) -> None:
         self.calls: dict[str, ToolCallShown] = {}
         self.screens: dict[str, Screen] = {}
         self.spoken: dict[str, None] = {}  # ids of messages, in order
         self.mode: tuple[str, str] = ("mode", "")  # the option that is the mode, and its value
+        self.model: tuple[str, str] = ("", "")  # the same for the model
         self.plan = ""  # the plan the client shows
 
     def call(self, call_id: str) -> ToolCallShown:

@@ -7,7 +7,7 @@ import msgspec
 
 from dragoman.dialects.contract import Id, Notify, Out
 from dragoman.dialects.speaker import Speaker, refuse_empty, with_login
-from dragoman.dialects.transcribe import say_outer
+from dragoman.dialects.transcribe import plain, say_outer
 from dragoman.dialects.v2 import WORDS, say_event
 from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.vocabulary.asking import Note, Request
@@ -37,7 +37,9 @@ class AgentV2(Speaker):
         )
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
-        """As everywhere; an empty prompt is refused."""
+        """As everywhere; an empty prompt is refused. An older draft loads what this one resumes from the start."""
+        if method == "session/load":
+            method, params = "session/resume", _from_start(params)
         request = super().hear_request(id, method, params)
         if isinstance(request, Prompt):
             refuse_empty(request)
@@ -51,7 +53,7 @@ class AgentV2(Speaker):
         carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **say_outer(event))
         return [Notify("session/update", wire.encode(carrier))]
 
-    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, bytes]:
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text."""
         encode = msgspec.json.encode
         head = (
@@ -59,3 +61,10 @@ class AgentV2(Speaker):
             b'{"sessionUpdate":%b,"messageId":%b,"content":{"type":"text","text":'
         )
         return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
+
+
+def _from_start(params: msgspec.Raw) -> msgspec.Raw:
+    body = plain(params) if params else {}
+    if not isinstance(body, dict):
+        return params
+    return msgspec.Raw(msgspec.json.encode({**body, "replayFrom": {"type": "start"}}))

@@ -5,17 +5,21 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Heard, Replied, Told
+from dragoman.dialects.contract import Heard, Id, Replied, Told
+from dragoman.dialects.older_draft import modern
 from dragoman.dialects.speaker import Speaker, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_outer, plain
 from dragoman.dialects.v2 import WORDS, hear_event
 from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
-from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import ForkSession, NewSession, Prompt, ResumeSession, SetOption
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
+
+_WITH_OPTIONS = (NewSession, ResumeSession, ForkSession, SetOption)
+_PERMISSION = ("session/request_permission", "request_permission")
 
 
 class ClientV2(Speaker):
@@ -38,7 +42,7 @@ class ClientV2(Speaker):
         """Updates are events; the rest is notes."""
         if method != "session/update":
             return super().hear_note(method, params)
-        heard = wire.decode(params, w.UpdateSessionNotification)
+        heard = wire.decode(modern(params), w.UpdateSessionNotification)
         return [Told(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
 
     def hear_reply(self, request: Request, result: msgspec.Raw) -> Replied:
@@ -47,7 +51,11 @@ class ClientV2(Speaker):
             body = plain(msgspec.Raw(or_nothing(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
-        return super().hear_reply(request, result)
+        return super().hear_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
+
+    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+        """As everywhere; in an older draft a permission is always about a tool call."""
+        return super().hear_request(id, method, modern(params) if method in _PERMISSION else params)
 
     def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """A text chunk in one decode."""

@@ -14,16 +14,18 @@ from typing import Final, Literal
 import msgspec
 
 from dragoman import limits
-from dragoman.errors import INVALID_REQUEST, LinkClosed
+from dragoman.errors import LinkClosed
 from dragoman.gateway.guard import Pass
 from dragoman.gateway.peek import Id, NotAMessage, Peeked, peek
-from dragoman.gateway.window import GONE, Window
+from dragoman.gateway.window import GONE, WINDOW_BYTES, Window
 from dragoman.transports.contract import Receiver
 
 Kind = Literal["http", "websocket"]
 
 # Sessions with a stream of their own in one connection.
 STREAMS: Final = 256
+# What all streams of one connection keep together; with many of them each keeps less.
+HELD_BYTES: Final = 16 * limits.MIB
 # Questions of ours whose answers are still taken; past this the oldest are forgotten.
 _ASKED: Final = 4096
 # A client that does not stop asking is not read for so long at most; then its message is refused.
@@ -67,18 +69,22 @@ class Connection:
         """How many streams somebody reads."""
         return (self.main.reader is not None) + sum(w.reader is not None for w in self.sessions.values())
 
-    @property
-    def behind(self) -> bool:
-        """Whether whoever reads this should be waited for."""
-        return self.main.behind or any(window.behind for window in self.sessions.values())
+    def window_of(self, session_id: str) -> Window:
+        """Where a session's messages go now."""
+        if self.kind == "websocket" or session_id in self._on_main:
+            return self.main
+        return self.sessions.get(session_id, self.main)
 
     def stream(self, session_id: str) -> Window:
         """The stream of a session."""
         window = self.sessions.get(session_id)
         if window is None:
             if len(self.sessions) >= STREAMS:
-                raise Full
+                self._make_room()
             window = self.sessions[session_id] = Window(self._room)
+            share = min(WINDOW_BYTES, HELD_BYTES // (len(self.sessions) + 1))
+            for each in (self.main, *self.sessions.values()):
+                each.limit = share
         return window
 
     def opened(self, session_id: str) -> None:
@@ -207,6 +213,14 @@ class Connection:
             self._on_main.discard(session_id)  # from the next message on
         return self.main
 
+    def _make_room(self) -> None:
+        """Forget a stream that nobody reads and that has nothing to say."""
+        for session_id, window in self.sessions.items():
+            if window.reader is None and not window.size:
+                self.forget(session_id)
+                return
+        raise Full
+
     def _room(self) -> None:
         if not self.readers:
             self.alone_since = self._loop.time()
@@ -215,12 +229,3 @@ class Connection:
 
 def _nothing() -> None:
     """Nobody is told."""
-
-
-def parse_error(message: str) -> bytes:
-    """A JSON-RPC error for what was no message."""
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": message}}
-    return msgspec.json.encode(body)
-
-
-BODY_BYTES: Final = 16 * limits.MIB

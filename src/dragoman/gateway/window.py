@@ -17,8 +17,9 @@ from dragoman import limits
 
 # All that is held for one stream, whether somebody reads it or not.
 WINDOW_BYTES: Final = limits.OUTBOX_BYTES
-# A reader that is so far behind makes the agent wait; half of the window is left for coming back.
-LAG_BYTES: Final = WINDOW_BYTES // 2
+# A reader that is behind by half of the window makes the agent wait; the other half is left for coming back.
+LAG: Final = 2
+LAG_BYTES: Final = WINDOW_BYTES // LAG
 # Taken by one write: what a socket takes at once, and few enough to be fair.
 BATCH_BYTES: Final = 64 * limits.KIB
 # A reader that is behind and takes less than a batch in this time has stopped reading.
@@ -54,23 +55,30 @@ class Reader:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
         self.taken = 0  # bytes, ever
+        self.nudged = False
+        self.ended: Final = asyncio.Event()
         self._window = window
 
-    async def batch(self, timeout: float) -> Batch | None:
-        """The next messages; None: none came in time, or the reader was ended."""
+    async def batch(self) -> Batch | None:
+        """The next messages; None: the reader was nudged, or ended."""
         window = self._window
-        if not self.code and not window.has_after(self.after):
-            try:
-                async with asyncio.timeout(timeout):
-                    await window.wait(self)
-            except TimeoutError:
-                return None
-        return None if self.code else window.take(self)
+        if not window.has_after(self.after):
+            await window.wait(self)
+        nudged, self.nudged = self.nudged, False
+        if self.code or (nudged and not window.has_after(self.after)):
+            return None
+        return window.take(self)
+
+    def nudge(self) -> None:
+        """Let it look up, though there is nothing: a stream that is silent for too long is taken for dead."""
+        self.nudged = True
+        self._window.wake()
 
     def end(self, code: int) -> None:
         """No more for this one."""
         if not self.code:
             self.code = code
+            self.ended.set()
             self._window.leave(self)
 
     def leave(self) -> None:
@@ -86,7 +94,7 @@ class Window:
         self.opened = False
         self.last = 0  # the number of the newest message
         self.size = 0
-        self._limit = limit
+        self.limit = limit
         self._on_room = on_room
         self._frames: deque[bytes] = deque()
         self._seen = 0  # the last message that was given to a reader
@@ -105,17 +113,19 @@ class Window:
         self.last += 1
         self.size += cost
         self._unread += cost
-        if self.size > self._limit:
+        if self.size > self.limit:
             self._let_go()
         if self.reader is not None:
             self._wake.set()
-            if self._watch is None and self._unread > LAG_BYTES:
+            if self._watch is None and self._unread * LAG > self.limit:
                 self._watch_reader(self.reader)
+        elif self._watch is None and self.behind:
+            self._watch = self._loop.call_at(self._awaited_until, self._nobody_came)
 
     @property
     def behind(self) -> bool:
         """Whether a reader that is here, or is about to come for the first time, should be waited for."""
-        if self._unread <= LAG_BYTES:
+        if self._unread * LAG <= self.limit:
             return False
         return self.reader is not None or (not self.opened and self._loop.time() < self._awaited_until)
 
@@ -137,6 +147,9 @@ class Window:
         self._unread = sum(len(frame) + _OVERHEAD for frame in islice(self._frames, start, None))
         self.opened = True
         self.reader = Reader(self, self._seen)
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
         return self.reader
 
     def has_after(self, number: int) -> bool:
@@ -145,9 +158,13 @@ class Window:
 
     async def wait(self, reader: Reader) -> None:
         """Until there may be something new for this reader, or it was ended."""
-        while reader.code == 0 and not self.has_after(reader.after):
+        while not (reader.code or reader.nudged or self.has_after(reader.after)):
             self._wake.clear()
             await self._wake.wait()
+
+    def wake(self) -> None:
+        """There may be something new."""
+        self._wake.set()
 
     def take(self, reader: Reader) -> Batch:
         """The next messages for a reader."""
@@ -189,7 +206,7 @@ class Window:
 
     def _let_go(self) -> None:
         frames = self._frames
-        while self.size > self._limit and len(frames) > 1:
+        while self.size > self.limit and len(frames) > 1:
             number = self._first
             cost = len(frames.popleft()) + _OVERHEAD
             self.size -= cost
@@ -197,6 +214,11 @@ class Window:
                 self._unread -= cost
         if self.reader is not None and self.reader.after + 1 < self._first:
             self.reader.end(TOO_SLOW)
+
+    def _nobody_came(self) -> None:
+        """The first reader was waited for long enough."""
+        self._watch = None
+        self._on_room()
 
     def _watch_reader(self, reader: Reader) -> None:
         taken = reader.taken

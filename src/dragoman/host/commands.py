@@ -157,8 +157,15 @@ def _may_run(rule: Sequence[str], loose: Loose) -> bool:
     wanted = name_of(rule[0])
     for place, (name, at) in enumerate(loose.names()):
         if _may_be(name, wanted, first=place == 0):
+            if _is_fed(loose.words, at):
+                return True  # the words come from elsewhere
             return _in_order(rule[1:], loose.words[at + 1 :])  # what comes after a later place comes after this one
     return False
+
+
+def _is_fed(words: Sequence[str], at: int) -> bool:
+    """Whether a program gets further words that do not stand here: from `xargs`, or for the braces of `find`."""
+    return any(name_of(word) in ("xargs", "parallel") for word in words[:at]) or "{}" in words[at:]
 
 
 def _may_be(name: str, wanted: str, *, first: bool) -> bool:

@@ -20,12 +20,18 @@ _SECRET_ENDINGS: Final = (
     "PASSWORD",
     "SECRET",
     "TOKEN",
+    "CONNECTION_STRING",
+    "WEBHOOK_URL",
     "_AUTH",
+    "_COOKIE",
+    "_DSN",
     "_JWT",
     "_KEY",
     "_PAT",
     "_PWD",
 )
+# Between underscores, wherever it stands: `API_KEY_PROD`, `TOKEN_OF_CI`. Not `TOKENS`: those are counted.
+_SECRET_WORDS: Final = frozenset({"APIKEY", "CREDENTIALS", "KEY", "PASSPHRASE", "PASSWORD", "SECRET", "TOKEN"})
 # Secrets, or halves of one, whose names do not say so.
 _SECRET_NAMES: Final = frozenset(
     {
@@ -53,6 +59,8 @@ def is_secret(name: str, value: str) -> bool:
     """Whether a variable is, by its name or by a password inside a URL, not for a child to see."""
     upper = name.upper()
     if upper in _SECRET_NAMES or upper.rstrip("0123456789").rstrip("_").endswith(_SECRET_ENDINGS):
+        return True
+    if not _SECRET_WORDS.isdisjoint(upper.split("_")):
         return True
     return not upper.endswith(_PROXY_ENDING) and _has_password(value)
 

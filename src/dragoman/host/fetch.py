@@ -50,14 +50,16 @@ async def fetch(
     *,
     max_bytes: int = PAGE_BYTES,
     deadline_seconds: float = PAGE_SECONDS,
+    same_host: bool = False,
     resolve: Resolve | None = None,
     dial: Dial | None = None,
 ) -> Page:
     """A page as readable text. `UrlRefused` if we do not go there, `FetchFailed` if nothing could be had.
 
+    `same_host`: whoever said yes, said yes to this host; a redirect to another one is told and not followed.
     `resolve` and `dial` are for tests, which have no public internet: what `resolve` returns is checked all the same.
     """
-    visit = _Visit(max(1, min(max_bytes, MOST_PAGE_BYTES)), resolve or _resolve, dial or _dial)
+    visit = _Visit(max(1, min(max_bytes, MOST_PAGE_BYTES)), same_host, resolve or _resolve, dial or _dial)
     try:
         async with asyncio.timeout(deadline_seconds):
             await visit.follow(check_url(url))
@@ -71,8 +73,9 @@ async def fetch(
 class _Visit:
     """One page, from hop to hop."""
 
-    def __init__(self, limit: int, resolve: Resolve, dial: Dial) -> None:
+    def __init__(self, limit: int, same_host: bool, resolve: Resolve, dial: Dial) -> None:
         self._limit = limit
+        self._same_host = same_host
         self._resolve = resolve
         self._dial = dial
         self._url: Url | None = None
@@ -87,6 +90,8 @@ class _Visit:
             following = check_reference(location, url)
             if url.scheme == "https" and following.scheme != "https":
                 raise UrlRefused("The page redirects from https to http, where anybody may read along.")
+            if self._same_host and _owner(url.host) != _owner(following.host):
+                raise UrlRefused(f"The page redirects to another host. Fetch {following.text} if you want that.")
             url = following
         raise UrlRefused(f"The page redirects more than {REDIRECTS} times.")
 
@@ -146,6 +151,11 @@ class _Visit:
                 if _is_html(kind):
                     text = html_text(text, self._url.text)
         return Page(self._url.text, self._head.status, kind, text, is_cut)
+
+
+def _owner(host: str) -> str:
+    """Whoever has a name, has it with `www.` in front as well."""
+    return host.removeprefix("www.")
 
 
 def _as_utf8(field: str) -> str:

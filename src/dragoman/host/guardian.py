@@ -21,6 +21,10 @@ class Guardian:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
+    def ready(self) -> None:
+        """Be there before something is started: between its start and `watch` nobody guards it."""
+        self._tell("\n")
+
     def watch(self, leader: int, mark: str) -> None:
         """If we die, this tree dies."""
         self._tell(f"+ {leader} {mark}\n")

@@ -8,7 +8,7 @@ what was checked is what is opened.
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
 from dragoman import limits
@@ -88,31 +88,36 @@ def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
 
 
 def write_bytes(place: Place, data: bytes) -> None:
-    """Put a file there, whole or not at all; one that was there keeps its mode."""
+    """Put a file there, whole or not at all; one that was there keeps its mode, and its owner where we may give it."""
     with _parent(place, make=True) as (folder, name), _told(place):
-        mode: int | None = None
-        try:
+        before: os.stat_result | None = None
+        with suppress(FileNotFoundError):
             before = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if not stat.S_ISREG(before.st_mode):
                 raise PathRefused(f"{place.path} is not a file.")
-            mode = stat.S_IMODE(before.st_mode)
-        except FileNotFoundError:
-            pass
         temporary = f".{name[:100]}.{os.urandom(6).hex()}.tmp"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # A new file gets what the umask allows, as any other would.
-        fd = os.open(temporary, flags, 0o666 if mode is None else 0o600, dir_fd=folder)
+        fd = os.open(temporary, flags, 0o666 if before is None else 0o600, dir_fd=folder)
         try:
             with os.fdopen(fd, "wb") as file:
                 file.write(data)
                 file.flush()
-                if mode is not None:
-                    os.fchmod(fd, mode)
+                if before is not None:
+                    _make_alike(fd, before)
                 os.fsync(fd)
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             os.unlink(temporary, dir_fd=folder)
             raise
+
+
+def _make_alike(fd: int, before: os.stat_result) -> None:
+    mine = os.fstat(fd)
+    if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
+        with suppress(PermissionError):
+            os.fchown(fd, before.st_uid, before.st_gid)
+    os.fchmod(fd, stat.S_IMODE(before.st_mode))
 
 
 def remove_file(place: Place) -> None:

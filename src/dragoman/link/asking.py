@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from dragoman import limits
-from dragoman.dialects.contract import Replied
+from dragoman.dialects.contract import Call, Replied
 from dragoman.dialects.handshake import hear_agent, say_client
+from dragoman.dialects.named import named
 from dragoman.errors import (
     CANCELLED,
     INVALID_REQUEST,
+    METHOD_NOT_FOUND,
     UNSUPPORTED_VERSION,
     LinkClosed,
     PeerError,
@@ -58,13 +60,16 @@ class Asking:
         self._slots = Slots(limits.IN_FLIGHT)
         self._loop = asyncio.get_running_loop()
         self._greeting: tuple[ClientHello, Waiter] | None = None
+        self._by_key: dict[str, Waiter] = {}  # asked by a notification
 
     async def hello(self, hello: ClientHello) -> AgentHello:
         """The client's first words; the dialect follows from the answer."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         waiter = Waiter(None, future)
         self._greeting = (hello, waiter)
-        number, payload = self._peer.call("initialize", say_client(hello, self._spoken), waiter)
+        name = self._link.name
+        said = named(name).say_client(hello) if name else say_client(hello, self._spoken)
+        number, payload = self._peer.call("initialize", said, waiter)
         self._outbox.put(payload)
         return cast(_Hello, await self._answer(number, future)).agent
 
@@ -85,6 +90,8 @@ class Asking:
             call = self._link.dialect.ask(request)
             check_size(len(call.params))
             waiter = Waiter(request, future, watch, on_reply)
+            if call.answered_as:
+                return await self._by_note(call, waiter)
             number, payload = self._peer.call(call.method, call.params, waiter)
             if call.early is not None:
                 # Whoever asked goes on; the request counts until the peer has answered it.
@@ -106,6 +113,18 @@ class Asking:
         finally:
             if counted:
                 self._slots.give_back()
+
+    async def _by_note(self, call: Call, waiter: Waiter) -> Reply:
+        """Ask by a notification. Whoever stops waiting has withdrawn nothing: this wire has no words for that."""
+        self._by_key[call.answered_as] = waiter
+        self.awaited += 1
+        try:
+            self._outbox.put(one_line(self._peer.notify(call.method, call.params)))
+            self._link.read_again()
+            return await waiter.future
+        finally:
+            self.awaited -= 1
+            self._by_key.pop(call.answered_as, None)
 
     def withdraw(self, number: int) -> None:
         """Ask the peer to stop working on a request of ours; it still owes the answer."""
@@ -132,9 +151,17 @@ class Asking:
             self._link.on_bug(error)
             self._spoil(waiter, request_failed(*wire_error(error)))
 
+    def answered_by_note(self, key: str, result: msgspec.Raw) -> None:
+        """A question that was asked by a notification has its answer; one that nobody asked is skipped."""
+        waiter = self._by_key.pop(key, None)
+        if waiter is not None:
+            self.answered(waiter, result)
+
     def refused(self, waiter: Waiter, error: WireError) -> None:
         """A call was answered with an error."""
-        if waiter.request is None and error.code == UNSUPPORTED_VERSION:
+        if waiter.request is None and self._is_silent(error):
+            self._meet_silently(waiter)
+        elif waiter.request is None and error.code == UNSUPPORTED_VERSION:
             waiter.reject(VersionMismatch(f"the agent does not speak {_versions(self._spoken)}: {error.message}"))
         else:
             self._spoil(waiter, request_failed(*error))
@@ -147,7 +174,7 @@ class Asking:
 
     def give_up(self, waiters: Iterable[Waiter], cause: LinkClosed) -> None:
         """Nobody will answer these."""
-        for waiter in waiters:
+        for waiter in [*waiters, *self._by_key.values()]:
             waiter.reject(cause)
 
     # -- small steps -------------------------------------------------------------------------------------------------
@@ -195,9 +222,20 @@ class Asking:
             self.awaited -= 1
 
     def _greeted(self, waiter: Waiter, result: msgspec.Raw) -> None:
-        version, agent = hear_agent(result, self._spoken)
+        name = self._link.name
+        version, agent, self._link.name = named(name).hear_agent(result) if name else hear_agent(result, self._spoken)
         assert self._greeting is not None
         self._link.meet(version, self._greeting[0], agent)
+        waiter.resolve(_Hello(agent))
+
+    def _is_silent(self, error: WireError) -> bool:
+        """Whether this is an agent of a dialect in which nobody says hello."""
+        return error.code == METHOD_NOT_FOUND and bool(self._link.name) and named(self._link.name).needs_no_hello
+
+    def _meet_silently(self, waiter: Waiter) -> None:
+        assert self._greeting is not None
+        agent = AgentHello(None)
+        self._link.meet(1, self._greeting[0], agent)
         waiter.resolve(_Hello(agent))
 
     def _settle(self, waiter: Waiter, replied: Replied) -> None:

@@ -16,12 +16,14 @@ import msgspec
 
 from dragoman import limits
 from dragoman.dialects import dialect_for
-from dragoman.dialects.contract import Answer, Dialect, Id, Told
+from dragoman.dialects.contract import Answer, AnsweredByNote, Dialect, Id, Told
 from dragoman.dialects.greeting import Greeted
-from dragoman.dialects.handshake import SPOKEN, hear_client, say_agent
+from dragoman.dialects.handshake import SPOKEN, HeardClient, hear_client, say_agent
+from dragoman.dialects.named import named
 from dragoman.errors import (
     CANCELLED,
     INVALID_REQUEST,
+    TOO_MANY_IN_FLIGHT,
     LinkClosed,
     PeerError,
     PeerMistake,
@@ -33,6 +35,7 @@ from dragoman.errors import (
 from dragoman.link.asking import Asking
 from dragoman.link.calls import Waiter
 from dragoman.link.contract import Handler, Role
+from dragoman.link.streams import text_stream
 from dragoman.link.voice import Voice
 from dragoman.outbox import Outbox, TextStream, Trace
 from dragoman.transports.contract import Transport
@@ -69,8 +72,11 @@ class Link:
         trace: Trace | None = None,
         frame_limit: int = limits.FRAME_BYTES,
         greeted: Greeted | None = None,
+        dialect: str = "",
     ) -> None:
         self.role = role
+        # Empty: the version decides. Else the dialect of this name, chosen by us or seen in `initialize`.
+        self.name = dialect
         self._trace = None if trace is None else _guarded(trace, handler.on_bug)
         self.outbox = Outbox(transport, trace=self._trace)
         self.version = 0
@@ -90,7 +96,9 @@ class Link:
         self._voice = Voice(self._peer, self.outbox, handler.on_bug)
         self._say = self._voice.say
         self._greeting = False  # as an agent: our own answer to `initialize` is awaited
+        self._noted = 0
         self._untaken = 0
+        self._unframed = 0  # bytes of a frame that has not ended
         self._reading = True
         self._unread: list[bytes | PeerMistake] = []  # framed, and not heard because reading stopped
         self._lost: LinkClosed | None = None
@@ -142,14 +150,14 @@ class Link:
         if self._dialect is None:
             if self._met is None:
                 raise UsageError("nothing can be said before initialize was answered")
-            self._dialect = dialect_for(self.version, self.role, *self._met)
+            self._dialect = dialect_for(self.version, self.role, *self._met, self.name)
             self._peer.unlimited = self._dialect.unlimited
             self._peer.null_ids = self._dialect.null_ids
         return self._dialect
 
     def _learn(self) -> None:
         if self._lost is None:
-            assert self.dialect
+            assert self.dialect is not None
 
     # -- what we say -------------------------------------------------------------------------------------------------
 
@@ -165,7 +173,7 @@ class Link:
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> TextStream:
         """A message to be said in pieces of text."""
-        return TextStream(self.outbox, *self.dialect.text_frame(session_id, kind, message_id))
+        return text_stream(self.outbox, self.dialect.text_frame(session_id, kind, message_id))
 
     async def note(self, note: Note) -> None:
         """Say a notification; waits while the peer does not read."""
@@ -199,9 +207,12 @@ class Link:
                     self._trace("in", one)
         if self.role == "client":
             self._hear(frames)
-            self._untaken += len(data)
-            if self._untaken > limits.INBOX_BYTES:
-                self._hold_back()
+            # What is not a whole frame yet is nothing that anybody could take.
+            self._unframed += len(data)
+            if frames:
+                self._untaken, self._unframed = self._untaken + self._unframed, 0
+                if self._untaken > limits.INBOX_BYTES:
+                    self._hold_back()
             return
         if self._framer.style is not None:
             self.outbox.style = self._framer.style  # answered in kind
@@ -301,7 +312,8 @@ class Link:
 
     def _take_request(self, id: Id, method: str, params: msgspec.Raw) -> None:
         try:
-            if self._met is None or (method == "initialize" and self.role == "agent"):
+            early = self._met is None or (method == "initialize" and self.role == "agent")
+            if early and (method == "initialize" or not self._assume_hello()):
                 self._take_hello(id, method, params)
                 return
             dialect = self.dialect
@@ -316,7 +328,10 @@ class Link:
             self._say([Answer(id, b"{}")])
             self._handler.on_note(request)
             return
-        told = dialect.asked(request)
+        self._handle(id, request)
+
+    def _handle(self, id: Id, request: Request) -> None:
+        told = self.dialect.asked(request)
         if told:
             self.hand_up(told)
         try:
@@ -361,27 +376,30 @@ class Link:
         if self.role == "client" and method == "initialize":
             self._asking.echoed()
         if method != "initialize" or self.role == "client":
-            raise PeerMistake(INVALID_REQUEST, "Not initialized")
+            code = named(self.name).not_initialized if self.name else INVALID_REQUEST
+            raise PeerMistake(code, "Not initialized")
         if self._met is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
-        version, client = hear_client(params, self._spoken)
-        agent = self._handler.on_hello(client)
+        heard = named(self.name).hear_client(params) if self.name else hear_client(params, self._spoken)
+        agent = self._handler.on_hello(heard.hello)
         if isinstance(agent, AgentHello):
-            self._greet(id, version, client, agent)
+            self._greet(id, heard, agent)
         else:
             self._greeting = True
-            self._working[id] = self._loop.create_task(self._greet_later(id, version, client, agent))
+            self._working[id] = self._loop.create_task(self._greet_later(id, heard, agent))
 
-    def _greet(self, id: Id, version: int, client: ClientHello, agent: AgentHello) -> None:
-        self._say([Answer(id, say_agent(version, agent, client))])
+    def _greet(self, id: Id, heard: HeardClient, agent: AgentHello) -> None:
+        version, client, self.name = heard
+        said = named(self.name).say_agent(agent, client) if self.name else say_agent(version, agent, client)
+        self._say([Answer(id, said)])
         self.meet(version, client, agent)
         # The answer leaves before the tables of its version are imported.
         self.outbox.flush()
 
-    async def _greet_later(self, id: Id, version: int, client: ClientHello, agent: Awaitable[AgentHello]) -> None:
+    async def _greet_later(self, id: Id, heard: HeardClient, agent: Awaitable[AgentHello]) -> None:
         """Wait for our own words, then take what was heard meanwhile."""
         try:
-            self._greet(id, version, client, await agent)
+            self._greet(id, heard, await agent)
         except asyncio.CancelledError:
             self._refuse(id, WireError(CANCELLED, "Request cancelled"))
         except Exception as error:
@@ -406,8 +424,30 @@ class Link:
         for one in heard:
             if isinstance(one, Told):
                 self._on_long_event(*one, len(params))
-            else:
+            elif isinstance(one, Note):
                 self._handler.on_note(one)
+            elif isinstance(one, AnsweredByNote):
+                self._asking.answered_by_note(*one)
+            else:
+                self._take_noted_request(one)
+
+    def _take_noted_request(self, request: Request) -> None:
+        """A question that came as a notification. It has no id, and so no limit but this one."""
+        self._noted += 1
+        id = f"\0noted {self._noted}"  # no id that a peer may choose
+        if len(self._working) < limits.IN_FLIGHT:
+            self._handle(id, request)
+        else:
+            self._say(self.dialect.fail(id, request, WireError(TOO_MANY_IN_FLIGHT, "Too many requests")))
+
+    def _assume_hello(self) -> bool:
+        """In a dialect whose clients say no hello, the first request is as good as one."""
+        if self.role == "client" or not self.name or not named(self.name).needs_no_hello:
+            return False
+        agent = self._handler.on_hello(ClientHello())
+        if isinstance(agent, AgentHello):
+            self.meet(1, ClientHello(), agent)
+        return self._met is not None
 
     def _take_cancel(self, id: Id) -> None:
         note = self._dialect.hear_cancel(id) if self._dialect is not None else None

@@ -94,6 +94,16 @@ class AgentHello(Word, frozen=True, gc=False):
     capabilities: AgentCapabilities = AgentCapabilities()
     auth_methods: list[AuthMethod] = field(default_factory=list)
 
+    def extension_methods(self) -> list[str]:
+        """Methods of its own that it names in `_meta`: beside its answer, or in its capabilities."""
+        found: list[str] = []
+        for meta in (self.meta, self.capabilities.meta):
+            for key, listed in (meta or {}).items():
+                if key.endswith("/extensions") and isinstance(listed, list):
+                    named = [entry.get("method") if isinstance(entry, dict) else entry for entry in listed]
+                    found.extend(name for name in named if isinstance(name, str) and name not in found)
+        return found
+
 
 __all__ = [
     "AgentAuth",

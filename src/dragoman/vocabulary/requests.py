@@ -122,11 +122,12 @@ class ForkSession(Request, frozen=True, gc=False):
 
 
 class ListSessions(Request, frozen=True, gc=False):
-    """One page of the sessions there are."""
+    """One page of the sessions there are; `whole`: all the pages at once, for a wire that knows no pages."""
 
     cwd: str | None | UnsetType = UNSET
     cursor: str | None | UnsetType = UNSET
     archived: str | None | UnsetType = UNSET
+    whole: bool = False
 
 
 class CloseSession(Request, frozen=True, gc=False):
@@ -179,6 +180,13 @@ class SetOption(Request, frozen=True, gc=False):
     session_id: str
     config_id: str
     value: str | bool | UnknownValue
+
+
+class NameMode(Request, frozen=True, gc=False):
+    """The client's own name for how it works in a session. It is kept, and changes nothing."""
+
+    session_id: str
+    name: str
 
 
 class Prompt(Request, frozen=True, gc=False):

@@ -99,6 +99,19 @@ class _Lines:
         self._dropping = False
 
     def feed(self, data: bytes) -> Found:
+        try:
+            return self._feed(data)
+        except MemoryError:  # it may be allowed, and there is no room for it
+            return self._drop_line(data)
+
+    def _drop_line(self, data: bytes) -> Found:
+        head = bytes(self.held[:_HEAD]) or data[:_HEAD]
+        self.held = bytearray()
+        _, newline, rest = data.partition(b"\n")
+        self._dropping = not newline
+        return [_too_large(self._limit, head), *(self.feed(rest) if rest else ())]
+
+    def _feed(self, data: bytes) -> Found:
         slowly = self._dropping or len(self.held) + len(data) > self._limit
         if not slowly and not self.held and data.find(_NEWLINE) == len(data) - 1 and data >= b"!":
             return [data[:-1]]  # one line, whole: who asks one thing at a time sends this

@@ -25,6 +25,13 @@ def test_what_is_said_comes_through_however_it_is_cut(text: str, cuts: list[int]
     assert saying.called() is None
 
 
+def test_an_escaped_backslash_is_whole_wherever_the_text_is_cut() -> None:
+    whole = json.dumps({"say": "a\\u12\\"})
+    for cut in range(len(whole)):
+        saying = Saying()
+        assert saying.feed(whole[:cut]) + saying.feed(whole[cut:]) == "a\\u12\\"
+
+
 def test_words_are_passed_on_as_they_come() -> None:
     saying = Saying()
     parts = ['{"sa', 'y": "', "Hel", "lo\\", "n\\u00", "e4", "\\ud83d", "\\ude00", '!"', "}"]

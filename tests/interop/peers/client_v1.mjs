@@ -29,14 +29,19 @@ async function talk(agent) {
     clientInfo: { name: "peer", version: "1" },
   });
   tell("initialize", { protocolVersion: hello.protocolVersion, name: hello.agentInfo?.name });
-  const session = await agent.request(asked.session.new, { cwd, mcpServers: [] });
+  const { load } = plan[0];
+  if (load) plan.shift();
+  const session = load
+    ? await agent.request(asked.session.load, { cwd, sessionId: load, mcpServers: [] })
+    : await agent.request(asked.session.new, { cwd, mcpServers: [] });
   tell("session", session);
+  const sessionId = load ?? session.sessionId;
   for (step of plan) {
     try {
       if (step.call) await agent.request(step.call, {});
       else {
         const prompt = [{ type: "text", text: step.prompt }];
-        tell("end", await agent.request(asked.session.prompt, { sessionId: session.sessionId, prompt }));
+        tell("end", await agent.request(asked.session.prompt, { sessionId, prompt }));
       }
     } catch (error) {
       tellError(error);

@@ -61,15 +61,21 @@ async def main() -> None:
         client_info=Implementation(name="peer", version="1"),
     )
     tell("initialize", {"protocolVersion": hello.protocol_version, "name": hello.agent_info and hello.agent_info.name})
-    session = await connection.new_session(cwd=cwd, mcp_servers=[])
-    tell("session", session)
+    if loaded := plan[0].get("load"):
+        watcher.step, *plan = plan
+        tell("session", await connection.load_session(cwd=cwd, session_id=loaded, mcp_servers=[]))
+        session_id = loaded
+    else:
+        session = await connection.new_session(cwd=cwd, mcp_servers=[])
+        tell("session", session)
+        session_id = session.session_id
     for step in plan:
         watcher.step = step
         try:
             if "call" in step:
                 await connection.ext_method(step["call"].lstrip("_"), {})
             else:
-                tell("end", await connection.prompt(session_id=session.session_id, prompt=[text_block(step["prompt"])]))
+                tell("end", await connection.prompt(session_id=session_id, prompt=[text_block(step["prompt"])]))
         except RequestError as error:
             tell("error", {"code": error.code, "message": str(error), "data": error.data})
     assert process.stdin is not None

@@ -8,7 +8,7 @@ let becomesIdle = () => {};
 
 async function update({ params: { sessionId, update }, agent }) {
   tell("update", update);
-  if (update.state === "idle") becomesIdle();
+  if (update.stopReason) becomesIdle(); // a session that was loaded is idle too, and no turn of ours has ended
   if (update.sessionUpdate === "agent_message_chunk" && update.content.text === step.cancel_at) {
     await agent.notify(asked.session.cancel, { sessionId });
   }
@@ -31,15 +31,20 @@ async function talk(agent) {
     info: { name: "peer", version: "1" },
   });
   tell("initialize", { protocolVersion: hello.protocolVersion, name: hello.info.name });
-  const session = await agent.request(asked.session.new, { cwd });
+  const { load } = plan[0];
+  if (load) plan.shift();
+  const session = load
+    ? await agent.request(asked.session.resume, { cwd, sessionId: load, replayFrom: { type: "start" } })
+    : await agent.request(asked.session.new, { cwd });
   tell("session", session);
+  const sessionId = load ?? session.sessionId;
   for (step of plan) {
     const idle = new Promise((resolve) => (becomesIdle = resolve));
     try {
       if (step.call) await agent.request(step.call, {});
       else {
         const prompt = [{ type: "text", text: step.prompt }];
-        const accepted = await agent.request(asked.session.prompt, { sessionId: session.sessionId, prompt });
+        const accepted = await agent.request(asked.session.prompt, { sessionId, prompt });
         await idle;
         tell("end", accepted);
       }

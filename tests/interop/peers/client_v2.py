@@ -22,7 +22,7 @@ class Watcher:
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         tell("update", update)
-        if getattr(update, "state", None) == "idle":
+        if getattr(update, "stop_reason", None):  # a session that was loaded is idle too, and no turn of ours has ended
             self.idle.set_result(None)
         if update.session_update == "agent_message_chunk" and update.content.text == self.step.get("cancel_at"):
             await self.agent.cancel_session(session_id=session_id)
@@ -54,8 +54,15 @@ async def main() -> None:
         capabilities=schema.ClientCapabilities(),
     )
     tell("initialize", {"protocolVersion": hello.protocol_version, "name": hello.info.name})
-    session = await connection.new_session(cwd=cwd)
-    tell("session", session)
+    if loaded := plan[0].get("load"):
+        watcher.step, *plan = plan
+        start = schema.ReplayFromStartVariant(type="start")
+        tell("session", await connection.resume_session(cwd=cwd, session_id=loaded, replay_from=start))
+        session_id = loaded
+    else:
+        session = await connection.new_session(cwd=cwd)
+        tell("session", session)
+        session_id = session.session_id
     for step in plan:
         watcher.step, watcher.idle = step, asyncio.get_running_loop().create_future()
         try:
@@ -63,7 +70,7 @@ async def main() -> None:
                 await connection.send_extension_request(step["call"], {})
             else:
                 blocks = [schema.TextContentBlock(type="text", text=step["prompt"])]
-                accepted = await connection.prompt(session_id=session.session_id, prompt=blocks)
+                accepted = await connection.prompt(session_id=session_id, prompt=blocks)
                 await watcher.idle
                 tell("end", accepted)
         except RequestError as error:

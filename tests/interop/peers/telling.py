@@ -7,6 +7,8 @@ as the SDK understood it. A step is one of
     {"prompt": TEXT, "permission": KIND}    the option of that kind, or by cancelling the turn when KIND is "cancel"
     {"prompt": TEXT, "cancel_at": TEXT}     cancel the turn when the agent says this
     {"call": METHOD}                        a request that the agent does not know
+
+A plan that begins with {"load": ID} goes on with that session, its story first; others open a new one.
 """
 
 import json

@@ -6,10 +6,9 @@ question was shown is no answer to it. Nobody there, an end of input, a hang-up:
 
 import asyncio
 import os
-import sys
 import termios
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, TextIO, TypeVar
 
 from dragoman.cli.face.box import chosen, framed, question
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
@@ -27,20 +26,20 @@ class Gone(Exception):
 
 
 class Keyboard:
-    """The keys of the terminal that stderr goes to, apart from stdin, which may be a pipe."""
+    """The keys of a terminal, apart from stdin, which may be a pipe."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     @classmethod
-    def find(cls) -> "Keyboard | None":
-        """Ours, if somebody can see what we ask and answer it."""
+    def find(cls, shown: TextIO | None) -> "Keyboard | None":
+        """Those of the terminal that our questions are shown on, if somebody is there who can answer them."""
         try:
-            if not sys.stderr.isatty():
+            if shown is None or not shown.isatty():
                 return None
             flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-            descriptor = os.open(os.ttyname(sys.stderr.fileno()), flags)
-        except (OSError, AttributeError, ValueError):
+            descriptor = os.open(os.ttyname(shown.fileno()), flags)
+        except (OSError, ValueError):
             return None
         try:
             if os.tcgetpgrp(descriptor) == os.getpgrp():

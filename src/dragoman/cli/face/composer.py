@@ -105,7 +105,8 @@ class _Words(Completer):
         word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
         if word.startswith("@"):
             for path in paths(word[1:], self._folder):
-                yield Completion(f"@{path}", -len(word), display=inert_line(path))
+                written = f'@"{path}"' if " " in path else f"@{path}"
+                yield Completion(written, -len(word), display=inert_line(path))
         elif text.startswith("/"):
             name, space, _ = text.partition(" ")
             for offered in self._values(name) if space else self._commands():

@@ -4,10 +4,11 @@ import asyncio
 import atexit
 import os
 import signal
+from collections.abc import Sequence
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
-_POLITE: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+ALL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEFT: Final = 130
 
 
@@ -17,14 +18,15 @@ class Interrupts:
     Python's own handlers and not the loop's: they also run while we wait for somebody to read our output.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, signals: Sequence[signal.Signals] = ALL) -> None:
+        self._signals = signals
         self._loop = asyncio.get_running_loop()
         self._heard = asyncio.Event()
         self._count = 0
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in _POLITE:
+        for number in self._signals:
             self._before[number] = signal.signal(number, self._on_signal)
         return self
 
@@ -37,11 +39,6 @@ class Interrupts:
     async def wait(self) -> None:
         """Until somebody wants to stop."""
         await self._heard.wait()
-
-    def again(self) -> None:
-        """What was heard is dealt with: the next one is a first one."""
-        self._heard.clear()
-        self._count = 0
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self._count += 1

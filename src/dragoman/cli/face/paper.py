@@ -4,6 +4,7 @@ Whatever is laid out here goes through `Inertly` last, segment by segment: Markd
 did not stand in the text (`&#x202e;`). Colours are ours alone; where there are none, everything is still said in words.
 """
 
+import atexit
 import sys
 import time
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from rich.text import Text
 
 from dragoman.cli.face.blocks import Block, Blocks
 from dragoman.cli.face.inert import inert
-from dragoman.cli.face.screen import prepare
+from dragoman.cli.face.screen import columns, prepare
 from dragoman.cli.face.telling import Piece
 from dragoman.cli.plain import fit
 
@@ -51,18 +52,29 @@ class Inertly:
             yield Segment(inert(segment.text), style.update_link(None) if style and style.link else style)
 
 
-class _Trimmed:
-    """A block without the empty lines around it: how far blocks stand apart is not the block's to say."""
+class _Laid:
+    """A block of Markdown without the empty lines around it: how far blocks stand apart is not the block's to say."""
 
-    def __init__(self, renderable: RenderableType) -> None:
-        self._renderable = renderable
+    def __init__(self, text: str) -> None:
+        self._text = text
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        lines = console.render_lines(self._renderable, options, pad=False)
-        filled = [at for at, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
+        try:
+            lines = console.render_lines(Inertly(_markdown(self._text)), options, pad=False)
+            filled = _filled(lines)
+        except Exception:  # whatever a stranger's text does to the one who lays it out, it is shown
+            filled = []
+        if not filled:
+            lines = console.render_lines(Inertly(Text(self._text)), options, pad=False)
+            filled = _filled(lines)
         for line in lines[filled[0] : filled[-1] + 1] if filled else ():
             yield from line
             yield Segment.line()
+
+
+def _filled(lines: list[list[Segment]]) -> list[int]:
+    """The lines with something on them."""
+    return [at for at, line in enumerate(lines) if "".join(segment.text for segment in line).strip()]
 
 
 class _Tail:
@@ -86,6 +98,8 @@ class Paper:
         prepare(sys.stdout)
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
         self._moves = self.console.is_terminal and not self.console.is_dumb_terminal
+        if self.console.is_dumb_terminal:
+            self.console.width = columns()  # rich takes such a terminal for one of 80
         self._blocks = Blocks()
         self._thought = ""
         self._form = ""
@@ -94,6 +108,7 @@ class Paper:
         self._step = 0
         self._quiet = False
         self._spaced = True
+        atexit.register(self.still)  # what moves has hidden the cursor
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
@@ -228,15 +243,14 @@ class Paper:
 
 def laid_out(block: Block) -> RenderableType:
     """A block, ready to print."""
-    if not block.markdown:
-        return Inertly(Text(block.text + "\n"))
-    try:
-        markdown = Markdown(block.text, code_theme="ansi_dark", hyperlinks=False)
-        for token in markdown.parsed:
-            _show_html(token)
-    except (RecursionError, ValueError, IndexError):
-        return Inertly(Text(block.text + "\n"))
-    return _Trimmed(Inertly(markdown))
+    return _Laid(block.text) if block.markdown else Inertly(Text(block.text + "\n"))
+
+
+def _markdown(text: str) -> Markdown:
+    markdown = Markdown(text, code_theme="ansi_dark", hyperlinks=False)
+    for token in markdown.parsed:
+        _show_html(token)
+    return markdown
 
 
 def _show_html(token: Any) -> None:

@@ -3,6 +3,8 @@
 import argparse
 import asyncio
 import os
+import signal
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -16,7 +18,7 @@ from dragoman.cli.face.composer import Composer
 from dragoman.cli.face.echo import Echo
 from dragoman.cli.face.forms import answered, filled
 from dragoman.cli.face.inert import inert, inert_line
-from dragoman.cli.face.interrupts import Interrupts
+from dragoman.cli.face.interrupts import LEFT, Interrupts
 from dragoman.cli.face.orders import (
     ORDERS,
     Order,
@@ -74,22 +76,29 @@ class Talk:
 
     async def perform(self) -> int:
         """Talk until somebody leaves; the exit code."""
+        loop, talking = asyncio.get_running_loop(), asyncio.current_task()
+        assert talking is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, talking.cancel)
         try:
             async with AsyncExitStack() as stack:
                 stack.callback(self._echo.on)
                 stack.callback(self._paper.still)
+                wanted = await self._wanted()
                 await self._connect(stack)
-                await self._begin()
+                await self._begin(wanted)
                 return await self._converse()
         except (Wrong, UsageError) as error:
             return complain(inert(str(error)))
         except DragomanError as error:
             return complain(inert(self._words(error)), _code(error, self._target))
+        except asyncio.CancelledError:
+            return LEFT
 
     # -- beginning ---------------------------------------------------------------------------------------------------
 
     async def _connect(self, stack: AsyncExitStack) -> None:
-        keyboard = Keyboard.find()
+        keyboard = Keyboard.find(sys.stdout)
         asker = None
         settings: dict[str, object] = {"on_event": self._heard_outside, "on_noise": self._noise}
         if keyboard is not None:
@@ -102,39 +111,39 @@ class Talk:
         self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._terminal_output)
         self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
-    async def _begin(self) -> None:
-        wanted = self._arguments.resume
+    async def _wanted(self) -> str | None:
+        """The session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
+        wanted: str | None = self._arguments.resume
+        if wanted and self._target.ours:
+            wanted, kept = await session_of_ours(wanted)
+            self._folder = kept if self._arguments.cwd is None else self._folder
+        return wanted
+
+    async def _begin(self, wanted: str | None) -> None:
         if wanted is None:
             self._conversation = await self._client.new_session(self._folder)
         else:
-            await self._resume(*await self._meant(wanted))
+            await self._resume(wanted or await self._newest())
         await choose(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
         name = f"{info.title or info.name} {info.version}" if info is not None else self._target.name
         self._paper.say(f"{title(name)} in {inert_line(self._folder)}. /help shows what there is.")
         self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
-    async def _meant(self, wanted: str) -> tuple[str, str]:
-        """The session to go on with, and its folder."""
-        if wanted and self._target.ours:
-            session_id, folder = await session_of_ours(wanted)
-            return session_id, folder if self._arguments.cwd is None else self._folder
-        if wanted:
-            return wanted, self._folder
+    async def _newest(self) -> str:
         sessions = await self._sessions()
         if not sessions:
             raise Wrong("there is no session of this folder to go on with")
-        return sessions[0].session_id, self._folder
+        return sessions[0].session_id
 
-    async def _resume(self, session_id: str, folder: str) -> None:
+    async def _resume(self, session_id: str) -> None:
         recap = self._recap = Recap()
         try:
-            self._conversation = await reopen(self._client, session_id, folder, replay=True)
+            self._conversation = await reopen(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
             raise Wrong(f"session {inert_line(session_id)}: {inert_line(error.message)}") from None
         finally:
             self._recap = None
-        self._folder = folder
         self._teller = Teller()
         for who, text in recap.told():
             self._paper.say(f"{who}:")
@@ -181,7 +190,7 @@ class Talk:
             self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
         self._offer.new_turn()
         self._paper.begin()
-        with Interrupts() as interrupts:
+        with Interrupts([signal.SIGINT]) as interrupts:
             turn = self._turn = self._conversation.prompt(prompt.blocks)
             beside = [
                 asyncio.ensure_future(self._stop_when_told(turn, interrupts)),
@@ -282,9 +291,10 @@ class Talk:
                 case "/sessions":
                     await self._go(order.rest)
                 case "/new":
-                    await self._leave_session()
+                    before = self._conversation
                     self._conversation = await self._client.new_session(self._folder)
                     self._paper.say("A new session.")
+                    await self._leave(before)
                 case _:
                     self._paper.say(f"There is no {order.name}; /help shows what there is.", "yellow")
         except LinkClosed:
@@ -314,20 +324,22 @@ class Talk:
             self._paper.say("/sessions NUMBER goes to one." if self._listed else "No sessions of this folder.")
             return
         session_id = wanted
-        if wanted.isdecimal() and 0 < int(wanted[:4]) <= len(self._listed):
-            session_id = self._listed[int(wanted[:4]) - 1].session_id
+        if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._listed):
+            session_id = self._listed[int(wanted) - 1].session_id
         elif self._target.ours:
             session_id, _ = await session_of_ours(wanted)
         if session_id == self._conversation.id:
             self._paper.say("You are there.")
             return
-        await self._leave_session()
-        await self._resume(session_id, self._folder)
+        before = self._conversation
+        await self._resume(session_id)
+        await self._leave(before)
 
-    async def _leave_session(self) -> None:
+    async def _leave(self, conversation: Conversation) -> None:
+        """Free a session that we have left; its history stays."""
         if self._client.agent.capabilities.close:
             with suppress(RequestFailed):
-                await self._conversation.close()
+                await conversation.close()
 
     async def _sessions(self) -> list[SessionInfo]:
         """The newest of this folder, as the agent lists them."""

@@ -195,7 +195,6 @@ class Teller:
         yield from self._headed(call)
         if event.content is None or isinstance(event.content, list):
             call.items = list(event.content or ())
-            call.diffs.clear()
             yield from self._content(call)
         if isinstance(event.status, str) and event.status in FINAL_STATUSES and not call.ended:
             call.ended = True

@@ -15,8 +15,10 @@ from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, T
 # A result takes a good part of a small window; the beginning is what such a model uses.
 _RESULT_CHARACTERS: Final = 4_000
 _BEGINNING: Final = re.compile(r'\s*\{\s*"say"\s*:\s*"')
-# An escape that is not whole yet: `\`, `\u12`, or the first half of a pair.
-_UNFINISHED: Final = re.compile(r"\\(u[0-9a-fA-F]{0,3})?$|\\u[dD][89abAB][0-9a-fA-F]{2}(\\(u[0-9a-fA-F]{0,3})?)?$")
+# An escape that is not whole yet: `\u12`, or the first half of a pair. A backslash that is escaped begins none.
+_UNFINISHED: Final = re.compile(
+    r"(?<!\\)((?:\\\\)*)\\u(?:[0-9a-fA-F]{0,3}|[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{0,3})?)$"
+)
 
 
 _EXAMPLES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
@@ -97,7 +99,7 @@ class Saying:
         whole = body[0]
         self._over = self.text[self._read + len(whole) :].startswith('"')
         if not self._over:
-            whole = _UNFINISHED.sub("", whole)
+            whole = _UNFINISHED.sub(r"\1", whole)
         self._read += len(whole)
         try:
             said = json.loads(f'"{whole}"', strict=False)

@@ -59,7 +59,7 @@ class WebFetch:
         call = approved.call
         length = min(count_input(call, "max_length", 1) or LENGTH, MOST_LENGTH)
         try:
-            page = await fetch(text_input(call, "url"), resolve=self._resolve, dial=self._dial)
+            page = await fetch(text_input(call, "url"), same_host=True, resolve=self._resolve, dial=self._dial)
         except WorldError as error:
             raise BadInput(str(error)) from None
         more = "\n[there was more]" if page.truncated else ""

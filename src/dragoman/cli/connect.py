@@ -1,0 +1,62 @@
+"""`dragoman connect`: a remote agent for editors that can only start a program."""
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+_DESCRIPTION = """\
+Speak to an editor on stdin and stdout, and to an agent behind URL: https://,
+http://, wss:// or ws://. It comes back by itself when the connection drops, and
+the session goes on where it was.
+"""
+_EPILOG = """\
+The token comes from --token-file or from DRAGOMAN_TOKEN, never from the command
+line, where others could read it.
+
+  dragoman connect https://agents.example.org --token-file ~/.dragoman-token
+"""
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "connect",
+        help="a remote agent on stdin and stdout, for editors",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("url", metavar="URL", help="where `dragoman serve` listens; without a path it is /acp")
+    parser.add_argument("--token-file", metavar="F", help="a file with the token; only you may be able to read it")
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Pass messages on until the editor is gone."""
+    from dragoman.errors import UsageError
+    from dragoman.gateway.relay import far_of, relay_stdio
+    from dragoman.gateway.tokens import read_token
+
+    try:
+        if arguments.token_file is not None:
+            token: str | None = read_token(Path(arguments.token_file).expanduser())
+        else:
+            token = os.environ.get("DRAGOMAN_TOKEN") or None
+        open_far = far_of(arguments.url, token)
+    except UsageError as error:
+        return complain(str(error))
+    reason = asyncio.run(relay_stdio(open_far, _tell))
+    return 0 if reason is None else complain(reason, 1)
+
+
+def _tell(sentence: str) -> None:
+    print(f"dragoman: {sentence}", file=sys.stderr)

@@ -1,0 +1,181 @@
+"""Rules: what an agent may do without a person, and `judge`, which says so. Pure.
+
+What a request carries (`evidence`) is held against a policy. Reject beats ask beats allow.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple
+
+from dragoman.client.evidence import Evidence, Judged, evidence
+from dragoman.errors import UsageError
+from dragoman.host import wildcards
+from dragoman.host.commands import covers, denies
+from dragoman.host.shell import parse
+
+Effect = Literal["allow", "reject", "ask"]
+Level = Literal["", "read", "edit", "all"]
+
+_COVERED: Final[dict[str, frozenset[str]]] = {
+    "": frozenset(),
+    "read": frozenset({"read"}),
+    "edit": frozenset({"read", "edit", "other"}),
+}
+
+
+class Verdict(NamedTuple):
+    """Yes, no, or ask somebody; and why."""
+
+    effect: Effect
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A line of a policy. What it names must all fit: the kind of act, the paths, the commands.
+
+    To allow, it must fit everything a request carries; to reject or to ask, anything of it.
+    """
+
+    effect: Effect
+    kind: str = ""
+    path: str = ""
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.kind or self.path or self.command):
+            raise UsageError("a rule names a kind, a path or a command")
+        if self.kind and self.kind not in RULE_KINDS:
+            raise UsageError(f"unknown kind {self.kind!r}; there are {', '.join(RULE_KINDS)}")
+        if self.path:
+            try:
+                _pattern(self.path)
+            except wildcards.PatternRefused as error:
+                raise UsageError(str(error)) from None
+        if self.command and self.command != "*" and not _words(self.command):
+            raise UsageError(f"the command {self.command!r} cannot be read; write its words as in a shell, or *")
+
+    def __str__(self) -> str:
+        named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]
+        return f"the rule {self.effect} {', '.join(named)}"
+
+
+RULE_KINDS: Final = ("read", "edit", "execute", "fetch", "other")
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is settled beforehand. Without anything, everything is asked."""
+
+    allow: Level = ""
+    rules: tuple[Rule, ...] = ()
+    deny_all: bool = False
+    # What a question is worth when there is nobody to ask.
+    unasked: Literal["allow", "reject"] = "reject"
+
+
+@dataclass(frozen=True)
+class Where:
+    """How a path relates to the roots: how it really is called, and whether that is inside."""
+
+    inside: Callable[[str], bool]
+    # What it may be called in a rule: absolute, and relative to its root where it is inside.
+    names: Callable[[str], Sequence[str]] = field(default=lambda path: (path,))
+    # Whether it is what hooks, editors and agents take their orders from.
+    protected: Callable[[str], bool] = field(default=lambda path: False)
+
+
+def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
+    """What the policy says about a request."""
+    found = evidence(request)
+    if policy.deny_all:
+        return Verdict("reject", "the policy denies everything")
+    for effect in ("reject", "ask"):
+        for rule in policy.rules:
+            if rule.effect == effect and _touches(rule, found, where):
+                return Verdict(rule.effect, str(rule))
+    for rule in policy.rules:
+        if rule.effect == "allow" and _covers(rule, found, where):
+            return Verdict("allow", str(rule))
+    if policy.allow == "all":
+        return Verdict("allow", "everything is allowed")
+    return _by_level(policy.allow, found, where)
+
+
+def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
+    if found.unclear:
+        return Verdict("ask", found.unclear)
+    if found.commands:
+        return Verdict("ask", "it runs a command")
+    if found.addresses:
+        return Verdict("ask", "it reaches for an address")
+    if found.kind not in ("read", "edit", "other"):
+        return Verdict("ask", f"it is of the kind {found.kind}")
+    outside = [path for path in found.paths if not where.inside(path)]
+    if outside:
+        return Verdict("ask", f"{_short(outside[0])} is outside of the workspace")
+    if found.kind not in _COVERED[level]:
+        return Verdict("ask", {"read": "it reads files"}.get(found.kind, "it changes files"))
+    orders = [] if found.kind == "read" else [path for path in found.paths if where.protected(path)]
+    if orders:
+        return Verdict("ask", f"{_short(orders[0])} is a protected file")
+    return Verdict("allow", f"{'reading' if found.kind == 'read' else 'editing'} in the workspace is allowed")
+
+
+# -- rules -----------------------------------------------------------------------------------------------------------
+
+
+def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
+    """Whether an allow rule is about everything a request carries."""
+    if found.unclear or (rule.kind and rule.kind != found.kind):
+        return False
+    if found.commands and not (rule.command or rule.kind == "execute"):
+        return False
+    if found.addresses and rule.kind != "fetch":
+        return False
+    if rule.command and not (found.commands and all(_runs_only(rule.command, line) for line in found.commands)):
+        return False
+    if rule.path:
+        return bool(found.paths) and all(_fits(rule.path, path, where) for path in found.paths)
+    return all(where.inside(path) for path in found.paths)
+
+
+def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
+    """Whether a reject or ask rule may be about anything a request carries."""
+    if rule.kind and rule.kind != found.kind:
+        return False
+    if rule.command and not any(rule.command == "*" or denies(_words(rule.command), line) for line in found.commands):
+        return False
+    return not rule.path or any(_fits(rule.path, path, where) for path in found.paths)
+
+
+def _runs_only(pattern: str, line: str) -> bool:
+    return pattern == "*" or covers({_words(pattern)}, parse(line))
+
+
+def _words(command: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        return ()
+
+
+def _fits(pattern: str, path: str, where: Where) -> bool:
+    names = where.names(path)
+    return any(one.fullmatch(name) for one in _pattern(pattern) for name in names)
+
+
+@lru_cache(maxsize=256)
+def _pattern(pattern: str) -> tuple[re.Pattern[str], ...]:
+    """A pattern without a slash means the name, wherever the file is."""
+    found = []
+    for one in wildcards.expand_braces(pattern):
+        found.append(re.compile(wildcards.path(one if "/" in one else f"**/{one}"), re.DOTALL))
+    return tuple(found)
+
+
+def _short(path: str) -> str:
+    return path if len(path) <= 200 else f"{path[:200]}…"

@@ -1,0 +1,305 @@
+"""The dialect of iac-code's protocol reference (seed 000): version 1 with `models`, and every update in two spellings.
+
+An update has `sessionUpdate` and `type`, `content` and `text`, `rawInput` and `raw_input`: the reference names the one,
+the program it is about sends the other. Errors and compaction are told as messages. Fork and resume work although
+only list and close are advertised.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.dialects import misspelt, seed
+from dragoman.dialects.contract import Answer, Call, Id, Out, Replied
+from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
+from dragoman.dialects.handshake import say_client as say_any_client
+from dragoman.dialects.loose import as_object, loosely
+from dragoman.dialects.named import Named
+from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.transcribe import plain
+from dragoman.dialects.v1_client import ClientV1
+from dragoman.errors import (
+    AUTH_REQUIRED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    PeerMistake,
+    WireError,
+)
+from dragoman.vocabulary import events, options, requests, services
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.manner import Manner
+
+NAME: Final = "iac-code"
+SET_MODEL: Final = "session/set_model"
+_CATEGORY: Final = "model"
+_MESSAGE: Final = frozenset({"content", "text", "type"})
+_CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "locations", "type"})
+_RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
+_ENDS: Final = ("completed", "failed")
+
+
+def hear_client(params: Raw) -> HeardClient:
+    """Whatever version is asked for, it is answered with 1."""
+    return seed.hear_client(params, NAME)
+
+
+def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+    """What the reference's table has, as far as it is there."""
+    can = agent.capabilities
+    capabilities = {
+        "loadSession": can.load,
+        "promptCapabilities": {"embeddedContext": True, "image": False, "audio": False},
+        "sessionCapabilities": {name: {} for name in ("list", "close") if getattr(can, name)},
+    }
+    return seed.say_agent(agent, capabilities)
+
+
+def models_of(found: list[options.Option]) -> Json:
+    """The model option as the `models` that it once was."""
+    for option in found:
+        if isinstance(option, options.Select) and option.category == _CATEGORY:
+            listed = [
+                {"modelId": choice.value, "name": choice.name}
+                | ({"description": choice.description} if isinstance(choice.description, str) else {})
+                for choice in option.choices()
+            ]
+            return {"models": {"currentModelId": option.current_value, "availableModels": listed}}
+    return {}
+
+
+# -- the agent -------------------------------------------------------------------------------------------------------
+
+
+class AgentIacCode(SeedAgent):
+    """The agent's side."""
+
+    methods = frozenset(
+        {
+            *("session/new", "session/load", "session/fork", "session/resume", "session/close", "session/list"),
+            *("session/prompt", "session/cancel", "session/set_config_option"),
+            # Not in the reference; the program has them, and its results have what they set.
+            *("session/set_mode", SET_MODEL),
+        }
+    )
+    updates = {  # noqa: RUF012  # never changed
+        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _MESSAGE),
+        "tool_call": _CALL,
+        "tool_call_update": _CALL | set(_RAW) | set(_RAW.values()),
+    }
+    opened = frozenset({"sessionId", "modes"})
+    permission = (
+        Offered("allow_once", "allow_once", "Allow once"),
+        Offered("allow_always", "allow_always", "Always allow in this session"),
+        Offered("reject_once", "reject_once", "Reject once"),
+        Offered("reject_always", "reject_always", "Always reject in this session"),
+    )
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        can = agent.capabilities
+        kept = {"resume": can.resume, "fork": can.fork, "list": can.list, "close": can.close}
+        super().__init__(client, seed.narrowed(agent, **{**seed.unclaimed(agent), **kept}))
+        self._plain_models: set[Id] = set()
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As everywhere; a list is of one folder, and whole."""
+        if method == SET_MODEL:
+            return self._hear_model(id, params)
+        request = super().hear(id, method, params)
+        if isinstance(request, requests.ListSessions):
+            if not isinstance(request.cwd, str):
+                raise PeerMistake(INVALID_PARAMS, "cwd is required")
+            return replace(request, whole=True)
+        return request
+
+    def _hear_model(self, id: Id, params: Raw) -> Request:
+        body: Any = plain(params) if params else None
+        if not isinstance(body, dict) or not all(isinstance(body.get(key), str) for key in ("sessionId", "modelId")):
+            raise PeerMistake(INVALID_PARAMS, "sessionId and modelId must be texts")
+        self._plain_models.add(id)
+        known = self._sessions.get(body["sessionId"])
+        option = known.model[0] if known is not None and known.model[0] else "model"
+        return requests.SetOption(body["sessionId"], option, body["modelId"])
+
+    def error(self, error: WireError) -> WireError:
+        """A session that is not there is a bad parameter; there is no code for a login."""
+        if error.code == NOT_FOUND:
+            return WireError(INVALID_PARAMS, "Invalid params", {"session_id": "Session not found"})
+        return error._replace(code=INTERNAL_ERROR) if error.code == AUTH_REQUIRED else error
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; setting a model is answered with nothing."""
+        if id in self._plain_models:
+            self._plain_models.discard(id)
+            return [Answer(id, b"{}")]
+        return super().reply(id, request, reply)
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere."""
+        self._plain_models.discard(id)
+        return super().fail(id, request, error)
+
+    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+        """Modes and models."""
+        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        return msgspec.json.encode(said | models_of(reply.config_options or []))
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """The reason, and the tokens of the turn."""
+        said = plain(Raw(super().say_end(event)))
+        if isinstance(event.usage, events.Usage):
+            used = event.usage
+            tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
+            said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
+        return msgspec.json.encode(said)
+
+    def ask(self, request: Request) -> Call:
+        """As everywhere; what a call is given is its `input`."""
+        call = super().ask(request)
+        if not isinstance(request, services.RequestPermission):
+            return call
+        params = plain(Raw(call.params))
+        about = params["toolCall"]
+        if "rawInput" in about:
+            about["input"] = about["rawInput"]
+        return replace(call, params=msgspec.json.encode(params))
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+        """As everywhere; what is wrong and what was forgotten is told as a message."""
+        match event:
+            case events.Notice(severity="error"):
+                return self.told_text(session_id, "agent_message_chunk", f"[Error] {event.title}\n")
+            case events.CompactionUpdate(status="completed"):
+                return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
+            case events.Notice() | events.CompactionUpdate() | events.CompactionSummaryChunk():
+                return []
+            case _:
+                return super().tell(session_id, event)
+
+    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+        """The user reads what went wrong, the client gets the error."""
+        told = self.told_text(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
+        return [*told, *super().say_failed_turn(session_id, id, error)]
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """A call begins in progress, its input follows, its end has its result."""
+        if update["sessionUpdate"] == "tool_call":
+            first = {**update, "status": "in_progress"}
+            later = {name: value for name, value in update.items() if name in ("toolCallId", *_RAW)}
+            follow = {"sessionUpdate": "tool_call_update", **later, "status": "in_progress"}
+            outs = [first, follow] if "rawInput" in update else [first]
+            ended = update.get("status") in _ENDS
+            return [*outs, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+        if update["sessionUpdate"] == "tool_call_update":
+            if update.get("status", "pending") == "pending":
+                return [{**update, "status": "in_progress"}]
+            if update.get("status") in _ENDS and "rawOutput" not in update and (said := _shown(update)):
+                return [{**update, "rawOutput": said}]
+        return [update]
+
+    def cut(self, update: Json) -> Json:
+        """Only the document's fields, each under both names."""
+        return super().cut(twice(update))
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """The text stands in it twice."""
+        self._session(session_id).spoken[message_id] = None
+        if kind not in self.updates:
+            return ()
+        encode = msgspec.json.encode
+        head = (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+            b'{"sessionUpdate":%b,"type":%b,"content":{"type":"text","text":'
+        )
+        return head % (encode(session_id), encode(kind), encode(kind)), b'},"text":', b"}}}"
+
+
+def twice(update: Json) -> Json:
+    """An update under the names of both spellings."""
+    said = {**update, "type": update["sessionUpdate"]}
+    inner = update.get("content")
+    if isinstance(inner, dict) and inner.get("type") == "text":
+        said["text"] = inner["text"]
+    return said | {theirs: update[ours] for ours, theirs in _RAW.items() if ours in update}
+
+
+def _shown(update: Json) -> str:
+    """The text of what a call shows."""
+    blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
+    return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+class ClientIacCode(ClientV1):
+    """The client's side: fork and resume are asked for although nobody advertises them, and models are set as such."""
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
+        self._models: dict[str, options.Select] = {}
+        self._plural = False  # the agent knows `sessions/list` and no other
+
+    def ask(self, request: Request) -> Call:
+        """As everywhere."""
+        if isinstance(request, requests.SetOption) and request.config_id == _CATEGORY:
+            known = self._models.get(request.session_id)
+            if known is not None:
+                body = {"sessionId": request.session_id, "modelId": request.value}
+                return Call(SET_MODEL, msgspec.json.encode(body))
+        call = super().ask(request)
+        if isinstance(request, requests.ListSessions) and self._plural:
+            return replace(call, method="sessions/list")
+        return call
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; a no is said in the one form that releases of the program do not take for a yes."""
+        if isinstance(request, services.RequestPermission) and isinstance(reply, services.PermissionAnswer):
+            outcome = reply.outcome
+            chosen = outcome.option_id if isinstance(outcome, services.Selected) else ""
+            kinds = [option.kind for option in request.options if option.option_id == chosen]
+            if not kinds or not all(kind in ("allow_once", "allow_always") for kind in kinds):
+                said = {"outcome": {"outcome": "cancelled"}} | ({"_meta": {"option_id": chosen}} if chosen else {})
+                return [Answer(id, msgspec.json.encode(said))]
+        return super().reply(id, request, reply)
+
+    def hear_reply(self, request: Request, result: Raw) -> Replied:
+        """As everywhere; which sessions have models of that kind is remembered."""
+        replied = super().hear_reply(request, result)
+        if isinstance(replied.reply, requests.SessionOpened):
+            model = misspelt.model_option(replied.reply.extras, [])
+            if model is not None:
+                self._models[replied.reply.session_id] = model
+        return replied
+
+    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+        """An agent that does not know the list by its name is asked by the other one from then on."""
+        if isinstance(request, requests.ListSessions) and error.code == METHOD_NOT_FOUND:
+            self._plural = True
+        return super().hear_failure(request, error)
+
+
+def say_client(hello: ClientHello) -> bytes:
+    """Version 1."""
+    return say_any_client(hello, (1,))
+
+
+def hear_agent(result: Raw) -> HeardAgent:
+    """An agent of version 1."""
+    return HeardAgent(1, hear_agent_1(as_object(loosely(result))), NAME)
+
+
+DIALECT: Final = Named(
+    hear_client, say_agent, AgentIacCode, say_client, hear_agent, ClientIacCode, Manner(fetches=True)
+)

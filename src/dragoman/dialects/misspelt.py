@@ -1,0 +1,182 @@
+"""What agents are known to tell in other words than the schema's, read as what it can only mean (see `rows.py`).
+
+The client's half of `tolerance.py`. Everything here is asked only for messages that cannot be read as they stand, or
+that carry one of the odd names. What a permission is about may be filled in; what it was answered never is.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.options import Choice, Option, Select
+from dragoman.vocabulary.word import Extras
+
+Json = dict[str, Any]
+# Updates under the names of their Python classes, and of the functions that make them.
+UPDATES: Final = {
+    "UserMessageChunk": "user_message_chunk",
+    "AgentMessageChunk": "agent_message_chunk",
+    "AgentThoughtChunk": "agent_thought_chunk",
+    "ToolCallStart": "tool_call",
+    "ToolCallProgress": "tool_call_update",
+    "AgentPlanUpdate": "plan",
+    "AvailableCommandsUpdate": "available_commands_update",
+    "CurrentModeUpdate": "current_mode_update",
+    "ConfigOptionUpdate": "config_option_update",
+    "SessionInfoUpdate": "session_info_update",
+    "UsageUpdate": "usage_update",
+}
+_NAMES: Final = frozenset(UPDATES.values())
+_CHUNKS: Final = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
+_CALLS: Final = ("tool_call", "tool_call_update")
+# What of an odd tool call the schema calls otherwise.
+_ODD: Final = frozenset({"toolName", "input", "output", "error"})
+_MODEL: Final = "model"
+
+
+def update(params: Raw) -> Raw | None:
+    """The params of `session/update` as they were meant; None where they mean nothing else than they say."""
+    body = _object(params)
+    found = body.get("update", UNSET)
+    if found is UNSET and isinstance(body.get("sessionUpdate"), str):
+        # No wrapper: everything but the session is the update.
+        found = {name: value for name, value in body.items() if name not in ("sessionId", "_meta")}
+        body = {name: value for name, value in body.items() if name in ("sessionId", "_meta")}
+    if not isinstance(found, dict):
+        return None
+    meant = _named(found)
+    if meant is None:
+        return None
+    return Raw(msgspec.json.encode({**body, "update": _whole(meant)}))
+
+
+def _named(found: Json) -> Json | None:
+    """The update under its name; None if it has none that anybody knows."""
+    name = found.get("sessionUpdate", found.get("type"))
+    if not isinstance(name, str):
+        return None
+    name = UPDATES.get(name, name)
+    return {**found, "sessionUpdate": name} if name in _NAMES else None
+
+
+def _whole(found: Json) -> Json:
+    name = found["sessionUpdate"]
+    rest = {key: value for key, value in found.items() if key != "type" or UPDATES.get(value, value) != name}
+    if name in _CHUNKS and "content" not in rest and isinstance(rest.get("text"), str):
+        text = rest.pop("text")
+        return {**rest, "content": {"type": "text", "text": text}}
+    if name in _CALLS:
+        return _call(rest)
+    if name == "current_mode_update" and "currentModeId" not in rest and "modeId" in rest:
+        # The documentation of version 1 once called the field so.
+        mode = rest.pop("modeId")
+        return {**rest, "currentModeId": mode}
+    return rest
+
+
+def _call(call: Json) -> Json:
+    said = {key: value for key, value in call.items() if key not in _ODD and key not in _RAW}
+    if "toolName" in call and "title" not in said:
+        said["title"] = call["toolName"]
+    said |= {theirs: call[key] for key, theirs in _RAW.items() if key in call and theirs not in said}
+    if isinstance(call.get("error"), str):
+        said["status"] = "failed"
+        said.setdefault("rawOutput", {"error": call["error"]})
+    if said.get("sessionUpdate") == "tool_call" and "title" not in said:
+        said["title"] = said.get("name") or said.get("toolCallId")
+    return said
+
+
+_RAW: Final = {"input": "rawInput", "output": "rawOutput", "raw_input": "rawInput", "raw_output": "rawOutput"}
+
+
+def call(heard: ToolCallUpdate) -> ToolCallUpdate:
+    """A tool call whose odd fields the schema let pass as unknown ones."""
+    if not isinstance(heard.extras, Extras) or not heard.extras.fields.keys() & _ODD:
+        return heard
+    odd = heard.extras.fields
+    rest = {name: value for name, value in odd.items() if name not in _ODD}
+    said: Json = {"extras": Extras(rest) if rest else UNSET}
+    if isinstance(odd.get("toolName"), str) and not isinstance(heard.title, str):
+        said["title"] = odd["toolName"]
+    if "input" in odd and heard.raw_input is UNSET:
+        said["raw_input"] = odd["input"]
+    if "output" in odd and heard.raw_output is UNSET:
+        said["raw_output"] = odd["output"]
+    if isinstance(odd.get("error"), str):
+        said["status"] = "failed"
+        said.setdefault("raw_output", {"error": odd["error"]} if heard.raw_output is UNSET else heard.raw_output)
+    return replace(heard, **said)
+
+
+def permission(params: Raw) -> Raw | None:
+    """A permission request whose tool call has no id, or calls its input otherwise."""
+    body = _object(params)
+    about = body.get("toolCall")
+    if not isinstance(about, dict):
+        return None
+    said = _call(about)
+    if not isinstance(said.get("toolCallId"), str):
+        said["toolCallId"] = f"permission: {said.get('title', '')}"
+    return Raw(msgspec.json.encode({**body, "toolCall": said}))
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+def with_whole_options(result: Raw) -> Raw:
+    """An answer or an update whose options leave out what can be filled in; readers drop such options silently."""
+    if b'"configOptions"' not in bytes(result):
+        return result
+    body = _object(result)
+    place = body["update"] if isinstance(body.get("update"), dict) else body
+    found = place.get("configOptions")
+    if not isinstance(found, list):
+        return result
+    whole = [_option(option) if isinstance(option, dict) else option for option in found]
+    if whole == found:
+        return result
+    place["configOptions"] = whole
+    return Raw(msgspec.json.encode(body))
+
+
+def _option(option: Json) -> Json:
+    if option.get("type") != "select" or not isinstance(option.get("options"), list):
+        return option
+    choices = [_choice(choice) if isinstance(choice, dict) else choice for choice in option["options"]]
+    first = next((choice["value"] for choice in choices if isinstance(choice, dict) and "value" in choice), None)
+    said = {**option, "options": choices}
+    if not isinstance(said.get("currentValue"), str) and isinstance(first, str):
+        said["currentValue"] = first
+    return said
+
+
+def _choice(choice: Json) -> Json:
+    return {**choice, "name": choice["value"]} if "value" in choice and "name" not in choice else choice
+
+
+def model_option(extras: Any, known: list[Option]) -> Select | None:
+    """The `models` of an opened session as the option they have become; None where that option is there."""
+    if not isinstance(extras, Extras) or any(getattr(option, "category", None) == _MODEL for option in known):
+        return None
+    models = extras.fields.get("models")
+    if not isinstance(models, dict) or not isinstance(models.get("currentModelId"), str):
+        return None
+    listed = models.get("availableModels")
+    choices = [
+        Choice(model["modelId"], model["name"] if isinstance(model.get("name"), str) else model["modelId"])
+        for model in (listed if isinstance(listed, list) else [])
+        if isinstance(model, dict) and isinstance(model.get("modelId"), str)
+    ]
+    return Select(_MODEL, "Model", models["currentModelId"], list(choices), category=_MODEL)
+
+
+def _object(params: Raw) -> Json:
+    try:
+        body = msgspec.json.decode(params or b"{}")
+    except (ValueError, RecursionError, OverflowError):
+        return {}
+    return body if isinstance(body, dict) else {}

@@ -1,0 +1,209 @@
+"""Who may come in. Asked before anything of a request is read but its head; pure, apart from the clock it is given.
+
+In this order: is this request meant for us (`Host`), was it sent by a page of ours or by no page (`Origin`), does it
+carry a token that we know. A browser lets any page send requests to this machine, and a name can be made to point to
+it; so a loopback address protects nobody by itself.
+
+RFC 9110 7.2 (Host), RFC 6454 7 (Origin), RFC 6750 2.1 (Bearer).
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
+
+Scope = Literal["read", "prompt", "admin"]
+SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")
+Headers = Sequence[tuple[bytes, bytes]]
+
+# A header block of an ordinary client has a dozen headers and a kibibyte.
+HEADER_COUNT: Final = 100
+HEADER_BYTES: Final = 32 * 1024
+# A token of ours is 43 characters; nobody needs to have more hashed.
+_TOKEN_LENGTH: Final = 512
+# Requests of one principal: a busy editor sends some ten a second.
+RATE: Final = 200.0
+BURST: Final = 1000.0
+# Wrong tokens from one address: a person who mistypes, not a program that guesses.
+_WRONG_RATE: Final = 1.0
+_WRONG_BURST: Final = 20.0
+# Buckets kept; past this the oldest are forgotten, and start full again.
+_BUCKETS: Final = 10_000
+_HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
+
+
+class Refusal(NamedTuple):
+    """Why somebody does not come in: a status and a sentence that helps only who means well."""
+
+    status: int
+    reason: str
+
+
+class Token(NamedTuple):
+    """What is known of a token: never the token itself."""
+
+    name: str
+    principal: str
+    scopes: tuple[Scope, ...]
+    digest: str
+
+
+class Pass(NamedTuple):
+    """Whoever came in."""
+
+    token: str
+    principal: str
+    scopes: tuple[Scope, ...]
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes
+
+
+class Guard:
+    """One for a server. `tokens` gives those that are valid now; `hosts` are the names we answer to."""
+
+    def __init__(
+        self, tokens: Callable[[], Iterable[Token]], hosts: Iterable[str], port: int, clock: Callable[[], float]
+    ) -> None:
+        self._tokens = tokens
+        self._hosts = {host.lower().strip("[]") for host in hosts}
+        self._port = port
+        self._requests = _Buckets(RATE, BURST, clock)
+        self._wrong = _Buckets(_WRONG_RATE, _WRONG_BURST, clock)
+
+    def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
+        """Whether this request is for us, and from nobody's page but ours."""
+        if len(headers) > HEADER_COUNT or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
+            return Refusal(431, "The request has too many headers.")
+        hosts = [value for name, value in headers if name == b"host"]
+        if len(hosts) != 1:
+            return Refusal(400, "The request must name one host.")
+        host = hosts[0].decode("latin-1").lower()
+        if not self._is_ours(host):
+            return Refusal(421, "This server does not answer to that name.")
+        origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
+        ours = {f"{scheme}://{host}"}
+        if host.partition(":")[0] not in LOOPBACK:
+            ours.add(f"https://{host}")  # TLS ends at a proxy before us
+        if len(origins) > 1 or not ours.issuperset(origins):
+            return Refusal(403, "Pages of another origin may not use this server.")
+        return None
+
+    def enter(self, headers: Headers, address: str) -> Pass | Refusal:
+        """Whoever has shown a valid token."""
+        shown = _bearer(headers)
+        token = None if shown is None else self._known(shown)
+        if token is None:
+            # Whoever knows a token comes in all the same: behind a proxy many share an address.
+            if not self._wrong.take(address):
+                return Refusal(429, "Too many wrong tokens. Wait a minute.")
+            return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
+        if not self._requests.take(token.principal):
+            return Refusal(429, "Too many requests. Slow down.")
+        return Pass(token.name, token.principal, token.scopes)
+
+    def is_valid(self, name: str) -> bool:
+        """Whether a token was not revoked since it was shown."""
+        return any(token.name == name for token in self._tokens())
+
+    def _known(self, shown: bytes) -> Token | None:
+        """Every token is compared, and each in constant time: how long this takes says nothing."""
+        digest = digest_of(shown)
+        found = None
+        for token in self._tokens():
+            if hmac.compare_digest(token.digest, digest):
+                found = token
+        return found
+
+    def _is_ours(self, host: str) -> bool:
+        match = _HOST.fullmatch(host)
+        if match is None:
+            return False
+        if host in self._hosts:  # named with its port, as it is seen behind a proxy
+            return True
+        name, port = match[1].strip("[]"), match[2]
+        if port is not None and int(port) != self._port and name not in self._hosts - LOOPBACK:
+            return False
+        if name in self._hosts:
+            return True
+        # Rebinding needs a name. Where we listen on every address, any literal one of ours may be used.
+        return "0.0.0.0" in self._hosts | self._any() and _is_address(name)
+
+    def _any(self) -> set[str]:
+        return {"0.0.0.0"} if "::" in self._hosts else set()
+
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def digest_of(token: bytes) -> str:
+    """What is kept of a token. It has 256 bits of chance, so a slow hash would add nothing."""
+    return hashlib.sha256(token).hexdigest()
+
+
+def value_of(headers: Headers, name: bytes) -> str | None:
+    """A header; the first, where there are several."""
+    return next((value.decode("latin-1") for found, value in headers if found == name), None)
+
+
+def _bearer(headers: Headers) -> bytes | None:
+    shown = [value for name, value in headers if name == b"authorization"]
+    if len(shown) != 1:
+        return None
+    kind, _, token = shown[0].strip().partition(b" ")
+    token = token.strip()
+    return token if kind.lower() == b"bearer" and 0 < len(token) <= _TOKEN_LENGTH else None
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+class _Buckets:
+    """So many at once, so many a second, for each key."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._clock = clock
+        self._levels: dict[str, tuple[float, float]] = {}
+
+    def take(self, key: str) -> bool:
+        level = self._level(key)
+        self._levels.pop(key, None)
+        self._levels[key] = (max(level - 1, 0), self._clock())
+        if len(self._levels) > _BUCKETS:
+            del self._levels[next(iter(self._levels))]
+        return level >= 1
+
+    def _level(self, key: str) -> float:
+        level, since = self._levels.get(key, (self._burst, self._clock()))
+        return min(level + (self._clock() - since) * self._rate, self._burst)
+
+
+def scopes_of(text: str) -> tuple[Scope, ...]:
+    """Scopes from a command line: `read,prompt`. ValueError names the wrong one."""
+    named: Mapping[str, Scope] = {scope: scope for scope in SCOPES}
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in named:
+            raise ValueError(f"there is no scope {word!r}; there are {', '.join(SCOPES)}")
+    if not words:
+        raise ValueError(f"name at least one scope of {', '.join(SCOPES)}")
+    return tuple(named[word] for word in dict.fromkeys(words))

@@ -1,0 +1,41 @@
+"""Agents on this machine: inside this process, or a program for each connection."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from dragoman import limits
+from dragoman.transports.contract import Transport
+from dragoman.transports.memory import memory_pair
+
+# What the agent may have said before anybody listens; a little more than one read.
+_PIPE_BYTES: Final = 4 * limits.READ_BYTES
+
+
+def in_process(
+    serve: Callable[[Transport], Coroutine[Any, Any, None]], report: Callable[[Exception], None]
+) -> Callable[[], Transport]:
+    """Transports to an agent that serves whoever it is given, such as `Agent.serve`."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def done(task: "asyncio.Task[None]") -> None:
+        tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            report(error)
+
+    def opened() -> Transport:
+        ours, its = memory_pair(_PIPE_BYTES)
+        task = asyncio.get_running_loop().create_task(serve(its))
+        tasks.add(task)
+        task.add_done_callback(done)
+        return ours
+
+    return opened
+
+
+def spawned(command: Sequence[str], *, cwd: str | None, env: Mapping[str, str]) -> Callable[[], Transport]:
+    """Transports to a program that is started for each connection."""
+    from dragoman.transports.spawn import spawner
+
+    return spawner(command, cwd=cwd, env=env)

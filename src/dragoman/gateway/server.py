@@ -1,0 +1,133 @@
+"""The gateway on a socket: granian in our own process and loop.
+
+granian waits at its own stop until every stream is over, so we end them first, and bound the wait.
+"""
+
+import asyncio
+import socket
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from dragoman.errors import StartFailed
+from dragoman.gateway.app import Gateway
+from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
+from dragoman.gateway.hub import Hub
+from dragoman.gateway.tokens import Tokens
+
+# From the first byte of a request to the end of its headers.
+_HEADER_MILLISECONDS: Final = 10_000
+_HEADER_BUFFER: Final = 64 * 1024
+# HTTP/2 frames: as many streams as a client with many sessions needs; headers as large as ours may be.
+_H2_STREAMS: Final = 300
+_H2_HEADERS: Final = 64 * 1024
+# Connections the kernel holds for us, and requests at once: a stream is a request that does not end, and past this
+# granian takes no more of anything. It takes 128 if it is not told.
+_BACKLOG: Final = 1024
+_AT_ONCE: Final = 16_384
+_READY_SECONDS: Final = 10.0
+_STOP_SECONDS: Final = 5.0
+# Turns may end by themselves for so long when the server is told to stop.
+GRACE_SECONDS: Final = 10.0
+
+
+class Server:
+    """A gateway that listens."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        tokens: Tokens,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8790,
+        allowed_hosts: tuple[str, ...] = (),
+        certificate: Path | None = None,
+        key: Path | None = None,
+    ) -> None:
+        self.hub: Final = hub
+        self.host: Final = host
+        self.port: Final = port
+        hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
+        self._guard = Guard(tokens.valid, hosts, port, time.monotonic)
+        self._app = Gateway(hub, self._guard)
+        self._tls = (certificate, key)
+        self._granian: Any = None
+        self._serving: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients find it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'http' if self._tls[0] is None else 'https'}://{host}:{self.port}/acp"
+
+    async def start(self) -> None:
+        """Listen; returns when it does."""
+        from granian.constants import Interfaces
+        from granian.http import HTTP1Settings, HTTP2Settings
+        from granian.server.embed import Server as Granian
+
+        _check_free(self.host, self.port)
+        certificate, key = self._tls
+        self._granian = Granian(
+            self._app,
+            address=self.host,
+            port=self.port,
+            interface=Interfaces.ASGINL,
+            websockets=True,
+            backlog=_BACKLOG,
+            backpressure=_AT_ONCE,
+            log_enabled=False,
+            http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_HEADER_BUFFER),
+            http2_settings=HTTP2Settings(max_concurrent_streams=_H2_STREAMS, max_headers_size=_H2_HEADERS),
+            ssl_cert=certificate,
+            ssl_key=key,
+        )
+        self._serving = asyncio.create_task(self._granian.serve())
+        self._sweeping = asyncio.create_task(self.hub.sweep(self._guard.is_valid))
+        async with asyncio.timeout(_READY_SECONDS):
+            while not await self._answers():
+                if self._serving.done():
+                    raise StartFailed(f"cannot listen on {self.host}:{self.port}")
+                await asyncio.sleep(0.01)
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Let turns end, end every stream, then the server. Bounded."""
+        if self._serving is None:
+            return
+        await self.hub.close(grace)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        await asyncio.sleep(0)
+        self._granian.stop()
+        with suppress(Exception):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await asyncio.shield(self._serving)
+        if not self._serving.done():
+            self._serving.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await self._serving
+
+    async def _answers(self) -> bool:
+        where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        try:
+            _, writer = await asyncio.open_connection(where, self.port)
+        except OSError:
+            return False
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+        return True
+
+
+def _check_free(host: str, port: int) -> None:
+    """A sentence instead of what a thread says about a port that is taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise StartFailed(f"cannot listen on {host}:{port}: {(error.strerror or 'no').lower()}") from error

@@ -1,0 +1,116 @@
+"""Messages to event streams and WebSockets: what is queued leaves in one write, and a reader that stops is let go.
+
+An event is `id: NUMBER` and one line of `data`, the message; a message has no line break in it. A comment every
+`KEEP_ALIVE_SECONDS` keeps proxies from giving up. What was missed is said in a message of ours, `_dragoman/gap`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from dragoman.gateway.window import Batch, Reader
+
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+
+KEEP_ALIVE_SECONDS: Final = 15.0
+# For a last word to somebody who does not read.
+_LAST_SECONDS: Final = 1.0
+# RFC 6455 7.4: 1000 is a goodbye, everything else that ends a connection is a drop.
+GOODBYE: Final = 1000
+
+
+async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
+    """Answer a request with an event stream, until the reader leaves or is ended."""
+    headers = [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send(_body(b": open\n\n"))
+        if await _pump(reader, _until_gone(receive), lambda batch: send(_body(events(batch)))):
+            await _last_word(send(_body(b": ended %d\n\n" % reader.code, more=False)))
+    finally:
+        reader.leave()
+
+
+async def send_messages(reader: Reader, heard: Awaitable[None], send: Send) -> None:
+    """Say everything on a WebSocket, until `heard` is done or the reader is ended; then with a code."""
+    try:
+        if await _pump(reader, heard, lambda batch: _say(batch, send)):
+            await _last_word(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
+    finally:
+        reader.leave()
+
+
+def events(batch: Batch | None) -> bytes:
+    """A batch as it stands in an event stream."""
+    if batch is None:
+        return b":\n\n"
+    parts = [b"id: %d\ndata: %b\n\n" % message for message in batch.messages]
+    if batch.missed:
+        first = batch.messages[0].number if batch.messages else 1
+        parts.insert(0, b"id: %d\ndata: %b\n\n" % (first - 1, gap(batch.missed)))
+    return b"".join(parts)
+
+
+def gap(missed: int) -> bytes:
+    """So many messages are gone for good: the client should load the session again."""
+    return msgspec.json.encode({"jsonrpc": "2.0", "method": "_dragoman/gap", "params": {"missed": missed}})
+
+
+async def _say(batch: Batch | None, send: Send) -> None:
+    if batch is None:
+        return  # a WebSocket is kept alive by its own pings, and by ours to nobody
+    if batch.missed:
+        await send({"type": "websocket.send", "text": gap(batch.missed).decode()})
+    for message in batch.messages:
+        await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
+
+
+async def _pump(reader: Reader, gone: Awaitable[None], say: Callable[[Batch | None], Awaitable[None]]) -> bool:
+    """Whether the reader was ended by us."""
+
+    async def pump() -> None:
+        while not reader.code:
+            batch = await reader.batch()
+            if not reader.code:
+                await say(batch)
+
+    async def keep_alive() -> None:
+        while True:
+            await asyncio.sleep(KEEP_ALIVE_SECONDS)
+            reader.nudge()
+
+    tasks = [asyncio.ensure_future(work) for work in (pump(), gone, reader.ended.wait(), keep_alive())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return reader.code != 0
+    finally:
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(ended, Exception) and not isinstance(ended, OSError | RuntimeError):
+                raise ended
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _last_word(word: Awaitable[None]) -> None:
+    with suppress(TimeoutError, OSError, RuntimeError):
+        async with asyncio.timeout(_LAST_SECONDS):
+            await word
+
+
+def _body(data: bytes, *, more: bool = True) -> Event:
+    return {"type": "http.response.body", "body": data, "more_body": more}

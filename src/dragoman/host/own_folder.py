@@ -1,0 +1,58 @@
+"""A folder that belongs to one living process: when that is killed, the next one takes it away.
+
+The owner holds a lock on a file in it. A lock ends with its process, however that ends.
+"""
+
+import fcntl
+import os
+import shutil
+import tempfile
+from contextlib import suppress
+from typing import Final
+
+_PREFIX: Final = "of-"
+_LOCK: Final = ".owner"
+
+
+class OwnFolder:
+    """A new folder below `parent`, after what dead processes left there was taken away. Blocks: for a thread."""
+
+    def __init__(self, parent: str) -> None:
+        os.makedirs(parent, mode=0o700, exist_ok=True)
+        sweep(parent)
+        self.path: Final = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        self._lock = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def remove(self) -> None:
+        """Take it away with everything in it."""
+        _remove(self.path)
+        os.close(self._lock)
+
+
+def sweep(parent: str) -> None:
+    """Take away the folders of processes that are no more."""
+    for name in os.listdir(parent):
+        if name.startswith(_PREFIX):
+            with suppress(OSError):  # somebody owns it, or is just making it
+                _take_over(os.path.join(parent, name))
+
+
+def _take_over(path: str) -> None:
+    lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove(path)
+    finally:
+        os.close(lock)
+
+
+def _remove(path: str) -> None:
+    """Also folders that nobody may enter: a layer has such."""
+    for folder, names, _ in os.walk(path):
+        for name in names:
+            inner = os.path.join(folder, name)
+            if not os.path.islink(inner):
+                with suppress(OSError):
+                    os.chmod(inner, 0o700)
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,239 @@
+"""What the remote transports share: whole messages in order, a bounded queue out, and coming back after a drop.
+
+They move messages where others move bytes: what is written is split at newlines, and what is received has one behind
+it. `transport_for` finds the right one for an address.
+"""
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from dragoman import limits
+from dragoman.errors import LinkClosed, UsageError
+
+if TYPE_CHECKING:
+    from dragoman.transports.contract import Receiver, Transport
+
+# Messages that wait to be sent; then writing takes nothing.
+QUEUE_BYTES: Final = 1 * limits.MIB
+# How long we try to come back: as long as a gateway keeps a connection that nobody reads.
+RETURN_SECONDS: Final = 600.0
+# A first connection is somebody waiting at a screen.
+FIRST_SECONDS: Final = 10.0
+_FIRST_DELAY: Final = 0.05
+_LONGEST_DELAY: Final = 5.0
+_GOODBYE_SECONDS: Final = 2.0
+
+
+def transport_for(url: str, token: str | None = None) -> "Transport":
+    """A transport to an agent behind `http(s)://` or `ws(s)://`. A path is `/acp` unless it is given."""
+    parts = urlsplit(url)
+    if parts.username is not None or parts.password is not None:
+        raise UsageError("an address has no user or password in it; the token comes from a file or DRAGOMAN_TOKEN")
+    if parts.scheme not in ("http", "https", "ws", "wss") or not parts.hostname:
+        raise UsageError(f"{url!r} is no address of an agent; it begins with https://, http://, wss:// or ws://")
+    if parts.path in ("", "/"):
+        url = parts._replace(path="/acp").geturl()
+    if parts.scheme in ("ws", "wss"):
+        from dragoman.transports.websocket import WebSocketTransport
+
+        return WebSocketTransport(url, token)
+    from dragoman.transports.http import HttpTransport
+
+    return HttpTransport(url, token)
+
+
+class Refused(Exception):
+    """The server has said no, and would say it again."""
+
+
+class RemoteTransport:
+    """The half of a remote transport that its link sees. A subclass sends and receives in `_run`."""
+
+    def __init__(self, url: str, token: str | None) -> None:
+        self.url: Final = url
+        self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._receiver: Receiver | None = None
+        self._queue: deque[bytes] = deque()
+        self._queued = 0
+        self._rest: list[bytes] = []
+        self._short = False
+        self._deaf = False  # what is written is swallowed
+        self._lost = False
+        self._closing: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- the link calls these ----------------------------------------------------------------------------------------
+
+    def start(self, receiver: "Receiver") -> None:
+        self._receiver = receiver
+        self._loop = asyncio.get_running_loop()
+        self._reading = asyncio.Event()
+        self._reading.set()
+        self._more = asyncio.Event()
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self.spawn(self._run())
+
+    def write(self, data: bytes | memoryview) -> int:
+        if self._deaf:
+            return len(data)
+        if self._queued >= QUEUE_BYTES:
+            self._short = True
+            return 0
+        first, *more = bytes(data).split(b"\n")
+        self._rest.append(first)
+        for piece in more:
+            message = b"".join(self._rest)
+            self._rest = [piece]
+            if message.strip():
+                self._put(message)
+        return len(data)
+
+    def pause_reading(self) -> None:
+        self._reading.clear()
+
+    def resume_reading(self) -> None:
+        self._reading.set()
+
+    def close_writing(self) -> None:
+        """The other side cannot be told that we only listen from now on, so it is not."""
+        self._deaf = True
+
+    async def close(self) -> None:
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
+            return
+        self._closing = asyncio.get_running_loop().create_future()
+        try:
+            if self._receiver is not None:
+                await self._leave()
+        finally:
+            self._closing.set_result(None)
+
+    # -- a subclass says -----------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        """Connect, and come back after every drop, until `Refused` or for too long."""
+        raise NotImplementedError
+
+    async def _say_goodbye(self) -> None:
+        """Tell the server that this connection is over."""
+
+    # -- a subclass calls these --------------------------------------------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work that ends with the transport; if it fails, so does the connection."""
+        task = self._loop.create_task(self._guarded(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def next_message(self) -> bytes:
+        """The next message to send. It stays in the queue until `sent`."""
+        while not self._queue:
+            self._more.clear()
+            await self._more.wait()
+        return self._queue[0]
+
+    def sent(self) -> None:
+        """The first message of the queue has arrived."""
+        self._queued -= len(self._queue.popleft())
+        if not self._queue:
+            self._empty.set()
+        if self._short and self._queued < QUEUE_BYTES:
+            self._short = False
+            if self._receiver is not None and not self._deaf:
+                self._receiver.writable()
+
+    async def deliver(self, message: bytes) -> None:
+        """Hand a message up, when there is somebody who wants it."""
+        await self._reading.wait()
+        if self._receiver is not None and not self._lost:
+            self._receiver.data_received(message + b"\n")
+
+    def lose(self, reason: str) -> None:
+        """The connection is gone for good."""
+        if self._lost or self._receiver is None:
+            return
+        self._lost = self._deaf = True
+        self._drop_queue()
+        self._receiver.connection_lost(LinkClosed(reason))
+
+    # -- small steps -------------------------------------------------------------------------------------------------
+
+    def _put(self, message: bytes) -> None:
+        self._queue.append(message)
+        self._queued += len(message)
+        self._more.set()
+        self._empty.clear()
+
+    def _drop_queue(self) -> None:
+        self._queue.clear()
+        self._queued = 0
+        self._rest = []
+        self._empty.set()
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Refused as refused:
+            self.lose(str(refused))
+        except LinkClosed as closed:
+            self.lose(str(closed))
+
+    async def _leave(self) -> None:
+        assert self._receiver is not None
+        if not self._lost:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
+                    await self._empty.wait()
+            with suppress(Exception):
+                async with asyncio.timeout(_GOODBYE_SECONDS):
+                    await self._say_goodbye()
+        self._deaf = True
+        self._drop_queue()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._free()
+        if not self._lost:
+            self._lost = True
+            self._receiver.connection_lost(None)
+
+    async def _free(self) -> None:
+        """Give back what is held."""
+
+
+async def attempts(seconds: float) -> AsyncIterator[int]:
+    """Numbers of attempts, at growing distances and never at the same time as everybody else, for so long."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    delay = _FIRST_DELAY
+    number = 0
+    while loop.time() < deadline:
+        yield number
+        number += 1
+        await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+        delay = min(delay * 2, _LONGEST_DELAY)
+
+
+def why(status: int, url: str) -> str:
+    """What a refusal means, in a sentence that says what to do."""
+    where = urlsplit(url)
+    place = f"{where.scheme}://{where.netloc}"
+    match status:
+        case 401:
+            return f"{place} does not know this token; give a valid one by --token-file or DRAGOMAN_TOKEN"
+        case 403:
+            return f"{place} refuses this token, or where the request comes from"
+        case 404:
+            return f"{place} does not know the connection any more"
+        case 421:
+            return f"{place} does not answer to that name; start it with --allowed-host"
+        case _:
+            return f"{place} answered {status}"

@@ -1,0 +1,184 @@
+"""A remote agent over one WebSocket; each text frame is a message.
+
+A dropped socket is opened again and the connection goes on: the n-th message of a connection has the number n, so we
+say which was the last we have, are told how many of ours have arrived, and send the rest again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from http.cookies import SimpleCookie
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from dragoman import limits
+from dragoman.errors import LinkClosed, UsageError
+from dragoman.transports.remote import FIRST_SECONDS, RETURN_SECONDS, Refused, RemoteTransport, attempts, why
+
+if TYPE_CHECKING:
+    from websockets.asyncio.client import ClientConnection
+
+# Sent and perhaps not arrived: more than the socket buffers of both sides hold.
+_KEPT_BYTES: Final = 16 * limits.MIB
+# Larger messages leave in pieces; servers bound a frame lower than a message.
+_FRAGMENT: Final = 1 * limits.MIB
+_PING_SECONDS: Final = 20.0
+_OUR_NOTES: Final = b'{"jsonrpc":"2.0","method":"_dragoman/'
+# RFC 6455 7.4.2 and ours: coming back would end the same way.
+_FINAL: Final = frozenset({1002, 1003, 1008, 1009, 1010, 4004})
+
+
+class _Note(msgspec.Struct):
+    method: str
+    params: dict[str, int] = {}
+
+
+class _Greeting(msgspec.Struct):
+    result: dict[str, Any] | None = None
+
+
+class WebSocketTransport(RemoteTransport):
+    """A `Transport`."""
+
+    def __init__(self, url: str, token: str | None = None) -> None:
+        super().__init__(url, token)
+        self._socket: ClientConnection | None = None
+        self._connection_id: str | None = None
+        self._named = asyncio.Event()
+        self._cookies: SimpleCookie = SimpleCookie()
+        self._heard = 0
+        self._sent: deque[bytes] = deque()
+        self._sent_bytes = 0
+        self._sent_count = 0
+
+    async def _run(self) -> None:
+        while True:
+            socket = await self._connect()
+            self._socket = socket
+            for cookie in () if socket.response is None else socket.response.headers.get_all("Set-Cookie"):
+                self._cookies.load(cookie)  # a balancer that wants to see us again finds the same server by it
+            sending = asyncio.create_task(self._send_all(socket))
+            try:
+                await self._hear_all(socket, sending)
+            finally:
+                self._socket = None
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+                await socket.close()
+            if not self._connection_id:
+                raise LinkClosed("the connection has ended, and the server has given it no name to come back to")
+            if socket.close_code in _FINAL:
+                raise LinkClosed(f"the server closed the connection with code {socket.close_code}")
+
+    async def _connect(self) -> "ClientConnection":
+        try:
+            from websockets.asyncio.client import connect
+            from websockets.exceptions import InvalidStatus, WebSocketException
+        except ImportError:
+            raise UsageError("WebSockets need an extra: pip install 'dragoman[serve]'") from None
+        headers = dict(self._headers)
+        if self._cookies:
+            headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
+        if self._connection_id is not None:
+            headers |= {"Acp-Connection-Id": self._connection_id, "Last-Event-ID": str(self._heard)}
+        problem = "no answer"
+        async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
+            try:
+                return await connect(
+                    self.url,
+                    additional_headers=headers,
+                    compression=None,
+                    max_size=limits.FRAME_BYTES,
+                    max_queue=16,
+                    open_timeout=FIRST_SECONDS,
+                    ping_interval=_PING_SECONDS,
+                    ping_timeout=_PING_SECONDS,
+                    close_timeout=1,
+                    proxy=None if _is_local(self.url) else True,
+                )
+            except InvalidStatus as answer:
+                status = answer.response.status_code
+                if status < 500 and status not in (408, 429):
+                    raise Refused(why(status, self.url)) from None
+                problem = why(status, self.url)
+            except (OSError, WebSocketException, TimeoutError) as error:
+                problem = str(error) or type(error).__name__
+        raise LinkClosed(f"{self.url} cannot be reached: {problem}")
+
+    async def _hear_all(self, socket: "ClientConnection", sending: "asyncio.Task[None]") -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        try:
+            if self._connection_id is not None:
+                await self._resumed(socket)
+            while True:
+                message = await socket.recv(decode=False)
+                if not message.startswith(_OUR_NOTES):
+                    self._heard += 1
+                elif b'"_dragoman/gap"' in message[:64]:
+                    self._heard += msgspec.json.decode(message, type=_Note).params["missed"]
+                if self._connection_id is None:
+                    self._learn(socket, message)
+                await self.deliver(message)
+        except (ConnectionClosed, msgspec.DecodeError, KeyError):
+            return
+
+    def _learn(self, socket: "ClientConnection", message: bytes) -> None:
+        """The id of the connection: from the handshake, or from the answer to `initialize`."""
+        named = None if socket.response is None else socket.response.headers.get("Acp-Connection-Id")
+        if named is None:
+            result = msgspec.json.decode(message, type=_Greeting).result or {}
+            named = result.get("connectionId")
+        self._connection_id = named if isinstance(named, str) else ""
+        self._named.set()
+
+    async def _resumed(self, socket: "ClientConnection") -> None:
+        """Send again what has not arrived."""
+        try:
+            async with asyncio.timeout(FIRST_SECONDS):
+                note = msgspec.json.decode(await socket.recv(decode=False), type=_Note)
+            received = note.params["received"]
+        except (TimeoutError, msgspec.DecodeError, KeyError):
+            raise Refused("the connection was lost, and this server does not let a connection go on") from None
+        first = self._sent_count - len(self._sent) + 1
+        if received + 1 < first:
+            raise Refused("the connection was lost, and so were messages that had been sent")
+        for message in list(self._sent)[received + 1 - first :]:
+            await socket.send(_pieces(message), text=True)
+
+    async def _send_all(self, socket: "ClientConnection") -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        while True:
+            message = await self.next_message()
+            if self._sent_count:
+                await self._named.wait()  # nothing can be sent again before the connection has a name
+            self._keep(message)
+            self.sent()
+            try:
+                await socket.send(_pieces(message), text=True)
+            except ConnectionClosed:
+                return
+
+    def _keep(self, message: bytes) -> None:
+        self._sent.append(message)
+        self._sent_count += 1
+        self._sent_bytes += len(message)
+        while self._sent_bytes > _KEPT_BYTES and len(self._sent) > 1:
+            self._sent_bytes -= len(self._sent.popleft())
+
+    async def _say_goodbye(self) -> None:
+        if self._socket is not None:
+            await self._socket.close(1000)
+
+
+def _pieces(message: bytes) -> bytes | Iterable[bytes]:
+    if len(message) <= _FRAGMENT:
+        return message
+    return [message[at : at + _FRAGMENT] for at in range(0, len(message), _FRAGMENT)]
+
+
+def _is_local(url: str) -> bool:
+    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")

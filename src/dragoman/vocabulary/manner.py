@@ -1,0 +1,22 @@
+"""How one client is to be treated, where clients differ: words that a dialect says and that nobody asks it about."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Manner(NamedTuple):
+    """How sessions are to be kept for the clients of a dialect; by default as for everybody.
+
+    `modes` maps the modes its clients know to ours; empty: they know ours. `same_servers`: a session is opened again
+    only with the MCP servers it was begun with. `open_models`: a client may name a model that was not listed.
+    `fetches`: looking at a page on the network is a look like any other.
+    """
+
+    modes: Mapping[str, str] = MappingProxyType({})
+    same_servers: bool = False
+    open_models: bool = False
+    fetches: bool = False
+
+
+PLAIN = Manner()

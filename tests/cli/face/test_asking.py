@@ -1,0 +1,127 @@
+"""Asking at a terminal, a real one: forms, free questions, and people who go away."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dragoman.cli.face.asking import Asker, Keyboard
+from dragoman.cli.face.forms import answered, filled
+from dragoman.client.ask_user import Question
+from dragoman.vocabulary.services import (
+    Elicit,
+    ElicitationAnswer,
+    Form,
+    PermissionOption,
+    RequestPermission,
+    SessionScope,
+    Url,
+)
+
+
+class Person:
+    """Sits at a terminal and answers each question with the next line; None hangs up."""
+
+    def __init__(self) -> None:
+        self.hand, terminal = os.openpty()
+        os.set_blocking(terminal, False)
+        self.seen = ""
+        self.held: list[bool] = []
+        self.lines: list[str | None] = []
+        self.asked = asyncio.Event()
+        self.keyboard = Keyboard(terminal)
+        self.asker = Asker(self.keyboard, self._see, lambda: 80, "amber-wren", self.held.append)
+
+    def _see(self, text: str) -> None:
+        self.seen += text
+        if text.endswith(": "):
+            self.asked.set()
+            asyncio.get_running_loop().call_soon(self._type)  # what comes before the question is shown does not count
+
+    def _type(self) -> None:
+        line = self.lines.pop(0)
+        os.write(self.hand, b"\x04" if line is None else line.encode() + b"\n")
+
+
+@pytest.fixture
+def person() -> Iterator[Person]:
+    found = Person()
+    yield found
+    os.close(found.hand)
+    found.keyboard.close()
+
+
+def form(**properties: Any) -> Elicit:
+    schema: dict[str, object] = {"type": "object", "properties": properties, "required": ["name"]}
+    return Elicit("Tell me \x1b[2J more", Form(schema), SessionScope("s"))
+
+
+async def test_a_form_is_asked_field_by_field(person: Person) -> None:
+    asked = form(
+        name={"type": "string", "title": "Your \x1b]0;x\x07 name"},
+        sure={"type": "boolean"},
+        count={"type": "integer"},
+        share={"type": "number"},
+        colour={"type": "string", "oneOf": [{"const": "r", "title": "Red"}, {"const": "b", "title": "Blue"}]},
+        tags={"type": "array", "items": {"enum": ["x", "y", "z"]}},
+        note={"type": "string"},
+    )
+    person.lines = ["", "Ada", "perhaps", "yes", "1.5", "2", "0.5", "3", "2", "1, 3", ""]
+    given = {"name": "Ada", "sure": True, "count": 2, "share": 0.5, "colour": "b", "tags": ["x", "z"]}
+    assert await filled(person.asker, asked) == given  # what is not needed may be left out, what is may not
+    assert "\x1b" not in person.seen
+    assert person.held == [True, False] * 7
+
+
+async def test_going_away_declines(person: Person) -> None:
+    person.lines = [None]
+    assert await filled(person.asker, form(name={"type": "string"})) is None
+
+
+async def test_an_address_is_shown_and_never_opened(person: Person) -> None:
+    asked = Elicit("Log in", Url("e1", "https://example.test/\u202eevil"), SessionScope("s"))
+    person.lines = ["y"]
+    assert await filled(person.asker, asked) == ElicitationAnswer("accept")
+    assert r"https://example.test/\u202eevil" in person.seen
+    person.lines = ["n"]
+    assert await filled(person.asker, asked) is None
+
+
+async def test_a_free_question_takes_a_number_or_words(person: Person) -> None:
+    question = Question("s", "Which?", ("red", "blue"))
+    person.lines = ["2", "green", None]
+    answers = [await answered(person.asker, question) for _ in range(3)]
+    assert answers == ["blue", "green", None]
+
+
+async def test_a_form_that_is_no_question_to_ask_is_declined(person: Person) -> None:
+    assert await filled(person.asker, form(**{f"f{n}": {"type": "string"} for n in range(100)})) is None
+    assert person.seen == ""
+
+
+async def test_questions_wait_for_each_other(person: Person) -> None:
+    options = [PermissionOption("yes", "Yes", "allow_once"), PermissionOption("no", "No", "reject_once")]
+    first, second = (RequestPermission("s", title, options) for title in ("First", "Second"))
+    person.lines = ["y", "n"]
+    answers = await asyncio.gather(person.asker.permission(first), person.asker.permission(second))
+    assert [answer.option_id for answer in answers if answer is not None] == ["yes", "no"]
+    assert person.seen.index("y or n") < person.seen.index("Second")
+
+
+async def test_a_question_that_is_not_asked_any_more_says_so(person: Person) -> None:
+    asking = asyncio.ensure_future(person.asker.ask(["Well?"], "say", lambda words: words or None))
+    person.lines = [""]
+    await person.asked.wait()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert person.seen.endswith("The question has gone away.\n")
+    assert person.held == [True, False]
+
+
+async def test_endless_nonsense_is_no_answer(person: Person) -> None:
+    person.lines = ["what?"] * 100
+    assert await person.asker.ask(["Well?"], "say", {"right": 1}.get) is None
+    assert person.lines  # it stopped asking

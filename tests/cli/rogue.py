@@ -1,0 +1,144 @@
+"""An agent of a test's own making: a program of the standard library that plays a plan, as v1, and notes what it hears.
+
+    python rogue.py PLAN.json
+
+A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. `{"update": {…}}` tells one,
+`{"ask": METHOD, "params": {…}}` asks and waits for the answer (with `"then": [steps]`, which it tells meanwhile, once
+a file `PLAN.json.go` is there), `{"raw": TEXT}` writes a line as it is, `{"stderr": TEXT}`, `{"exit": CODE}`,
+`{"wait": "cancel" | "for ever"}`, `{"fail": {error}}` and `{"end": REASON}`. Everything it hears is appended to
+`PLAN.json.heard`, a JSON value a line, and its process id stands in `PLAN.json.pid`.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SESSION = "s1"
+
+
+class Rogue:
+    def __init__(self, plan: Path) -> None:
+        self.plan: dict[str, Any] = json.loads(plan.read_text(encoding="utf-8"))
+        self.heard = open(f"{plan}.heard", "a", encoding="utf-8")  # noqa: SIM115
+        Path(f"{plan}.pid").write_text(str(os.getpid()))
+        self.go = Path(f"{plan}.go")
+        self.asked = 0
+
+    def say(self, **message: Any) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+    def hear(self) -> dict[str, Any]:
+        line = sys.stdin.readline()
+        if not line:
+            sys.exit(0)
+        message: dict[str, Any] = json.loads(line)
+        self.heard.write(json.dumps(message) + "\n")
+        self.heard.flush()
+        return message
+
+    def serve(self) -> None:
+        while True:
+            message = self.hear()
+            method, id = message.get("method"), message.get("id")
+            if method == "initialize":
+                self.say(id=id, result={"protocolVersion": 1, **self.plan.get("hello", {})})
+            elif method in ("session/new", "session/load"):
+                self.say(id=id, result={"sessionId": SESSION, **self.plan.get("opened", {})})
+            elif method == "session/prompt":
+                self.play(id)
+            elif id is not None and method is not None:
+                self.say(id=id, result=self.plan.get("answers", {}).get(method, {}))
+
+    def play(self, id: Any) -> None:
+        for step in self.plan["steps"]:
+            if "update" in step:
+                self.say(method="session/update", params={"sessionId": SESSION, "update": step["update"]})
+            elif "ask" in step:
+                self.ask(step["ask"], step["params"], step.get("then", []))
+            elif "raw" in step:
+                sys.stdout.write(step["raw"] + "\n")
+                sys.stdout.flush()
+            elif "stderr" in step:
+                sys.stderr.write(step["stderr"])
+                sys.stderr.flush()
+            elif "exit" in step:
+                os._exit(step["exit"])
+            elif step.get("wait") == "cancel":
+                while self.hear().get("method") != "session/cancel":
+                    pass
+            elif step.get("wait") == "for ever":
+                while True:
+                    time.sleep(60)
+            elif "fail" in step:
+                self.say(id=id, error=step["fail"])
+                return
+            else:
+                self.say(id=id, result={"stopReason": step["end"]})
+                return
+        self.say(id=id, result={"stopReason": "end_turn"})
+
+    def ask(self, method: str, params: dict[str, Any], then: list[dict[str, Any]]) -> None:
+        self.asked += 1
+        mine = f"q{self.asked}"
+        self.say(id=mine, method=method, params={"sessionId": SESSION, **params})
+        while then and not self.go.exists():
+            time.sleep(0.02)
+        for update in then:
+            self.say(method="session/update", params={"sessionId": SESSION, "update": update["update"]})
+        while self.hear().get("id") != mine:
+            pass
+
+
+def text(words: str) -> dict[str, Any]:
+    """A step: the agent says something."""
+    return {"update": {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": words}}}
+
+
+def call(id: str = "c1", **fields: Any) -> dict[str, Any]:
+    """A step: a tool call."""
+    return {"update": {"sessionUpdate": "tool_call", "toolCallId": id, "title": "A call", **fields}}
+
+
+def permission(title: str, *, options: list[dict[str, str]] | None = None, **fields: Any) -> dict[str, Any]:
+    """A step: the agent asks for permission."""
+    offered = options or [
+        {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "no", "name": "No", "kind": "reject_once"},
+    ]
+    params = {"toolCall": {"toolCallId": "c1", "title": title, **fields}, "options": offered}
+    return {"ask": "session/request_permission", "params": params}
+
+
+def written(folder: Path, *steps: dict[str, Any], **plan: Any) -> list[str]:
+    """The command that plays these steps. What it heard is read by `heard(folder)`."""
+    (folder / "plan.json").write_text(json.dumps({"steps": list(steps), **plan}), encoding="utf-8")
+    return [sys.executable, __file__, str(folder / "plan.json")]
+
+
+def heard(folder: Path, method: str | None = None) -> list[dict[str, Any]]:
+    """What it heard: the params of these requests, or all messages."""
+    lines = (folder / "plan.json.heard").read_text(encoding="utf-8").splitlines()
+    messages = [json.loads(line) for line in lines]
+    return messages if method is None else [one["params"] for one in messages if one.get("method") == method]
+
+
+def answers(folder: Path) -> list[Any]:
+    """What it was answered, in order."""
+    return [one.get("result", one.get("error")) for one in heard(folder) if str(one.get("id", "")).startswith("q")]
+
+
+def is_gone(folder: Path) -> bool:
+    """Whether its process has ended."""
+    try:
+        os.kill(int((folder / "plan.json.pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+if __name__ == "__main__":
+    Rogue(Path(sys.argv[1])).serve()

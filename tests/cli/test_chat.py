@@ -1,0 +1,444 @@
+"""`dragoman chat` in a real terminal, driven key by key."""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pexpect  # type: ignore[import-untyped]
+import pytest
+
+from tests.cli import rogue
+from tests.cli.editor import DRAGOMAN, turns
+from tests.cli.pane import PATIENCE_SECONDS, Pane
+from tests.cli.rogue import call, permission, text
+
+PROMPT = r"^> ?$"
+ASKED = r"y or n: ?$"
+Step = dict[str, Any]
+
+
+def scripted(folder: Path, *steps: list[Step]) -> list[str]:
+    (folder / "script.json").write_text(json.dumps(turns(*steps)), encoding="utf-8")
+    return ["--model", f"script:{folder / 'script.json'}"]
+
+
+def chat(folder: Path, *arguments: str, env: dict[str, str] | None = None, **pane: Any) -> Pane:
+    place = folder / f"pane{len(list(folder.glob('pane*')))}"
+    place.mkdir()
+    work = folder / "work"
+    work.mkdir(exist_ok=True)
+    settings = {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": "", **(env or {})}
+    return Pane(place, [*DRAGOMAN, "chat", "--cwd", str(work), *arguments], settings, **pane)
+
+
+def ready(pane: Pane) -> None:
+    pane.wait_for("/help shows what there is", PROMPT)
+
+
+WORK: list[Step] = [
+    {"think": "Let me see."},
+    {"say": "# Plan\n\nSome **bold** words and `code`.\n\n- one\n- two\n\n```python\nx = 1\n```\n"},
+    {"call": "update_plan", "input": {"entries": [{"content": "first", "status": "completed"}, {"content": "second"}]}},
+    {"call": "bash", "input": {"command": "echo early; sleep 1; echo late; exit 4"}},
+    {"call": "write_file", "input": {"path": "new.txt", "content": "one\n"}},
+    {"say": "All "},
+    {"say": "done."},
+]
+
+
+def work(pane: Pane) -> str:
+    """A whole turn, with both permissions given."""
+    ready(pane)
+    pane.say("please")
+    pane.wait_for(ASKED)
+    pane.say("y")
+    pane.wait_for("early")  # while it runs
+    pane.wait_for(ASKED, r"\+one")
+    pane.say("1")
+    return pane.wait_for(r"All done\.", PROMPT)
+
+
+def test_a_conversation_with_markdown_a_plan_live_output_and_a_diff(tmp_path: Path) -> None:
+    with chat(tmp_path, *scripted(tmp_path, WORK)) as pane:
+        shown = work(pane)
+        coloured = pane.tmux("capture-pane", "-p", "-e", "-S", "-2000")
+        pane.press("C-d")
+        assert pane.left() == 0
+    assert "**" not in shown
+    assert "• one" in shown
+    assert "```" not in shown
+    assert "[x] first" in shown
+    assert "(exit code 4)" in shown
+    assert re.search(r"\x1b\[[\d;]*32m[^\n]*\+one", coloured)  # green
+    assert (tmp_path / "work" / "new.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("how", [{"env": {"NO_COLOR": "1"}}, {"term": "dumb"}], ids=["NO_COLOR", "dumb"])
+def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Path) -> None:
+    with chat(tmp_path, *scripted(tmp_path, WORK), columns=60, **how) as pane:
+        shown = work(pane)
+        assert re.search(r"\x1b\[[\d;]*3[1-7]m", pane.raw()) is None
+        pane.press("C-d")
+        assert pane.left() == 0
+    frames = [line for line in shown.splitlines() if line.startswith("╔")]
+    assert len(frames) == 2
+    assert all(line.endswith("╗") and len(line) < 60 for line in frames)
+
+
+def test_prompts_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
+    options = scripted(tmp_path, [{"say": "I heard you."}])
+    with chat(tmp_path, *options) as pane:
+        ready(pane)
+        pane.say("remember me")
+        pane.wait_for("I heard you", PROMPT)
+        pane.press("C-d")
+        assert pane.left() == 0
+    history = tmp_path / "home" / "history"
+    assert "remember me" in history.read_text()
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
+    with chat(tmp_path, *options) as pane:
+        ready(pane)
+        pane.press("Up")
+        pane.wait_for("^> remember me")
+
+
+def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
+    with chat(tmp_path, "--", *rogue.written(tmp_path, text("I heard you."))) as pane:
+        ready(pane)
+        pane.type("one\\")
+        pane.press("Enter")
+        pane.type("two")
+        pane.press("M-Enter")
+        pane.say("three")
+        pane.wait_for("I heard you", PROMPT)
+        pane.press("C-d")
+        assert pane.left() == 0
+    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "one\ntwo\nthree"}]
+
+
+def test_commands_values_and_paths_are_completed(tmp_path: Path) -> None:
+    work_folder = tmp_path / "work"
+    (work_folder / "deep").mkdir(parents=True)
+    (work_folder / "deep" / "file.txt").write_text("inside")
+    told = [{"name": "review", "description": "Look at \x1b]0;evil\x07 it"}]
+    agent = rogue.written(
+        tmp_path, {"update": {"sessionUpdate": "available_commands_update", "availableCommands": told}}, text("Yes.")
+    )
+    with chat(tmp_path, "--", *agent) as pane:
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for(r"Yes\.", PROMPT)
+        pane.type("/rev")
+        pane.press("Tab")
+        pane.wait_for("^> /review")
+        pane.type(" @de")
+        pane.press("Tab")
+        pane.wait_for("^> /review @deep/$")
+        pane.type("f")
+        pane.press("Tab")
+        pane.wait_for("^> /review @deep/file.txt")
+        pane.press("Enter")
+        pane.wait_for(r"Yes\.", PROMPT, times=2)
+        assert "\x1b]0;evil" not in pane.raw()
+        pane.press("C-d")
+        assert pane.left() == 0
+    blocks = rogue.heard(tmp_path, "session/prompt")[1]["prompt"]
+    assert [block["type"] for block in blocks] == ["text", "resource_link"]
+
+
+def test_mode_and_model_are_shown_and_set(tmp_path: Path) -> None:
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
+    agent = rogue.written(tmp_path, text("Yes."), opened={"modes": modes})
+    with chat(tmp_path, "--", *agent) as pane:
+        ready(pane)
+        pane.say("/mode")
+        pane.wait_for(r"^\* ask", "^  yolo", PROMPT)
+        pane.type("/mode y")
+        pane.press("Tab")
+        pane.press("Enter")
+        pane.wait_for("^mode: yolo", PROMPT)
+        pane.say("/model")
+        pane.wait_for("This agent has no model to choose", PROMPT)
+        pane.say("/nonsense")
+        pane.wait_for("There is no /nonsense", PROMPT)
+        pane.say("/exit")
+        assert pane.left() == 0
+    assert rogue.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
+
+
+def test_sessions_are_listed_switched_and_resumed_with_a_recap(tmp_path: Path) -> None:
+    options = scripted(tmp_path, [{"say": "The first answer."}], [{"say": "The second answer."}])
+    with chat(tmp_path, *options) as pane:
+        ready(pane)
+        pane.say("about apples")
+        pane.wait_for(r"The first answer\.", PROMPT)
+        pane.say("/new")
+        pane.wait_for("A new session", PROMPT)
+        pane.say("about pears")
+        pane.wait_for(r"answer\.", PROMPT, times=2)
+        pane.say("/sessions")
+        shown = pane.wait_for(r"about apples$", r"NUMBER goes to one", PROMPT)
+        number = re.search(r"^ +(\d)  .*about apples$", shown, re.MULTILINE)
+        assert number is not None
+        pane.say(f"/sessions {number[1]}")
+        pane.wait_for("2 messages so far in “about apples”", PROMPT)
+        pane.say("more of that")
+        pane.wait_for(r"answer\.", PROMPT, times=4)
+        pane.press("C-d")
+        assert pane.left() == 0
+    with chat(tmp_path, *options, "--resume") as pane:
+        pane.wait_for("You:", "more of that", "4 messages so far in “about apples”", PROMPT)
+        pane.press("C-d")
+        assert pane.left() == 0
+    with chat(tmp_path, *options, "--resume", "sess_nobody") as pane:
+        assert pane.left() == 2
+        assert "there is no session 'sess_nobody'" in pane.screen()
+
+
+def test_ctrl_c_stops_the_turn_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    options = scripted(tmp_path, [{"say": "tick ", "repeat": 10_000, "delay_ms": 20}], [{"say": "Here again."}])
+    with chat(tmp_path, *options) as pane:
+        ready(pane)
+        pane.say("count")
+        pane.wait_for("tick tick")
+        pane.press("C-c")
+        pane.wait_for("^Stopped", PROMPT)
+        pane.say("and now?")
+        pane.wait_for("Here again", PROMPT)
+        pane.press("C-c")
+        pane.wait_for("once more leaves", PROMPT)
+        pane.press("C-c")
+        assert pane.left() == 0
+
+
+def test_a_second_ctrl_c_leaves_an_agent_that_does_not_listen(tmp_path: Path) -> None:
+    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Hm."), {"wait": "for ever"})) as pane:
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for(r"Hm\.")
+        pane.press("C-c")
+        pane.wait_for("stopping")
+        pane.press("C-c")
+        assert pane.left() == 130
+        assert rogue.is_gone(tmp_path)
+        assert pane.tmux("display-message", "-p", "#{cursor_flag}") == "1\n"  # the cursor can be seen again
+
+
+def test_a_failed_turn_does_not_end_the_conversation(tmp_path: Path) -> None:
+    with chat(tmp_path, *scripted(tmp_path, [{"fail": "rate_limit"}], [{"say": "Better now."}])) as pane:
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for("rate limit is reached", PROMPT)
+        pane.say("again")
+        pane.wait_for("Better now", PROMPT)
+
+
+def test_an_agent_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
+    agent = rogue.written(tmp_path, {"stderr": "Panic! \x1b]0;evil\x07\n"}, {"exit": 7})
+    with chat(tmp_path, "--", *agent) as pane:
+        ready(pane)
+        pane.say("hi")
+        assert pane.left() == 6
+        assert "exited with code 7" in pane.screen()
+        assert r"Panic! \x1b]0;evil\x07" in pane.screen()
+
+
+def test_a_terminal_that_is_closed_takes_the_agent_with_it(tmp_path: Path) -> None:
+    for steps in ([text("Hm."), {"wait": "for ever"}], [text("Hm.")]):
+        with chat(tmp_path, "--", *rogue.written(tmp_path, *steps)) as pane:
+            ready(pane)
+            pane.say("hi")
+            pane.wait_for(r"Hm\.")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not rogue.is_gone(tmp_path):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
+    done = subprocess.run([*DRAGOMAN, "chat"], input="", capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "dragoman: a chat needs a terminal; `dragoman run` is for pipes and scripts\n"
+
+
+@pytest.mark.parametrize("library", ["prompt_toolkit", "rich"])
+def test_without_its_libraries_it_says_what_to_install(library: str, tmp_path: Path) -> None:
+    program = (
+        f"import sys; sys.modules[{library!r}] = None; from dragoman.cli.main import main; sys.exit(main(['chat']))"
+    )
+    child = pexpect.spawn(sys.executable, ["-c", program], encoding="utf-8", timeout=30, dimensions=(30, 120))
+    child.expect_exact("pip install 'dragoman[chat]'")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 2
+
+
+# -- family M: what an agent sends is inert ---------------------------------------------------------------------------
+
+BAD = (
+    "\x1b[2J\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b]8;;http://evil\x1b\\safe\x1b]8;;\x1b\\\x1bP1q\x1b\\"
+    "\x1b[200~\x9b31m\x9d0;owned\x9c good\rbad\b\b\u202egpj\u2066\u200b\u2028\x0b"
+)
+# The same in ways that only Markdown knows.
+MARKED = "&#x202e;&#8238;&#x200b;&#x9b;31m&#27;[2J&boxDR;&#x2554;&#x2551; [safe](http://evil 'x&#x202e;') <b>tag</b>"
+
+
+def acts(shown: str) -> set[str]:
+    """What must never come out, of all that an agent can have said."""
+    harmful = ["\x1b]0;", "\x1b]52", "\x1b]8", "\x1bP", "\x1b_", "\x1b^", "\x07", "\x08\x08", "\x0b"]
+    harmful += [chr(code) for code in range(0x80, 0xA0)] + list("\u202e\u2066\u200b\u2028\ufeff")
+    return {each for each in harmful if each in shown}
+
+
+def hostile(folder: Path) -> list[str]:
+    diff = {"type": "diff", "path": f"/tmp/{BAD}", "oldText": BAD, "newText": f"{BAD}\nnew {BAD}"}
+    output = {"type": "content", "content": {"type": "text", "text": f"out {BAD}\n"}}
+    plan = {"sessionUpdate": "plan", "entries": [{"content": BAD, "priority": "high", "status": "pending"}]}
+    thought = {"sessionUpdate": "agent_thought_chunk", "content": {"type": "text", "text": BAD}}
+    mode = {"currentModeId": BAD, "availableModes": [{"id": BAD, "name": BAD}]}
+    return rogue.written(
+        folder,
+        {"update": thought},
+        text(f"{BAD}\n\n"),
+        text(f"{MARKED}\n\n```{BAD}\n{BAD}\n```\n\n<div>{BAD}</div>\n"),
+        call(title=f"Do {BAD}", kind="execute", content=[output], locations=[{"path": BAD}]),
+        call("c2", title=f"Edit {BAD}", kind="edit", content=[diff]),
+        {"update": plan},
+        {"update": {"sessionUpdate": "session_info_update", "title": BAD}},
+        {"update": {"sessionUpdate": BAD, "x": BAD}},
+        {"update": {"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "failed"}},
+        {"stderr": BAD},
+        {"raw": BAD.replace("\n", "")},
+        permission(f"May I {BAD}", rawInput={BAD: BAD, "command": BAD}, locations=[{"path": BAD}], content=[diff]),
+        text("It is over."),
+        opened={"modes": mode},
+        hello={"agentInfo": {"name": f"agent {BAD}", "version": BAD}},
+    )
+
+
+def test_m1_everything_an_agent_sends_is_inert(tmp_path: Path) -> None:
+    with chat(tmp_path, "--", *hostile(tmp_path)) as pane:
+        ready(pane)
+        pane.tmux("set-buffer", "mine")
+        pane.tmux("select-pane", "-T", "my title")
+        pane.say("hi")
+        pane.wait_for(ASKED)
+        pane.say("n")
+        shown = pane.wait_for("It is over", PROMPT)
+        pane.say("/mode")
+        pane.wait_for(r"^\*", PROMPT)
+        assert acts(pane.raw()) == set()
+        assert pane.tmux("show-buffer") == "mine"
+        assert pane.tmux("display-message", "-p", "#{pane_title}") == "my title\n"
+        pane.press("C-d")
+        assert pane.left() == 0
+    assert "<b>tag</b>" in shown  # nothing of what it said is left out
+    assert "May I" in shown
+
+
+def test_m2_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> None:
+    agent = rogue.written(
+        tmp_path,
+        text("x" * 1_000_000),
+        text("\n\ne" + "\u0301" * 10_000 + " 🧑‍🚀 👩‍👩‍👧 " + "\u202e" * 100),
+        text("\n\n" + "> " * 5000 + "\n\n" + "[" * 5000 + "\n\n" + "*a " * 3000 + "\n\n" + "- " * 2000),
+        text("\n\n```\n" + "y\n" * 20_000),
+        text("```\n\nIt is over."),
+    )
+    with chat(tmp_path, "--", *agent) as pane:
+        ready(pane)
+        began = time.monotonic()
+        pane.say("hi")
+        pane.wait_for("It is over", PROMPT)
+        assert time.monotonic() - began < PATIENCE_SECONDS
+        assert pane.raw().count("\u0301") <= 8 * 4  # some of it is drawn more than once
+        pane.press("C-d")
+        assert pane.left() == 0
+
+
+def test_m3_no_output_looks_like_our_question(tmp_path: Path) -> None:
+    fake = "╔═ dragoman asks · amber-amber ═╗\n║ May I?\n╚═══╝\n║ 1-2, y or n: "
+    marked = "&#x2554;&boxDR;&boxH;&boxV;&#9553; dragoman asks"
+    agent = rogue.written(
+        tmp_path, text(f"{fake}\n\n```\n{fake}\n```\n\n{marked}\n"), call(title=fake), permission(fake), text("over")
+    )
+    with chat(tmp_path, "--", *agent) as pane:
+        ready(pane)
+        word = re.search(r"with the\s+word\s+([a-z]+-[a-z]+)", pane.screen())
+        pane.say("hi")
+        shown = pane.wait_for("^╔═ dragoman asks", ASKED)
+        assert word is not None
+        before, frame, ours = shown.partition("╔")
+        assert not set(before) & set("╔═╗║╚╝")  # the first frame is ours
+        assert frame and ours.startswith(f"═ dragoman asks · {word[1]} ═")
+        assert [line[0] for line in ours.splitlines()[1:] if line][:-1].count("║") == ours.count("\n║") - 1
+        pane.say("y")
+        pane.wait_for("over", PROMPT)
+    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+
+
+def test_m3_nothing_is_written_under_a_question(tmp_path: Path) -> None:
+    asked = {**permission("Do it"), "then": [text("\n\nYou said yes.\n\n"), call(title="Later")]}
+    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Before."), asked, text("After."))) as pane:
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for(ASKED, "Before")
+        (tmp_path / "plan.json.go").touch()
+        time.sleep(0.5)  # in which it would be written
+        pane.type("n")
+        pane.wait_for("y or n: n$")
+        assert pane.screen().rstrip().endswith("y or n: n")
+        pane.press("Enter")
+        pane.wait_for("You said yes", "• Later", "After", PROMPT)
+
+
+def test_m3_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
+    steps: list[Step] = [
+        {"say": "Wait.\n\n"},
+        {"say": ".", "delay_ms": 1500},
+        {"call": "write_file", "input": {"path": "new.txt", "content": "x"}},
+    ]
+    with chat(tmp_path, *scripted(tmp_path, steps)) as pane:
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for(r"Wait\.")
+        pane.say("y")
+        shown = pane.wait_for(ASKED)
+        assert not re.search(r"^y$", shown, re.MULTILINE)  # nor does it stand in the agent's words
+        pane.say("n")
+        pane.wait_for("failed", PROMPT)
+    assert not (tmp_path / "work" / "new.txt").exists()
+
+
+def test_m4_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> None:
+    agent = rogue.written(tmp_path, permission("Do it"), text("over"))
+    place = tmp_path / "shell"
+    place.mkdir()
+    settings = {"DRAGOMAN_HOME": str(tmp_path / "home"), "PS1": "$ ", "HOME": str(tmp_path)}
+    with Pane(place, ["/bin/bash", "--norc", "-i"], settings) as pane:
+        pane.wait_for(r"[#$] ?$")
+        pane.say(" ".join([*DRAGOMAN, "chat", "--", *agent]))
+        ready(pane)
+        pane.say("hi")
+        pane.wait_for(ASKED)
+        pane.tmux("resize-window", "-x", "50", "-y", "20")
+        pane.press("C-z")
+        pane.wait_for("Stopped")
+        pane.say("jobs -p > pids; fg")
+        pane.wait_for(r"--cwd|chat --", times=2)
+        assert rogue.answers(tmp_path) == []
+        os.kill(int((place / "pids").read_text()), 9)
+        pane.wait_for("Killed")
+        pane.say("echo it is $((40 + 2))")
+        pane.wait_for(r"echo it is", "^it is 42")  # the terminal shows what is typed, and the shell reads it
+    assert rogue.answers(tmp_path) == []
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not rogue.is_gone(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

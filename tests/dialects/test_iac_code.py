@@ -1,0 +1,302 @@
+"""The dialect of seed 000, as its reference has it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.dialects.contract import AnswerError, Notify
+from dragoman.dialects.named import named
+from dragoman.errors import WireError
+from dragoman.vocabulary import events, options, requests, services, tools
+from dragoman.vocabulary.content import Text
+from tests.dialects.schemas import text
+from tests.dialects.seeds import (
+    HELLO_WORLD,
+    Caller,
+    agent_of,
+    an_agent,
+    asked,
+    client_of,
+    heard,
+    refusal,
+    talking,
+    updates,
+)
+from tests.dialects.speech import AGENT, CLIENT
+
+NAME = "iac-code"
+CWD = os.getcwd()
+
+
+def test_8_1_5_initialize_claims_what_the_reference_claims() -> None:
+    assert json.loads(named(NAME).say_agent(AGENT, CLIENT)) == {
+        "protocolVersion": 1,
+        "agentInfo": {"name": "agent", "version": "1"},
+        "agentCapabilities": {
+            "loadSession": True,
+            "promptCapabilities": {"embeddedContext": True, "image": False, "audio": False},
+            "sessionCapabilities": {"list": {}, "close": {}},
+        },
+        "authMethods": [],
+    }
+
+
+async def test_8_1_4_sessions_have_modes_and_models(tmp_path: Path) -> None:
+    async with talking(an_agent(NAME, tmp_path)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        session = await caller.result("session/new", cwd=CWD)
+        assert sorted(session) == ["models", "modes", "sessionId"]
+        assert session["models"] == {
+            "currentModelId": "p/a",
+            "availableModels": [{"modelId": "p/a", "name": "A"}, {"modelId": "p/b", "name": "B"}],
+        }
+        assert session["modes"]["currentModeId"] == "ask"
+        id = session["sessionId"]
+        assert await caller.result("session/set_model", sessionId=id, modelId="p/b") == {}
+        assert (await caller.error("session/set_model", sessionId=id, modelId="p/x"))["code"] == -32602
+        loaded = await caller.result("session/load", sessionId=id, cwd=CWD)
+        assert (sorted(loaded), loaded["models"]["currentModelId"]) == (["models", "modes"], "p/b")
+
+
+async def test_8_1_5_fork_and_resume_work_although_nobody_claims_them(tmp_path: Path) -> None:
+    async with talking(an_agent(NAME, tmp_path)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        id = (await caller.result("session/new", cwd=CWD))["sessionId"]
+        await caller.result("session/prompt", sessionId=id, prompt=HELLO_WORLD)
+        fork = await caller.result("session/fork", sessionId=id, cwd=CWD)
+        assert sorted(fork) == ["models", "modes", "sessionId"]
+        assert fork["sessionId"] != id
+        before = len(caller.told())
+        resumed = await caller.result("session/resume", sessionId=id, cwd=CWD)
+        assert sorted(resumed) == ["models", "modes"]
+        assert len(caller.told()) == before
+        await caller.result("session/load", sessionId=id, cwd=CWD)
+        assert [update["type"] for update in caller.told()[before:]] == [
+            "user_message_chunk",
+            "agent_thought_chunk",
+            "agent_message_chunk",
+        ]
+
+
+async def test_8_1_12_a_list_is_of_one_folder_and_whole(tmp_path: Path) -> None:
+    async with talking(an_agent(NAME, tmp_path)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        made = {(await caller.result("session/new", cwd=CWD))["sessionId"] for _ in range(60)}
+        for method in ("sessions/list", "session/list"):
+            listed = await caller.result(method, cwd=CWD)
+            assert {info["sessionId"] for info in listed["sessions"]} == made
+            assert "nextCursor" not in listed
+            assert (await caller.error(method))["code"] == -32602
+
+
+async def test_8_1_13_config_set_sets_an_option() -> None:
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        id = (await caller.result("session/new", cwd=CWD))["sessionId"]
+        result = await caller.result("config/set", sessionId=id, configId="mode", value="plan")
+        assert [o["currentValue"] for o in result["configOptions"] if o["id"] == "mode"] == ["plan"]
+        assert (await caller.error("config/set", sessionId=id, configId="mode", value=7))["code"] == -32602
+
+
+async def test_8_1_20_an_unknown_session_is_a_bad_parameter() -> None:
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        id = (await caller.result("session/new", cwd=CWD))["sessionId"]
+        await caller.result("session/close", sessionId=id)
+        for session in ("nope", id):
+            error = await caller.error("session/prompt", sessionId=session, prompt=HELLO_WORLD)
+            assert (error["code"], error["data"]) == (-32602, {"session_id": "Session not found"})
+
+
+@pytest.mark.parametrize("method", ["session/delete", "session/set_title", "authenticate", "auth/status"])
+def test_what_the_reference_does_not_have_is_not_found(method: str) -> None:
+    assert refusal(agent_of(NAME), method, {"sessionId": "s", "title": "t", "methodId": "login"})[0] == -32601
+
+
+# -- updates ---------------------------------------------------------------------------------------------------------
+
+
+async def test_8_1_14_text_is_said_in_both_spellings() -> None:
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        await caller.hello()
+        id = (await caller.result("session/new", cwd=CWD))["sessionId"]
+        awkward = 'a "quote"\n\ud83d\ude00 é'.encode("utf-16", "surrogatepass").decode("utf-16")
+        end = await caller.result("session/prompt", sessionId=id, prompt=[{"type": "text", "text": awkward}])
+        assert end["stopReason"] == "end_turn"
+        thought, message = caller.told()
+        assert message == {
+            "sessionUpdate": "agent_message_chunk",
+            "type": "agent_message_chunk",
+            "content": {"type": "text", "text": awkward},
+            "text": awkward,
+        }
+        assert (thought["type"], thought["text"]) == ("agent_thought_chunk", "Hm.")
+
+
+def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
+    agent = agent_of(NAME)
+    head, middle, tail = agent.text_frame("s", "agent_message_chunk", "m")
+    whole = json.loads(head + b'"x"' + middle + b'"x"' + tail)
+    assert whole["params"]["update"] == updates(agent, events.AgentMessageChunk(Text("x"), "m"))[0]
+
+
+def test_8_1_17_a_call_begins_in_progress_and_its_input_follows() -> None:
+    said = updates(
+        agent_of(NAME),
+        events.ToolCallUpdate("c", title="Run", kind="execute", status="pending", raw_input={"a": 1}),
+        events.ToolCallUpdate("c", status="completed", content=[tools.ContentItem(Text("out"))]),
+    )
+    assert said == [
+        {
+            "sessionUpdate": "tool_call",
+            "type": "tool_call",
+            "toolCallId": "c",
+            "title": "Run",
+            "kind": "execute",
+            "status": "in_progress",
+        },
+        {
+            "sessionUpdate": "tool_call_update",
+            "type": "tool_call_update",
+            "toolCallId": "c",
+            "status": "in_progress",
+            "rawInput": {"a": 1},
+            "raw_input": {"a": 1},
+        },
+        {
+            "sessionUpdate": "tool_call_update",
+            "type": "tool_call_update",
+            "toolCallId": "c",
+            "status": "completed",
+            "content": [{"type": "content", "content": {"type": "text", "text": "out"}}],
+            "rawOutput": "out",
+            "raw_output": "out",
+        },
+    ]
+
+
+def test_8_1_16_errors_and_compaction_are_messages() -> None:
+    agent = agent_of(NAME)
+    request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
+    agent.reply(1, request, requests.PromptAccepted("u"))
+    (compacted,) = updates(agent, events.CompactionUpdate("c", "completed"))
+    assert compacted["type"] == "agent_message_chunk"
+    told, end = agent.tell("s", events.Idle(stop_reason="error", error=events.Failure(-32603, "It broke")))
+    assert isinstance(told, Notify)
+    assert json.loads(told.params)["update"]["text"] == "[Error] It broke\n"
+    assert end == AnswerError(1, WireError(-32603, "It broke"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        events.PlanUpdate(options.PlanItems("p", [])),
+        events.CommandsChanged([]),
+        events.UsageChanged(1, 2),
+        events.OptionsChanged([]),
+        events.SessionInfoChanged(title="t"),
+        events.Notice("info", "n"),
+        events.CompactionUpdate("c", "in_progress"),
+    ],
+)
+def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
+    assert updates(agent_of(NAME), event) == []
+
+
+def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
+    agent = agent_of(NAME)
+    request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
+    agent.reply(1, request, requests.PromptAccepted("u"))
+    (end,) = agent.tell("s", events.Idle(stop_reason="end_turn", usage=events.Usage(3, 1, 2, thought_tokens=0)))
+    assert json.loads(end.result) == {  # type: ignore[union-attr]
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3},
+    }
+
+
+# -- permission ------------------------------------------------------------------------------------------------------
+
+KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
+FOUR = [services.PermissionOption(f"id-{kind}", kind, kind) for kind in KINDS]
+CALL = events.ToolCallUpdate("c", title="Run", kind="execute", raw_input={"command": "ls"})
+QUESTION = services.RequestPermission("s", "Run", FOUR, subject=services.ToolCallSubject(CALL))
+
+
+def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
+    method, params = asked(agent_of(NAME), QUESTION)
+    assert method == "session/request_permission"
+    assert [option["optionId"] for option in params["options"]] == list(KINDS)
+    call = params["toolCall"]
+    assert (call["title"], call["kind"], call["input"]) == ("Run", "execute", {"command": "ls"})
+    assert call["input"] == call["rawInput"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "chosen"),
+    [
+        ({"outcome": "allowed", "option_id": "allow_once"}, "id-allow_once"),
+        ({"outcome": "allowed", "option_id": "allow_always"}, "id-allow_always"),
+        ({"outcome": "allowed", "option_id": "reject_once"}, "id-reject_once"),
+        ({"outcome": "denied"}, "id-reject_once"),
+        ({"outcome": {"outcome": "selected", "optionId": "reject_always"}}, "id-reject_always"),
+        ({"outcome": "allowed"}, None),
+        ({"outcome": "allowed", "option_id": "id-allow_once"}, None),
+        ({"outcome": {"outcome": "cancelled"}}, None),
+    ],
+)
+def test_8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no(answer: Any, chosen: str | None) -> None:
+    reply = agent_of(NAME).hear_reply(QUESTION, Raw(text(answer))).reply
+    assert isinstance(reply, services.PermissionAnswer)
+    assert reply.outcome == (services.Dismissed() if chosen is None else services.Selected(chosen))
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
+    bare = named(NAME).hear_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
+    client = named(NAME).client(CLIENT, bare)
+    assert client.ask(requests.ForkSession("s", "/")).method == "session/fork"
+    assert client.ask(requests.ResumeSession("s", "/")).method == "session/resume"
+
+
+def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
+    client = client_of(NAME)
+    assert client.ask(requests.ListSessions("/")).method == "session/list"
+    client.hear_failure(requests.ListSessions("/"), WireError(-32601, "Method not found"))
+    assert client.ask(requests.ListSessions("/")).method == "sessions/list"
+
+
+def test_8_1_4_a_client_sets_a_model_as_such() -> None:
+    client = client_of(NAME)
+    models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b", "name": "B"}]}
+    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models})))
+    call = client.ask(requests.SetOption("s", "model", "b"))
+    assert (call.method, json.loads(call.params)) == ("session/set_model", {"sessionId": "s", "modelId": "b"})
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (services.Selected("id-allow_once"), {"outcome": {"outcome": "selected", "optionId": "id-allow_once"}}),
+        (
+            services.Selected("id-reject_always"),
+            {"outcome": {"outcome": "cancelled"}, "_meta": {"option_id": "id-reject_always"}},
+        ),
+        (services.Selected("nope"), {"outcome": {"outcome": "cancelled"}, "_meta": {"option_id": "nope"}}),
+        (services.Dismissed(), {"outcome": {"outcome": "cancelled"}}),
+    ],
+)
+def test_8_1_19_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
+    (answer,) = client_of(NAME).reply(1, QUESTION, services.PermissionAnswer(outcome))
+    assert json.loads(answer.result) == said  # type: ignore[union-attr]

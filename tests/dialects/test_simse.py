@@ -1,0 +1,248 @@
+"""The dialect of seed 004, in both roles."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from dragoman.agent.agent import Agent
+from dragoman.agent.session import Prompt, Session
+from dragoman.dialects.contract import Notify, Told
+from dragoman.errors import WireError
+from dragoman.testing import pair
+from dragoman.vocabulary import events, options, requests, services, tools
+from dragoman.vocabulary.asking import Extension, ExtensionResult
+from dragoman.vocabulary.content import Text
+from tests.agent.raw import prompt, until
+from tests.dialects.schemas import text
+from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
+
+NAME = "simse"
+
+
+async def test_8_5_12_nobody_has_to_say_hello() -> None:
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        assert list(await caller.new()) == ["sessionId"]
+        assert (await caller.error("initialize", protocolVersion=1))["code"] == -32600
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        hello = await caller.hello()
+        assert (hello["protocolVersion"], hello["agentCapabilities"], hello["authMethods"]) == (1, {}, [])
+        assert list(await caller.new()) == ["sessionId"]
+
+
+async def test_8_5_4_an_update_stands_beside_its_session_and_where_it_belongs() -> None:
+    async with talking(an_agent(NAME)) as wire:
+        caller = Caller(wire)
+        id = (await caller.new())["sessionId"]
+        end = await caller.result("session/prompt", sessionId=id, prompt="hello")
+        assert end == {"stopReason": "end_turn"}
+        (message,) = [m["params"] for m in wire.heard if m.get("method") == "session/update"]
+        said = {
+            "sessionUpdate": "agent_message_chunk",
+            "type": "agent_message_chunk",
+            "content": {"type": "text", "text": "hello"},
+        }
+        assert message == {"sessionId": id, **said, "update": said}
+
+
+def test_8_5_5_what_is_no_message_and_no_call_is_words_or_nothing() -> None:
+    agent = agent_of(NAME)
+    plan = options.PlanItems("p", [options.PlanEntry("a", status="completed"), options.PlanEntry("b")])
+    (said,) = updates(agent, events.PlanUpdate(plan))
+    assert (said["sessionUpdate"], said["content"]["text"]) == ("agent_message_chunk", "- [x] a\n- [ ] b\n")
+    (said,) = updates(agent, events.Notice("error", "It broke"))
+    assert said["content"]["text"] == "It broke\n"
+    rest: list[events.AnyEvent] = [
+        events.AgentThoughtChunk(Text("t"), "m"),
+        events.UserMessageChunk(Text("t"), "m"),
+        events.CommandsChanged([]),
+        events.UsageChanged(1, 2),
+        events.Notice("info", "n"),
+    ]
+    assert updates(agent, *rest) == []
+
+
+def test_8_5_8_our_own_calls_are_nothing_to_be_run() -> None:
+    said = updates(
+        agent_of(NAME),
+        events.ToolCallUpdate("c", name="bash", title="Run", kind="execute", status="pending", raw_input={"a": 1}),
+        events.ToolCallUpdate("c", status="in_progress"),
+        events.ToolCallUpdate("c", status="completed", content=[tools.ContentItem(Text("out"))]),
+        events.ToolCallUpdate("d", title="Run", status="failed", raw_output="no"),
+    )
+    assert [update["sessionUpdate"] for update in said] == [
+        *("tool_call", "tool_call_update", "tool_call_update"),
+        *("tool_call", "tool_call_update"),
+    ]
+    assert all("toolName" not in update and "input" not in update for update in said)
+    assert said[2] == {
+        "sessionUpdate": "tool_call_update",
+        "type": "tool_call_update",
+        "toolCallId": "c",
+        "status": "completed",
+        "output": "out",
+    }
+    assert (said[4]["status"], said[4]["error"]) == ("completed", "no")
+
+
+@pytest.mark.parametrize("method", ["session/load", "session/list", "session/set_mode", "authenticate"])
+def test_what_the_document_does_not_have_is_not_found(method: str) -> None:
+    assert refusal(agent_of(NAME), method, {"sessionId": "s", "cwd": "/", "modeId": "m"})[0] == -32601
+
+
+# -- permission ------------------------------------------------------------------------------------------------------
+
+FOUR = [services.PermissionOption(f"id-{kind}", kind, kind) for kind in ("allow_once", "allow_always")]
+FOUR += [services.PermissionOption(f"id-{kind}", kind, kind) for kind in ("reject_once", "reject_always")]
+
+
+def asking() -> tuple[Agent, list[str | None]]:
+    """An agent that asks once a turn, and what it was answered."""
+    agent = Agent("ours", dialect=NAME)
+    answers: list[str | None] = []
+
+    @agent.prompt
+    async def work(session: Session, prompt: Prompt) -> None:
+        permission = await session.ask_permission("Write a file", options=FOUR, description="to new.txt")
+        answers.append(permission.option.kind if permission.option is not None else None)
+
+    return agent, answers
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind"),
+    [
+        *((word, word) for word in ("allow_once", "allow_always", "reject_once", "reject_always")),
+        *((word, None) for word in ("allowed", "", "yes", None, 1, {"outcome": "selected"}, ["allow_once"])),
+    ],
+)
+async def test_8_5_7_a_permission_is_asked_and_answered_by_notifications(outcome: Any, kind: str | None) -> None:
+    agent, answers = asking()
+    async with talking(agent) as wire:
+        id = (await Caller(wire).new())["sessionId"]
+        wire.say(prompt(50, id))
+        await until(lambda: any("requestId" in m.get("params", {}) for m in wire.heard))
+        (question,) = [m["params"] for m in wire.heard if "requestId" in m.get("params", {})]
+        assert question["type"] == "request_permission"
+        assert question["description"] == "Write a file\nto new.txt"
+        assert question["update"]["requestId"] == question["requestId"]
+
+        def answer(session: str, request: str, word: Any) -> None:
+            params = {"sessionId": session, "requestId": request, "outcome": word}
+            wire.say({"method": "_simse/permission", "params": params})
+
+        # Neither of these answers this question.
+        answer("other", question["requestId"], "allow_always")
+        answer(id, "permission-99", "allow_always")
+        answer(id, question["requestId"], outcome)
+        assert (await wire.answer(50))["result"] == {"stopReason": "end_turn"}
+        assert answers == [kind]
+
+
+async def test_a_question_ends_with_its_turn() -> None:
+    agent, answers = asking()
+    async with talking(agent) as wire:
+        caller = Caller(wire)
+        id = (await caller.new())["sessionId"]
+        wire.say(prompt(50, id))
+        await until(lambda: any("requestId" in m.get("params", {}) for m in wire.heard))
+        await caller.result("session/cancel", sessionId=id)
+        assert (await wire.answer(50))["result"] == {"stopReason": "cancelled"}
+        assert answers == []
+
+
+async def test_a_question_ends_with_its_client() -> None:
+    agent, answers = asking()
+    async with talking(agent) as wire:
+        id = (await Caller(wire).new())["sessionId"]
+        wire.say(prompt(50, id))
+        await until(lambda: any("requestId" in m.get("params", {}) for m in wire.heard))
+    assert True not in [answer is not None and answer.startswith("allow") for answer in answers]
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+def test_8_5_2_a_client_sends_its_prompt_as_a_text() -> None:
+    call = client_of(NAME).ask(requests.Prompt("s", [Text("a"), Text("b")]))
+    assert json.loads(call.params) == {"sessionId": "s", "prompt": "ab"}
+
+
+def question_of(**update: Any) -> Any:
+    asked = {"type": "request_permission", "action": "run", "description": "Run it", "requestId": "r", **update}
+    (request,) = client_of(NAME).hear_note("session/update", Raw(text({"sessionId": "s", **asked})))
+    return request
+
+
+@pytest.mark.parametrize(
+    ("outcome", "word"),
+    [
+        (services.Selected("allow_once"), "allow_once"),
+        (services.Selected("allow_always"), "allow_always"),
+        (services.Selected("reject_always"), "reject_always"),
+        (services.Selected("nonsense"), "reject_once"),
+        (services.Dismissed(), "reject_once"),
+        (services.UnknownOutcome("allowed", {}), "reject_once"),
+    ],
+)
+def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) -> None:
+    request = question_of()
+    assert (request.title, [option.kind for option in request.options]) == (
+        "Run it",
+        ["allow_once", "allow_always", "reject_once", "reject_always"],
+    )
+    (said,) = client_of(NAME).reply(1, request, services.PermissionAnswer(outcome))
+    assert isinstance(said, Notify)
+    assert (said.method, json.loads(said.params)) == (
+        "_simse/permission",
+        {"sessionId": "s", "requestId": "r", "outcome": word},
+    )
+
+
+def test_8_5_7_a_question_that_failed_is_a_no() -> None:
+    (said,) = client_of(NAME).fail(1, question_of(), WireError(-32603, "x"))
+    assert isinstance(said, Notify)
+    assert json.loads(said.params)["outcome"] == "reject_once"
+
+
+def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
+    client = client_of(NAME)
+    update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
+    shown, wanted = client.hear_note("session/update", Raw(text({"sessionId": "s", **update})))
+    assert isinstance(shown, Told)
+    assert isinstance(wanted, Extension)
+    assert (wanted.method, wanted.params) == (
+        "_simse/tool",
+        {"sessionId": "s", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}},
+    )
+    (refused,) = client.fail(1, wanted, WireError(-32601, "Method not found"))
+    done = client.reply(1, wanted, ExtensionResult("out"))
+    told = [json.loads(out.params) for out in (refused, *done) if isinstance(out, Notify)]
+    common = {"sessionId": "s", "sessionUpdate": "tool_call_update", "type": "tool_call_update", "toolCallId": "c"}
+    assert told == [
+        {**common, "status": "completed", "error": "Method not found"},
+        {**common, "status": "in_progress"},
+        {**common, "status": "completed", "output": "out"},
+    ]
+
+
+# -- both ends -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("allow", [True, False])
+async def test_two_ends_understand_each_other(allow: bool) -> None:
+    agent, answers = asking()
+
+    async def decide(request: services.RequestPermission) -> services.PermissionOption | None:
+        return next((option for option in request.options if option.kind == "allow_once"), None) if allow else None
+
+    async with asyncio.timeout(10), pair(agent, dialect=NAME, permission=decide) as client:
+        conversation = await client.new_session("/")
+        heard = [event async for event in conversation.prompt("go")]
+        assert isinstance(heard[-1], events.Idle)
+        assert heard[-1].stop_reason == "end_turn"
+        assert answers == ["allow_once" if allow else "reject_once"]

@@ -1,0 +1,240 @@
+"""A gateway on a real socket, and raw clients for it."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+
+from dragoman.agent.agent import Agent
+from dragoman.gateway.back import Agents
+from dragoman.gateway.guard import SCOPES, Scope
+from dragoman.gateway.hub import Hub, Knows
+from dragoman.gateway.local import in_process
+from dragoman.gateway.owners import Owners
+from dragoman.gateway.server import Server
+from dragoman.gateway.tokens import Tokens
+from dragoman.transports.sse import EventReader
+from tests.transports.pairs import until
+
+Message = dict[str, Any]
+
+
+class Served(NamedTuple):
+    """A gateway that runs."""
+
+    server: Server
+    tokens: Tokens
+    token: str
+    bugs: list[Exception]
+
+    @property
+    def hub(self) -> Hub:
+        return self.server.hub
+
+    @property
+    def http(self) -> str:
+        return f"http://127.0.0.1:{self.server.port}/acp"
+
+    @property
+    def ws(self) -> str:
+        return f"ws://127.0.0.1:{self.server.port}/acp"
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"}
+
+    def token_of(self, name: str, scopes: tuple[Scope, ...] = SCOPES, principal: str = "") -> str:
+        return self.tokens.make(name, scopes, principal)
+
+
+@asynccontextmanager
+async def gateway(
+    agent: Agent,
+    folder: Path,
+    *,
+    kept_seconds: float = 600,
+    knows: Knows | None = None,
+    grace: float = 0.2,
+    proxy_port: int = 0,
+    versions: tuple[int, ...] = (1, 2),
+) -> AsyncIterator[Served]:
+    """The agent behind a gateway."""
+    tokens = Tokens(folder / "tokens.json")
+    token = tokens.make("default")
+    bugs: list[Exception] = []
+    hub = Hub(
+        Agents(in_process(agent.serve, bugs.append), versions),
+        owners=Owners(folder / "owners.jsonl"),
+        knows=knows,
+        report=bugs.append,
+        kept_seconds=kept_seconds,
+    )
+    server = Server(hub, tokens, port=free_port(), allowed_hosts=(f"127.0.0.1:{proxy_port}",))
+    await server.start()
+    try:
+        yield Served(server, tokens, token, bugs)
+        assert bugs == []
+    finally:
+        await server.stop(grace)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RawHttp:
+    """A client in raw JSON over Streamable HTTP, which reads what it opened."""
+
+    def __init__(self, served: Served, client: httpx2.AsyncClient, token: str = "") -> None:
+        self.served = served
+        self.client = client
+        self.connection = ""
+        self.heard: list[Message] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self.by_stream: dict[str, list[tuple[str, Message]]] = {}
+        self._headers = {"Authorization": f"Bearer {token or served.token}"}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def post(self, message: Message, session: str = "", **more: str) -> httpx2.Response:
+        headers = self._headers | ({"Acp-Connection-Id": self.connection} if self.connection else {})
+        if session:
+            headers["Acp-Session-Id"] = session
+        return await self.client.post(
+            self.served.http,
+            json={"jsonrpc": "2.0", **message},
+            headers=headers | {k.replace("_", "-"): v for k, v in more.items()},
+        )
+
+    async def hello(self, version: int) -> Message:
+        answer = await self.post(hello(version))
+        assert answer.status_code == 200, answer.text
+        self.connection = answer.headers["Acp-Connection-Id"]
+        body: Message = answer.json()
+        return body
+
+    async def open(self, session: str = "", *, after: str | None = None) -> int:
+        """Open a stream and read it from now on; its status."""
+        headers = self._headers | {"Accept": "text/event-stream", "Acp-Connection-Id": self.connection}
+        if session:
+            headers["Acp-Session-Id"] = session
+        if after is not None:
+            headers["Last-Event-ID"] = after
+        status: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        async def read() -> None:
+            async with self.client.stream("GET", self.served.http, headers=headers) as response:
+                status.set_result(response.status_code)
+                events = EventReader()
+                async for data in response.aiter_bytes():
+                    await self.reads.wait()
+                    for event in events.feed(data):
+                        message = msgspec_decode(event.data)
+                        self.heard.append(message)
+                        self.by_stream.setdefault(session, []).append((event.id, message))
+
+        task = asyncio.create_task(_quiet(read(), status))
+        code = await status
+        if code == 200:
+            self._tasks[session] = task
+        return code
+
+    async def drop(self, session: str = "") -> None:
+        """Close the socket of a stream."""
+        task = self._tasks.pop(session)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def answer(self, id: int) -> Message:
+        """The answer to a request, from whichever stream."""
+        found: list[Message] = []
+
+        def look() -> bool:
+            found[:] = [m for m in self.heard if m.get("id") == id and "method" not in m]
+            return bool(found)
+
+        await until(look)
+        return found[0]
+
+    async def session(self, id: int = 1, *, stream: bool = True) -> str:
+        """A new session, with its stream."""
+        posted = await self.post({"id": id, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
+        assert posted.status_code == 202, posted.text
+        session_id: str = (await self.answer(id))["result"]["sessionId"]
+        if stream:
+            assert await self.open(session_id) == 200
+        return session_id
+
+    async def leave(self) -> None:
+        for session in list(self._tasks):
+            await self.drop(session)
+
+
+async def _quiet(work: Any, status: "asyncio.Future[int]") -> None:
+    try:
+        await work
+    except (httpx2.HTTPError, OSError) as error:
+        if not status.done():
+            status.set_exception(error)
+
+
+def msgspec_decode(data: bytes) -> Message:
+    import msgspec
+
+    decoded: Message = msgspec.json.decode(data)
+    return decoded
+
+
+@asynccontextmanager
+async def raw_http(served: Served, version: int = 1, *, token: str = "", greet: bool = True) -> AsyncIterator[RawHttp]:
+    """A raw client that was greeted and reads its connection's stream."""
+    async with httpx2.AsyncClient(timeout=30, limits=httpx2.Limits(max_connections=None)) as client:
+        raw = RawHttp(served, client, token)
+        try:
+            if greet:
+                await raw.hello(version)
+                assert await raw.open() == 200
+            yield raw
+        finally:
+            await raw.leave()
+
+
+def hello(version: int, id: int = 0) -> Message:
+    """`initialize` as a client of that version says it."""
+    info = {"name": "raw", "version": "1"}
+    params: Message = {"protocolVersion": version}
+    params |= {"clientCapabilities": {}, "clientInfo": info} if version == 1 else {"capabilities": {}, "info": info}
+    return {"jsonrpc": "2.0", "id": id, "method": "initialize", "params": params}
+
+
+def prompt(session_id: str, id: int = 2, text: str = "hi") -> Message:
+    """A prompt."""
+    params = {"sessionId": session_id, "prompt": [{"type": "text", "text": text}]}
+    return {"id": id, "method": "session/prompt", "params": params}
+
+
+def texts(messages: list[Message]) -> list[str]:
+    """The pieces of text the agent said."""
+    updates = [m["params"]["update"] for m in messages if m.get("method") == "session/update"]
+    return [u["content"]["text"] for u in updates if u["sessionUpdate"] == "agent_message_chunk"]
+
+
+def counting(count: int, pause: Callable[[], Any] | None = None) -> Agent:
+    """An agent that says so many numbers."""
+    agent = Agent("counting")
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        for number in range(count):
+            await session.say(f"{number} ")
+            if pause is not None:
+                await pause()
+
+    return agent

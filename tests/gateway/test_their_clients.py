@@ -1,0 +1,79 @@
+"""The official SDKs' own HTTP and WebSocket clients against the gateway: a turn, and a session found again."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.agent.agent import Agent
+from dragoman.store.sqlite import SqliteStore
+from tests.interop.roster import PEERS, Peer
+from tests.needs import ROOT, need, need_typescript_sdk
+
+from .serving import Served, gateway
+
+pytestmark = pytest.mark.anyio
+PROGRAMS = Path(__file__).resolve().parent / "peers"
+every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
+both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
+
+
+def talking(folder: Path) -> Agent:
+    agent = Agent("talking", store=lambda: SqliteStore(folder / "sessions"))
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        for word in ("one ", "two "):
+            await session.say(word)
+        await session.say(f"allowed {bool(await session.ask_permission('May I?'))}")
+
+    return agent
+
+
+async def told(peer: Peer, url: str, served: Served, *load: str) -> list[list[Any]]:
+    """What the peer saw."""
+    if peer.language == "typescript":
+        need_typescript_sdk()
+        command = [need("node"), "--experimental-websocket", "--no-warnings", str(PROGRAMS / "typescript.mjs")]
+        command.append(str(peer.version))
+    else:
+        command = [sys.executable, "-m", f"tests.gateway.peers.python_v{peer.version}"]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        *[url, "/", *load],
+        env={**os.environ, **peer.environment(), "PEER_TOKEN": served.token},
+        stdout=asyncio.subprocess.PIPE,
+        cwd=ROOT,
+    )
+    async with asyncio.timeout(40):
+        output, _ = await process.communicate()
+    assert process.returncode == 0
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def said(lines: list[list[Any]]) -> str:
+    """The agent's words, in pieces or in whole messages."""
+    updates = [value for kind, value in lines if kind == "update"]
+    blocks = [u["content"] for u in updates if u["sessionUpdate"] in ("agent_message_chunk", "agent_message")]
+    return "".join(part["text"] for block in blocks for part in (block if isinstance(block, list) else [block]))
+
+
+@every_peer
+@both_transports
+async def test_their_client_works_against_the_gateway(peer: Peer, scheme: str, tmp_path: Path) -> None:
+    async with gateway(talking(tmp_path), tmp_path) as served:
+        url = served.http if scheme == "http" else served.ws
+        lines = await told(peer, url, served)
+        kinds = [kind for kind, _ in lines if kind != "update"]
+        assert kinds == ["initialize", "session", "permission", "end"]
+        assert lines[0][1] == peer.version
+        assert said(lines) == "one two allowed True"
+        assert dict(map(tuple, lines))["end"] == "end_turn"
+        session_id = dict(map(tuple, lines))["session"]
+        again = await told(peer, url, served, session_id)
+        assert said(again) == 2 * "one two allowed True"  # the story, then the turn
+        assert dict(map(tuple, again))["end"] == "end_turn"

@@ -1,0 +1,61 @@
+"""Our client against the official SDKs' own HTTP and WebSocket servers."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.client.connect import connect
+from dragoman.transports.remote import transport_for
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import AgentMessageChunk
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.needs import ROOT, need, need_typescript_sdk
+
+from .serving import free_port
+
+pytestmark = pytest.mark.anyio
+PROGRAMS = Path(__file__).resolve().parent / "peers"
+
+
+async def allow(request: RequestPermission) -> PermissionOption:
+    return request.options[0]
+
+
+@pytest.mark.parametrize(("language", "scheme"), [("python", "http"), ("python", "ws"), ("typescript", "http")])
+async def test_our_client_works_against_their_server(language: str, scheme: str, tmp_path: Path) -> None:
+    port = free_port()
+    if language == "typescript":
+        need_typescript_sdk()
+        command = [need("node"), str(PROGRAMS / "server_v1.mjs"), str(port)]
+    else:
+        command = [sys.executable, "-m", "tests.gateway.peers.server_v1", str(port)]
+    server = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    try:
+        await _until_open(port)
+        async with connect(transport_for(f"{scheme}://127.0.0.1:{port}"), permission=allow, protocol=1) as client:
+            conversation = await client.new_session(tmp_path)
+            events = [event async for event in conversation.prompt("go")]
+            said = [
+                event.content.text
+                for event in events
+                if isinstance(event, AgentMessageChunk) and isinstance(event.content, Text)
+            ]
+            assert said == ["one ", "two ", "allowed True"]
+    finally:
+        server.kill()
+        await server.wait()
+
+
+async def _until_open(port: int) -> None:
+    async with asyncio.timeout(40):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return

@@ -1,0 +1,114 @@
+"""Agents that people use, and how each is started with a home of its own and a model that is ours."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.interop.voices import ANTHROPIC, CHAT, GEMINI, ToolCall, Voice
+from tests.needs import need_claude_agent, need_gemini_cli, need_opencode
+
+# Whatever is not on this machine is not reached: nobody listens on the discard port.
+NOWHERE = "http://127.0.0.1:9"
+
+
+class RealAgent(NamedTuple):
+    """An agent by name. `settings` are its variables, given its home and the address of its model."""
+
+    name: str
+    version: int
+    command: Callable[[], list[str]]
+    voice: Voice
+    settings: Callable[[Path, str], Mapping[str, str]]
+    read: str  # its tools for files,
+    write: str
+    path: str  # and what they call the path
+    arguments: tuple[str, ...] = ()
+    login: str | None = None
+    loads: bool = True
+
+    def started(self) -> list[str]:
+        """The command that starts it."""
+        return [*self.command(), *self.arguments]
+
+    def writing(self, file: Path, content: str) -> ToolCall:
+        return ToolCall(self.write, {self.path: str(file), "content": content})
+
+    def reading(self, file: Path) -> ToolCall:
+        return ToolCall(self.read, {self.path: str(file)})
+
+    def environment(self, home: Path, url: str) -> dict[str, str]:
+        """What it gets beside our environment: it finds nothing of ours, and nobody but its model."""
+        homes = {f"XDG_{kind}_HOME": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "STATE", "CACHE")}
+        proxies = dict.fromkeys(("HTTPS_PROXY", "https_proxy"), NOWHERE)
+        direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1")
+        return {"HOME": str(home), **homes, **proxies, **direct, **self.settings(home, url)}
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _gemini(home: Path, url: str) -> dict[str, str]:
+    return {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url}
+
+
+def _opencode(home: Path, url: str) -> dict[str, str]:
+    """Its provider is in a file. It asks before it writes only when it is told to."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{url}/v1", "apiKey": "none"},
+        "models": {"fake": {}},
+    }
+    config = {"model": "local/fake", "provider": {"local": provider}, "permission": {"edit": "ask"}}
+    file = home / "opencode.json"
+    file.write_text(json.dumps(config))
+    switches = ("AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD", "MODELS_FETCH")
+    off = {f"OPENCODE_DISABLE_{what}": "1" for what in switches}
+    return {"OPENCODE_CONFIG": str(file), "npm_config_offline": "true", **off}
+
+
+def _claude(home: Path, url: str) -> dict[str, str]:
+    return {
+        "ANTHROPIC_API_KEY": "none",
+        "ANTHROPIC_BASE_URL": url,
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION": "false",  # after a turn it would ask what the user may want next
+        "IS_SANDBOX": "1",  # or it would not run as root
+    }
+
+
+GEMINI_CLI = RealAgent(
+    "gemini",
+    version=1,
+    command=need_gemini_cli,
+    arguments=("--acp",),
+    voice=GEMINI,
+    settings=_gemini,
+    read="read_file",
+    write="write_file",
+    path="file_path",
+    login="gemini-api-key",
+    loads=False,  # it says that it can, and does not find its own session
+)
+OPENCODE = RealAgent(
+    "opencode",
+    version=1,
+    command=need_opencode,
+    arguments=("acp",),
+    voice=CHAT,
+    settings=_opencode,
+    read="read",
+    write="write",
+    path="filePath",
+)
+CLAUDE_AGENT = RealAgent(
+    "claude",
+    version=2,
+    command=need_claude_agent,
+    voice=ANTHROPIC,
+    settings=_claude,
+    read="Read",
+    write="Write",
+    path="file_path",
+)
+REAL_AGENTS = (GEMINI_CLI, OPENCODE, CLAUDE_AGENT)

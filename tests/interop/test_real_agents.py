@@ -1,0 +1,294 @@
+"""Agents nobody here wrote, driven by `dragoman.connect`, offline: their model is a server in the test."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman import connect
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation
+from dragoman.client.policy import Decider, Policy
+from dragoman.client.workspace import Workspace
+from dragoman.vocabulary.events import (
+    AgentMessage,
+    AgentMessageChunk,
+    AnyEvent,
+    Idle,
+    Running,
+    ToolCallUpdate,
+    UserMessage,
+    UserMessageChunk,
+)
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.coder.models.upstream import upstream
+from tests.interop.real import GEMINI_CLI, REAL_AGENTS, RealAgent
+from tests.interop.voices import FakeModel
+from tests.needs import need_sdk_example
+
+pytestmark = [pytest.mark.anyio, pytest.mark.interop]
+every_agent = pytest.mark.parametrize("agent", REAL_AGENTS, ids=str)
+
+# Node's own start, on a busy machine.
+START_SECONDS = 60.0
+# How long what an agent has started may outlive it.
+GONE_SECONDS = 2.0
+
+
+class Desk:
+    """A folder to work in, a home for the agent, its model, and a user who says what they are told to say."""
+
+    def __init__(self, agent: RealAgent, folder: Path) -> None:
+        self.agent = agent
+        self.work, self.home = folder / "work", folder / "home"
+        self.made = self.work / "made.txt"
+        self.model = FakeModel(agent.voice)
+        self.answer = "allow_once"
+        self.asked: list[RequestPermission] = []
+        self.outside: list[AnyEvent] = []
+        self.noise: list[str] = []
+        for each in (self.work, self.home):
+            each.mkdir()
+
+    async def user(self, request: RequestPermission) -> PermissionOption | None:
+        self.asked.append(request)
+        return next(option for option in request.options if option.kind == self.answer)
+
+    @asynccontextmanager
+    async def connected(self, decider: Decider | None = None, **lent: Any) -> AsyncIterator[Client]:
+        """The agent, logged in. Whatever it sends that we have to skip fails the test, and so does what it leaves."""
+        command = self.agent.started()
+        async with upstream(self.model) as server:
+            async with connect(
+                command,
+                cwd=str(self.work),
+                env=self.agent.environment(self.home, server.url),
+                permission=decider or self.user,
+                on_event=lambda conversation, event: self.outside.append(event),
+                on_noise=self.noise.append,
+                start_timeout=START_SECONDS,
+                **lent,
+            ) as client:
+                assert client.link.version == self.agent.version
+                assert living(self.home)
+                if self.agent.login is not None:
+                    await client.login(self.agent.login)
+                yield client
+            await nothing_is_left(self.home)
+        assert self.noise == []
+
+
+@pytest.fixture
+def desk(agent: RealAgent, tmp_path: Path) -> Desk:
+    return Desk(agent, tmp_path)
+
+
+@every_agent
+async def test_a_file_is_written_after_a_yes_and_not_after_a_no(desk: Desk) -> None:
+    model, agent = desk.model, desk.agent
+    async with desk.connected() as client:
+        session = await client.new_session(desk.work)
+        model.plays(model.says("I will write it.", agent.writing(desk.made, "hello\n")), model.says("It is written."))
+        allowed = await events_of(session, "write it")
+        assert desk.made.read_text() == "hello\n"
+
+        desk.answer = "reject_once"
+        other = desk.work / "other.txt"
+        model.plays(model.says("Another one.", agent.writing(other, "hello\n")), model.says("Then not."))
+        refused = await events_of(session, "write another")
+        assert not other.exists()
+
+    assert (said(allowed), end(allowed)) == (["I will write it.", "It is written."], "end_turn")
+    assert (list(calls(allowed).values()), paths(allowed)) == (["completed"], {str(desk.made)})
+    assert "".join(said(refused)).startswith("Another one.")
+    assert "completed" not in calls(refused).values()
+    assert [request.session_id for request in desk.asked] == [session.id] * 2
+    assert [event for event in desk.outside if isinstance(event, ToolCallUpdate)] == []
+
+
+@every_agent
+async def test_lent_files_and_a_policy_that_knows_the_folder_from_elsewhere(desk: Desk, tmp_path: Path) -> None:
+    model, agent = desk.model, desk.agent
+    decider = Decider(Policy("edit"), [desk.work])
+    workspace = Workspace([desk.work], environment=os.environ, decider=decider)
+    # A file that is there: Gemini CLI cannot tell from any error that a lent file does not exist.
+    desk.made.write_text("before\n")
+    outside = tmp_path / "outside.txt"
+    async with workspace, desk.connected(decider, **workspace.callbacks()) as client:
+        session = await client.new_session(desk.work)
+        model.plays(
+            model.says("I read it.", agent.reading(desk.made)),  # some write only what they have read
+            model.says("I change it.", agent.writing(desk.made, "after\n")),
+            model.says("Done."),
+        )
+        inside = await events_of(session, "change it")
+        assert (desk.made.read_text(), decider.denied) == ("after\n", 0)
+        model.plays(model.says("Elsewhere.", agent.writing(outside, "hello\n")), model.says("Done."))
+        elsewhere = await events_of(session, "write it elsewhere")
+    assert list(calls(inside).values()) == ["completed", "completed"]
+    assert list(calls(elsewhere).values()) == ["failed"]
+    assert not outside.exists()
+    reasons = [denial.reason for denial in decider.denials]
+    # Gemini CLI does not ask: it refuses by itself.
+    assert reasons == [] if agent == GEMINI_CLI else len(reasons) == 1 and str(outside) in reasons[0]
+
+
+@every_agent
+async def test_a_turn_is_cancelled_and_the_session_goes_on(desk: Desk) -> None:
+    model = desk.model
+    async with desk.connected() as client:
+        session = await client.new_session(desk.work)
+        model.plays(model.waits("I wait."))
+        cancelled = await cancelled_at(AgentMessageChunk, session, "take your time")
+        async with asyncio.timeout(10):
+            await model.left.wait()
+        model.plays(model.says("Here I am."))
+        after = await events_of(session, "go on")
+    assert (said(cancelled), end(cancelled)) == (["I wait."], "cancelled")
+    assert (said(after), end(after)) == (["Here I am."], "end_turn")
+
+
+@pytest.mark.parametrize("agent", [agent for agent in REAL_AGENTS if agent.loads], ids=str)
+async def test_another_process_tells_the_story_and_goes_on(desk: Desk) -> None:
+    model, agent = desk.model, desk.agent
+    async with desk.connected() as client:
+        session = await client.new_session(desk.work)
+        model.plays(model.says("I will write it.", agent.writing(desk.made, "hello\n")), model.says("It is written."))
+        await events_of(session, "write it")
+    desk.outside.clear()
+    async with desk.connected() as client:
+        assert session.id in [info.session_id for info in await client.list_sessions()]
+        again = await client.load_session(session.id, desk.work)
+        story = list(desk.outside)
+        model.plays(model.says("Here I am."))
+        after = await events_of(again, "go on")
+    assert told(story) == ["write it"]
+    assert said(story) == ["I will write it.", "It is written."]
+    assert list(calls(story).values()) == ["completed"]
+    assert (said(after), end(after)) == (["Here I am."], "end_turn")
+
+
+# -- the agents that come with the official TypeScript SDK -------------------------------------------------------------
+
+
+async def test_the_sdks_own_example_asks_and_goes_on_as_told(tmp_path: Path) -> None:
+    asked: list[RequestPermission] = []
+
+    async def yes(request: RequestPermission) -> str:
+        asked.append(request)
+        return "allow"
+
+    async with connect(need_sdk_example("agent"), permission=yes, start_timeout=START_SECONDS) as client:
+        session = await client.new_session(tmp_path)
+        events = await events_of(session, "hello")
+        assert client.link.version == 1
+    assert calls(events) == {"call_1": "completed", "call_2": "completed"}
+    assert [request.title for request in asked] == ["Modifying critical configuration file"]
+    assert (len(said(events)), end(events)) == (3, "end_turn")
+
+
+async def test_the_sdks_own_example_of_v2_is_prompted_cancelled_listed_and_loaded(tmp_path: Path) -> None:
+    outside: list[AnyEvent] = []
+    command = need_sdk_example("dual-version-agent")
+    async with connect(
+        command, on_event=lambda conversation, event: outside.append(event), start_timeout=START_SECONDS
+    ) as client:
+        assert client.link.version == 2
+        session = await client.new_session(tmp_path)
+        first = await events_of(session, "hello")
+        cancelled = await cancelled_at(Running, session, "stop")
+        assert [info.session_id for info in await client.list_sessions(str(tmp_path))] == [session.id]
+        await session.close()
+        session = await client.load_session(session.id, tmp_path)
+        story = list(outside)
+        after = await events_of(session, "again")
+    hello = ["Hello from the v2 implementation."]
+    assert (said(first), end(first)) == (hello, "end_turn")
+    assert (said(cancelled), end(cancelled)) == ([], "cancelled")
+    assert (told(story), said(story)) == (["hello", "stop"], hello)
+    assert (said(after), end(after)) == (hello, "end_turn")
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+async def events_of(session: Conversation, prompt: str) -> list[AnyEvent]:
+    return [event async for event in session.prompt(prompt)]
+
+
+async def cancelled_at(kind: type[AnyEvent], session: Conversation, prompt: str) -> list[AnyEvent]:
+    """Everything that is told of a turn that is cancelled at the first event of a kind."""
+    turn = session.prompt(prompt)
+    events: list[AnyEvent] = []
+    async for event in turn:
+        events.append(event)
+        if isinstance(event, kind):
+            await turn.cancel()
+    return events
+
+
+def said(events: Sequence[AnyEvent]) -> list[str]:
+    """What the agent said, message by message."""
+    messages: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, AgentMessageChunk):
+            messages[event.message_id] = messages.get(event.message_id, "") + event.text
+        elif isinstance(event, AgentMessage) and isinstance(event.content, list):
+            messages[event.message_id] = texts(event.content)
+    return list(messages.values())
+
+
+def told(events: Sequence[AnyEvent]) -> list[str]:
+    """What the user said."""
+    messages: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, UserMessageChunk):
+            messages[event.message_id] = messages.get(event.message_id, "") + texts([event.content])
+        elif isinstance(event, UserMessage):
+            messages[event.message_id] = texts(event.content)
+    return list(messages.values())
+
+
+def texts(content: object) -> str:
+    return "".join(getattr(block, "text", "") for block in content) if isinstance(content, list) else ""
+
+
+def calls(events: Sequence[AnyEvent]) -> dict[str, str]:
+    """The last state of every tool call."""
+    updates = [event for event in events if isinstance(event, ToolCallUpdate)]
+    return {event.tool_call_id: event.status for event in updates if isinstance(event.status, str)}
+
+
+def paths(events: Sequence[AnyEvent]) -> set[str]:
+    """Every place that a tool call was said to be about."""
+    updates = [event for event in events if isinstance(event, ToolCallUpdate) and isinstance(event.locations, list)]
+    return {location.path for event in updates for location in event.locations or []}
+
+
+def end(events: Sequence[AnyEvent]) -> object:
+    assert isinstance(events[-1], Idle)
+    return events[-1].stop_reason
+
+
+async def nothing_is_left(home: Path) -> None:
+    """No process that was started with this home lives on."""
+    until = asyncio.get_running_loop().time() + GONE_SECONDS
+    while found := list(living(home)):
+        assert asyncio.get_running_loop().time() < until, found
+        await asyncio.sleep(0.05)
+
+
+def living(home: Path) -> list[str]:
+    wanted = f"HOME={home}\0".encode()
+    found: list[str] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text().replace("\0", " "))
+        except OSError:  # it has just gone, or is not ours
+            continue
+    return found

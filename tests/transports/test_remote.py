@@ -1,0 +1,166 @@
+"""What `transports.contract` promises, as far as it goes for transports that move whole messages and come back."""
+
+import asyncio
+import os
+import time
+
+import pytest
+
+from dragoman.errors import LinkClosed, UsageError
+from dragoman.transports import remote as remote_module
+from dragoman.transports.remote import QUEUE_BYTES, transport_for
+
+from .pairs import Recorder, turns, until
+from .remotes import HELLO, REMOTES, OpenRemote, Remote
+
+pytestmark = pytest.mark.anyio
+LINE = b'{"jsonrpc":"2.0","method":"m","params":{"text":"' + b"x" * 1000 + b'"}}\n'
+
+
+@pytest.fixture(params=REMOTES)
+def open_remote(request: pytest.FixtureRequest) -> OpenRemote:
+    return REMOTES[request.param]
+
+
+def line(number: int) -> bytes:
+    return b'{"jsonrpc":"2.0","method":"m","params":{"n":%d}}' % number
+
+
+def new(remote: Remote) -> list[bytes]:
+    """What the server has heard since the greeting."""
+    return [message for message in remote.server.heard if message + b"\n" != HELLO]
+
+
+async def test_messages_arrive_whole_and_in_order_both_ways(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        for number in range(100):
+            assert remote.transport.write(line(number) + b"\n") > 0
+            await remote.server.say(line(number))
+        await until(lambda: len(new(remote)) == 100 and remote.receiver.data.count(b"\n") == 100)
+        assert new(remote) == [line(number) for number in range(100)]
+        assert bytes(remote.receiver.data) == b"".join(line(number) + b"\n" for number in range(100))
+
+
+async def test_torn_writes_are_one_message_and_several_in_one_write_are_several(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        for at in range(0, len(LINE), 7):
+            remote.transport.write(LINE[at : at + 7])
+        remote.transport.write(line(1) + b"\n\n" + line(2) + b"\n")
+        await until(lambda: len(new(remote)) == 3)
+        assert new(remote) == [LINE[:-1], line(1), line(2)]
+
+
+async def test_a_peer_that_never_reads_is_written_a_bounded_amount_and_writable_comes_once(
+    open_remote: OpenRemote,
+) -> None:
+    async with open_remote() as remote:
+        remote.server.reads.clear()
+        large = LINE[:-1] + b" " * 100_000 + b"\n"
+        taken = 0
+        for _ in range(2000):  # a socket's buffers take their share
+            if not remote.transport.write(large):
+                break
+            taken += 1
+            await asyncio.sleep(0)
+        assert taken * len(large) < 30_000_000
+        assert remote.transport.write(large) == 0
+        await turns()
+        assert remote.receiver.rooms == 0
+        remote.server.reads.set()
+        await until(lambda: remote.receiver.rooms, "writable")
+        await until(lambda: len(new(remote)) == taken)
+        assert remote.receiver.rooms == 1
+        assert QUEUE_BYTES < 30_000_000
+
+
+async def test_nothing_is_received_while_reading_is_paused(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        remote.transport.pause_reading()
+        await remote.server.say(line(1))
+        await turns()
+        assert not remote.receiver.data
+        remote.transport.resume_reading()
+        await until(lambda: remote.receiver.data == line(1) + b"\n")
+
+
+async def test_a_dropped_connection_goes_on_and_nothing_is_lost_or_said_twice(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        for number in range(20):
+            remote.transport.write(line(number) + b"\n")
+            await remote.server.say(line(number))
+            if number % 5 == 0:
+                await remote.server.drop()
+        await until(lambda: len(new(remote)) >= 20 and remote.receiver.data.count(b"\n") >= 20)
+        await turns()
+        assert new(remote) == [line(number) for number in range(20)]
+        assert bytes(remote.receiver.data) == b"".join(line(number) + b"\n" for number in range(20))
+        assert remote.receiver.losses == []
+
+
+async def test_cookies_are_given_back() -> None:
+    async with REMOTES["websocket"]() as remote:
+        await remote.server.drop()
+        await remote.server.say(line(1))
+        await until(lambda: remote.receiver.data == line(1) + b"\n")
+        assert getattr(remote.server, "cookies", []) == [None, "node=7"]
+
+
+async def test_a_server_that_has_forgotten_us_is_one_loss_and_writing_is_harmless(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        await remote.server.forget()
+        remote.transport.write(line(1) + b"\n")
+        await until(lambda: remote.receiver.losses)
+        assert isinstance(remote.receiver.losses[0], LinkClosed)
+        for _ in range(3):
+            assert remote.transport.write(LINE * 5000) == len(LINE * 5000)
+        await remote.transport.close()
+        assert len(remote.receiver.losses) == 1
+        assert not remote.receiver.after_loss
+
+
+async def test_close_is_quick_and_idempotent_and_says_goodbye(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        remote.transport.write(line(7) + b"\n")
+        before = time.monotonic()
+        await asyncio.gather(remote.transport.close(), remote.transport.close())
+        await remote.transport.close()
+        assert time.monotonic() - before < 4
+        assert remote.receiver.losses == [None]
+        assert remote.transport.write(b"more") == 4
+        assert new(remote) == [line(7)]  # what was taken has left
+        await until(lambda: getattr(remote.server, "deleted", False) or 1000 in getattr(remote.server, "goodbyes", []))
+
+
+async def test_nothing_is_left_behind(open_remote: OpenRemote) -> None:
+    async with open_remote():
+        pass
+    descriptors, tasks = len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks())
+    async with open_remote() as remote:
+        remote.transport.write(line(1) + b"\n")
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors)
+    await until(lambda: len(asyncio.all_tasks()) <= tasks)
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_nobody_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("websocket", "http"):
+        monkeypatch.setattr(f"dragoman.transports.{module}.FIRST_SECONDS", 0.3)
+    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9"), Recorder()
+    transport.start(receiver)
+    transport.write(HELLO)
+    await until(lambda: receiver.losses)
+    assert "127.0.0.1:9" in str(receiver.losses[0])
+    await transport.close()
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "x", "", "http://", "https://user:secret@host", "ws:///acp"])
+def test_a_wrong_address_is_a_usage_error_without_the_password(url: str) -> None:
+    with pytest.raises(UsageError) as wrong:
+        transport_for(url)
+    assert "secret" not in str(wrong.value)
+
+
+def test_a_path_is_acp_unless_it_is_given() -> None:
+    assert transport_for("https://host").url == "https://host/acp"  # type: ignore[attr-defined]
+    assert transport_for("wss://host/other").url == "wss://host/other"  # type: ignore[attr-defined]
+    assert remote_module.RETURN_SECONDS == 600
