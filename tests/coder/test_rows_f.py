@@ -44,7 +44,8 @@ NO_YES: list[Any] = [
     {"result": {"outcome": {"outcome": "allow_once"}}},
     {"result": {"outcome": {"optionId": "allow_once"}}},
     {"result": {"outcome": {"Outcome": "selected", "OptionId": "allow_once"}}},
-    {"result": {"outcome": "selected", "optionId": "allow_once"}},
+    # Flat answers are read (`dialects/permissions.py`), but only as a choice of what was offered.
+    {"result": {"outcome": "allowed", "optionId": "yes"}},
     {"result": {"outcome": True}},
     {"result": {"allowed": True, "approve": "always"}},
     {"result": {}},

@@ -1,4 +1,4 @@
-"""How one client is to be treated, where clients differ: words that a dialect says and that nobody asks it about."""
+"""What a way of speaking asks of whoever speaks it, beyond words. Who stands above a dialect is told this alone."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
