@@ -28,11 +28,26 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 LEVELS = ["bubblewrap", "landlock"]
 
 
+def is_temporary(path: str | Path) -> bool:
+    """Of such a folder bubblewrap shows a fresh and empty one to each command."""
+    return any(Path(path).is_relative_to(folder) for folder in FRESH)
+
+
+# An interpreter that a confined command can see, also where this project lies in a temporary folder.
+PYTHON = os.path.realpath(sys.executable) if is_temporary(sys.executable) else sys.executable
+SEARCH_PATH = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if not is_temporary(folder))
+
+
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that is not in a temporary one: of those, bubblewrap shows a fresh and empty one to each command."""
-    (ROOT / "build").mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
+    """A folder that is not in a temporary one."""
+    base = next(
+        folder
+        for folder in (ROOT / "build", Path("/srv"), Path("/opt"), Path.home())
+        if not is_temporary(folder) and os.access(folder if folder.exists() else folder.parent, os.W_OK)
+    )
+    base.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=base, prefix="dragoman-test-") as folder:
         yield Path(folder)
 
 
@@ -93,14 +108,14 @@ class Box:
                 timeout=30,
                 stdin=subprocess.DEVNULL,
                 cwd=self.workspace,
-                env={"PATH": os.environ["PATH"], "LC_ALL": "C"} | (env or {}) | box.environment,
+                env={"PATH": SEARCH_PATH, "LC_ALL": "C"} | (env or {}) | box.environment,
             )
 
     def sh(self, script: str) -> "subprocess.CompletedProcess[str]":
         return self.run("/bin/bash", "-c", script)
 
     def python(self, script: str, *argv: str) -> "subprocess.CompletedProcess[str]":
-        return self.run(sys.executable, "-I", "-c", script, *argv)
+        return self.run(PYTHON, "-I", "-c", script, *argv)
 
 
 @pytest.fixture(params=LEVELS)
@@ -320,14 +335,14 @@ def test_i2_there_is_no_way_to_the_host(box: Box, listener: int) -> None:
         ("/bin/bash", "-c", f"exec 3<>/dev/tcp/127.0.0.1/{listener}"),
         ("/bin/bash", "-c", f"exec 3<>/dev/udp/127.0.0.1/{listener} && echo x >&3 && false"),
         ("getent", "ahostsv4", "example.com"),
-        (sys.executable, "-c", CONNECT, "2", "1", "127.0.0.1", str(listener)),
-        (sys.executable, "-c", CONNECT, "10", "1", "::ffff:127.0.0.1", str(listener)),
-        (sys.executable, "-c", CONNECT, "2", "1", "1.1.1.1", "53"),
-        (sys.executable, "-c", CONNECT, "2", "2", "1.1.1.1", "53"),
-        (sys.executable, "-c", "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
-        (sys.executable, "-c", "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"),
-        (sys.executable, "-c", "import socket; socket.socket(40, 1)"),  # vsock: the machine below this one
-        (sys.executable, "-c", "import socket; socket.socket(38, 5)"),  # alg
+        (PYTHON, "-c", CONNECT, "2", "1", "127.0.0.1", str(listener)),
+        (PYTHON, "-c", CONNECT, "10", "1", "::ffff:127.0.0.1", str(listener)),
+        (PYTHON, "-c", CONNECT, "2", "1", "1.1.1.1", "53"),
+        (PYTHON, "-c", CONNECT, "2", "2", "1.1.1.1", "53"),
+        (PYTHON, "-c", "import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"),
+        (PYTHON, "-c", "import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)"),
+        (PYTHON, "-c", "import socket; socket.socket(40, 1)"),  # vsock: the machine below this one
+        (PYTHON, "-c", "import socket; socket.socket(38, 5)"),  # alg
     ]
     attempts += [(tool, *words) for tool, *words in CLIENTS if shutil.which(tool)]
     for attempt in attempts:
@@ -363,7 +378,7 @@ def test_i2_no_daemon_of_the_host_is_reached_by_a_socket_in_the_file_system(
 
 
 def test_i2_the_same_attempts_succeed_without_a_sandbox(listener: int) -> None:
-    argv = [sys.executable, "-c", CONNECT, "2", "1", "127.0.0.1", str(listener)]
+    argv = [PYTHON, "-c", CONNECT, "2", "1", "127.0.0.1", str(listener)]
     assert subprocess.run(argv, check=False, timeout=30).returncode == 0
 
 
@@ -642,7 +657,7 @@ def test_it_works_for_a_user_who_is_not_root(place: Path) -> None:
     """As root these tests prove nothing about others. Nobody needs an interpreter that it may start."""
     if os.getuid() != 0:
         pytest.skip("these tests are not run by root already")
-    python = next((path for path in (sys.executable, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
+    python = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
     if python is None or not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
         pytest.skip("nobody may start no Python here")
     need("bwrap")
