@@ -19,7 +19,10 @@ mark = new_mark()
 script = "sleep 1000 & setsid sleep 1001 & (trap '' TERM; sleep 1002) & sleep 1003"
 shell = subprocess.Popen(["sh", "-c", script], env=marked(dict(os.environ), mark), start_new_session=True)
 guardian = Guardian()
-guardian.watch(shell.pid, mark)
+if sys.argv[1] == "announced":
+    guardian._tell(f"? {mark}\\n")  # and killed before it could say more
+else:
+    guardian.watch(shell.pid, mark)
 if sys.argv[1] == "leave":
     guardian.leave(shell.pid)
 print(mark, flush=True)
@@ -65,6 +68,13 @@ def end(agent: "subprocess.Popen[str]") -> None:
 
 def test_everything_a_killed_process_had_started_is_dead_within_two_seconds() -> None:
     agent, mark = start("watch")
+    end(agent)
+    assert wait_until(lambda: marked_by(mark) == [], 2)
+
+
+def test_a_child_that_was_announced_and_never_named_is_dead_within_two_seconds() -> None:
+    """Killed between telling the guardian and starting, or between starting and saying which process it is."""
+    agent, mark = start("announced")
     end(agent)
     assert wait_until(lambda: marked_by(mark) == [], 2)
 

@@ -8,10 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-from typing import IO, Final
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO, TYPE_CHECKING, Final
 
-from dragoman.host.tree import Tree, living
+from dragoman.host.tree import Tree, living, new_mark
 
+if TYPE_CHECKING:
+    from dragoman.host.process import Child
+
+# How long to look for a child that was announced and not seen, and how often.
+_EXPECT_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 0.02
 _IGNORED: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -21,9 +29,19 @@ class Guardian:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def ready(self) -> None:
-        """Be there before something is started: between its start and `watch` nobody guards it."""
-        self._tell("\n")
+    def start(self, argv: Sequence[str], *, cwd: str, env: Mapping[str, str]) -> "Child":
+        """Start a child that is guarded from before its beginning: what it will be known by is told first."""
+        from dragoman.host.process import Child
+
+        mark = new_mark()
+        self._tell(f"? {mark}\n")
+        try:
+            child = Child.start(argv, cwd=cwd, env=env, mark=mark)
+        except BaseException:
+            self._tell(f"! {mark}\n")
+            raise
+        self.watch(child.pid, mark)
+        return child
 
     def watch(self, leader: int, mark: str) -> None:
         """If we die, this tree dies."""
@@ -77,9 +95,15 @@ def main(lines: IO[bytes]) -> None:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     trees: dict[int, _Orphans] = {}
+    expected: set[str] = set()
     for line in lines:
         match line.split():
+            case [b"?", mark]:
+                expected.add(mark.decode())
+            case [b"!", mark]:
+                expected.discard(mark.decode())
             case [b"+", leader, mark]:
+                expected.discard(mark.decode())
                 trees[int(leader)] = _Orphans(int(leader), mark.decode())
             case [b"-", leader]:
                 trees.pop(int(leader), None)
@@ -87,6 +111,22 @@ def main(lines: IO[bytes]) -> None:
                 pass
     for tree in trees.values():
         tree.end(grace=0)
+    _end_expected(expected)
+
+
+def _end_expected(marks: set[str]) -> None:
+    """Killed between telling and starting: the child shows its mark only when it has become its program."""
+    deadline = time.monotonic() + _EXPECT_SECONDS
+    while marks and time.monotonic() < deadline:
+        for process in living():
+            try:
+                with open(f"/proc/{process.pid}/environ", "rb") as file:
+                    known = file.read()
+            except OSError:  # gone, or another user's
+                continue
+            for mark in [mark for mark in marks if mark.encode() in known]:
+                _Orphans(process.pid, mark).end(grace=0)
+        time.sleep(_LOOK_SECONDS)
 
 
 if __name__ == "__main__":

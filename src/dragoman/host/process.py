@@ -42,11 +42,12 @@ class Child:
         cwd: str | os.PathLike[str],
         env: Mapping[str, str],
         on_stderr: Callable[[bytes], None] | None = None,
+        mark: str | None = None,
     ) -> Self:
         """Runs `argv` (no shell) in `cwd` with exactly `env`, and `host.tree`'s mark; `StartFailed` if it cannot."""
         if not argv:
             raise UsageError("A command needs at least the name of a program.")
-        mark = new_mark()
+        mark = mark or new_mark()
         popen, pipes = _spawn(argv, os.fspath(cwd), marked(dict(env), mark))
         return cls(argv[0], popen, pipes, Tree(popen.pid, mark), on_stderr)
 

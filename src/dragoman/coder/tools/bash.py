@@ -104,12 +104,10 @@ class Bash:
         return _ended(text, exited.exit_code or 0, exited.signal or None)
 
     async def _here(self, command: str, start: Start, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
-        desk.guardian.ready()
         try:
-            child = Child.start(start.argv, cwd=desk.session.cwd, env=start.environment)
+            child = desk.guardian.start(start.argv, cwd=desk.session.cwd, env=start.environment)
         except StartFailed as error:
             return Outcome(str(error), failed=True)
-        desk.guardian.watch(child.pid, child.mark)
         screen = desk.session.terminal(command)
         output = _Output(child)
         try:
