@@ -357,7 +357,8 @@ def test_m2_endless_lines_marks_and_blocks_do_not_hold_it_up(tmp_path: Path) -> 
         pane.say("hi")
         pane.wait_for("It is over", PROMPT)
         assert time.monotonic() - began < PATIENCE_SECONDS
-        assert pane.raw().count("\u0301") <= 8 * 4  # some of it is drawn more than once
+        # It may be drawn again and again while it comes; one letter never has more marks than a few.
+        assert max(map(len, re.findall("\u0301+", pane.raw()))) <= 8
         pane.press("C-d")
         assert pane.left() == 0
 
