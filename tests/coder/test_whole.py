@@ -26,7 +26,14 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.options import PlanItems
-from dragoman.vocabulary.requests import CancelTerminal, GetSessionStatus, McpStdio, Prompt, PromptAccepted
+from dragoman.vocabulary.requests import (
+    CancelTerminal,
+    GetSessionStatus,
+    McpStdio,
+    Prompt,
+    PromptAccepted,
+    ResumeSession,
+)
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
 from tests.coder.whole import User, ends, events_of, scripted, whole
 from tests.needs import need
@@ -153,6 +160,29 @@ async def test_always_survives_a_restart_and_can_be_revoked(tmp_path: Path) -> N
         await events_of(session)
         assert len(user.asked) == 2
     await store.close()
+
+
+async def test_a_folder_that_is_not_named_again_is_not_read_any_more(tmp_path: Path) -> None:
+    """Row C10: a session that is resumed has the folders it is resumed with."""
+    store = SqliteStore(tmp_path / "store")
+    folder, more = tmp_path / "work", tmp_path / "more"
+    folder.mkdir()
+    more.mkdir()
+    (more / "a").write_text("x")
+    model = scripted([{"call": "read_file", "input": {"path": str(more / "a")}}])
+    async with whole(folder, model, store=store) as (client, _):
+        session = await client.new_session(str(folder), additional_directories=[str(more)])
+        assert ends(await events_of(session)) == [("read_file", "completed")]
+        await client.ask(ResumeSession(session.id, str(folder)))
+        assert ends(await events_of(session)) == [("read_file", "failed")]
+    await store.close()
+
+
+async def test_plan_with_nothing_to_plan_says_so_and_forgets_nothing(tmp_path: Path) -> None:
+    async with whole(tmp_path, scripted([{"say": "one"}])) as (_, session):
+        await events_of(session)
+        assert text(await events_of(session, "/plan")) == "What is there to plan? `/plan WHAT`\n"
+        assert "2 items" in text(await events_of(session, "/context"))
 
 
 async def test_readers_of_one_response_run_together_and_writers_in_order(tmp_path: Path) -> None:

@@ -35,9 +35,11 @@ async def run(name: str, arguments: str, work: "Work") -> AsyncGenerator[AnyEven
             text = work.servers_text()
         case "undo":
             text = await _undo(work)
-        case _:
+        case "clear":
             await work.forget()
             text = "The model has forgotten the conversation so far. You still see it."
+        case _:  # `/plan` with something to plan is a turn of its own
+            text = "What is there to plan? `/plan WHAT`"
     yield AgentMessageChunk(Text(text + "\n"))
     yield Idle(stop_reason="end_turn")
 

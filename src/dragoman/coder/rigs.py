@@ -106,14 +106,14 @@ class ViewRoots(Roots):
         self._view = view
 
     def place(self, path: str, *, write: bool = False) -> Place:
-        known = super_path(self.cwd, path)
+        known = whole_path(self.cwd, path)
         found = self._view.place(known, write=write)
         return ViewPlace.of(found, known)
 
     def tree(self, path: str) -> Place:
         if not self._view.paths:
             raise PathRefused("This sandbox cannot be searched from outside; use sandbox_bash.")
-        whole = super_path(self.cwd, path)
+        whole = whole_path(self.cwd, path)
         return Place(self._view.paths[whole], ()) if whole in self._view.paths else self._view.place(whole)
 
     def seen(self, path: str) -> str:
@@ -141,7 +141,7 @@ class ViewPlace(Place):
         return self.seen
 
 
-def super_path(cwd: str, path: str) -> str:
+def whole_path(cwd: str, path: str) -> str:
     """A path as it is said, made whole."""
     return os.path.normpath(os.path.join(os.path.realpath(cwd), path))
 

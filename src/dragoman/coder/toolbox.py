@@ -49,8 +49,9 @@ class Toolbox:
     def _tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._look_up()}
 
-    def begin_turn(self) -> None:
-        """A prompt has come: what was refused may be asked for again."""
+    def begin_turn(self, desk: Desk) -> None:
+        """A prompt has come: what was refused may be asked for again, and the folders may be others."""
+        self._desk = desk
         self._gate.begin_turn()
         self._last, self._times = None, 0
 

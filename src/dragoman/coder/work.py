@@ -52,15 +52,13 @@ class Work:
         self._toolbox: Toolbox | None = None
         self._gate: Gate | None = None
         self._room: Room | None = None
-        self._everyones_tools: Final[list[Tool]] = [
-            *(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash()),
-            WebFetch(),
-        ]
+        workspace_tools: list[Tool] = [*(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash())]
+        self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
         self._sandbox = None if not home else Sandbox(self.session, home, self._command_environment())
         self._sandboxed_tools: Final[list[Tool]] = (
-            [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in self._everyones_tools[:-1]]
+            [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
         # A helper does not talk to the user, and has no helpers.
         self._own_tools: Final[list[Tool]] = [
@@ -95,14 +93,14 @@ class Work:
             self._turn_mode, content = "plan", [Text(arguments)]
         elif name in self.own_commands:
             content = [Text(self.own_commands[name].prompt(arguments))]
-        elif name in commands.BUILT_IN and name != "plan":
+        elif name in commands.BUILT_IN:
             return actions.run(name, arguments, self)
         return self._work(prompt.message_id, content)
 
     async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
         context, toolbox, room = await self._ready()
         model = self.model
-        toolbox.begin_turn()
+        toolbox.begin_turn(self._desk())
         model.begin_turn()
         roots = self.session.roots
         system = await asyncio.to_thread(system_prompt, roots, self.mode())
@@ -162,13 +160,10 @@ class Work:
 
     def _tools(self) -> list[Tool]:
         """What a helper has as well. Names of servers' tools cannot be ours, but ours would win."""
-        return [*self._foreign_tools(), *self._sandboxed_tools, *self._everyones_tools]
+        return [*self._coder.foreign_tools(), *self._sandboxed_tools, *self._everyones_tools]
 
     def _all_tools(self) -> list[Tool]:
         return [*self._tools(), *self._own_tools]
-
-    def _foreign_tools(self) -> list[Tool]:
-        return self._coder.foreign_tools()
 
     def _hands(self, label: str) -> Toolbox:
         assert self._gate is not None
