@@ -395,3 +395,29 @@ async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
             failing.setattr(house.store._keeper, "append", no_end)
             assert await refused(session.ask("hello")) == (INTERNAL_ERROR, {"reason": "store"})
         assert (await session.ask("now")).text == "one two"
+
+
+@both
+@pytest.mark.parametrize("how", ["new", "fork"])
+async def test_a_session_that_cannot_be_opened_leaves_nothing_behind(tmp_path: Path, how: str, protocol: int) -> None:
+    store = SqliteStore(tmp_path / "store")
+    agent = Agent("picky", store=store)
+    refuses = False
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        await session.say("yes")
+
+    @agent.session_opened
+    async def opened(session: Session) -> None:
+        if refuses:
+            raise RequestFailed(INTERNAL_ERROR, "Not today")
+
+    async with pair(agent, protocol=protocol) as client:
+        first = await client.new_session(tmp_path)
+        await first.ask("hi")
+        refuses = True
+        with pytest.raises(RequestFailed, match="Not today"):
+            await (client.new_session(tmp_path) if how == "new" else first.fork())
+        assert [meta.id for meta in (await store.list()).sessions] == [first.id]
+    await store.close()

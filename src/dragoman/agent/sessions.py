@@ -6,8 +6,8 @@ is asked for, and goes on. Without a store a session lives as long as its connec
 
 import asyncio
 import os
-from collections.abc import Awaitable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -92,13 +92,8 @@ class Sessions:
         if self._store is not None:
             with_roots = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()))
             log = await told(session_id, self._store.create(with_roots))
-        try:
+        async with self._made(session_id):
             session = await self._opened(session_id, request, log)
-        except BaseException:
-            if self._store is not None:
-                with suppress(StoreFailed):
-                    await self._store.delete(session_id)  # nobody has ever seen it
-            raise
         if self._agent.manner.same_servers:
             await told(session_id, session.remember(_SERVERS, _fingerprint(request)))
         self._announced.announce_next(session_id)
@@ -160,9 +155,21 @@ class Sessions:
         copy = SessionMeta(session_id, request.cwd, tuple(request.additional_directories or ()), meta.title)
         log = await told(request.session_id, store.fork(request.session_id, copy))
         opening = ask.NewSession(request.cwd, request.additional_directories, request.mcp_servers)
-        session, _ = await self._from_log(session_id, opening, log)
+        async with self._made(session_id):
+            session, _ = await self._from_log(session_id, opening, log)
         self._announced.announce_next(session_id)
         return _answer(session)
+
+    @asynccontextmanager
+    async def _made(self, session_id: str) -> AsyncIterator[None]:
+        """A session that was just made and cannot be opened is taken away again: nobody has ever seen it."""
+        try:
+            yield
+        except BaseException:
+            if self._store is not None:
+                with suppress(StoreFailed):
+                    await self._store.delete(session_id)
+            raise
 
     async def _reopen(self, request: ask.ResumeSession) -> tuple[Session, Story]:
         store = self._stored(request.session_id)
