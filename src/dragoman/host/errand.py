@@ -39,9 +39,8 @@ async def run_errand(
     """Runs `argv` until it ends, `take` has enough (returns False), or the time is over."""
     if len(input) > INPUT_BYTES:
         raise UsageError(f"An errand takes at most {INPUT_BYTES} bytes of input.")
-    child = Child.start(argv, cwd=cwd, env=env)
-    if guardian is not None:
-        guardian.watch(child.pid, child.mark)
+    start = Child.start if guardian is None else guardian.start
+    child = start(argv, cwd=cwd, env=env)
     over = asyncio.Event()
     has_enough = False
 

@@ -76,9 +76,8 @@ class Program:
         own = {one.name: one.value for one in self._config.env or ()}
         cwd, environment, _, guardian = self._surroundings
         self._ending, self._over = "", False
-        child = self._child = Child.start(argv, cwd=cwd, env=child_environment(environment, own))
+        child = self._child = guardian.start(argv, cwd=cwd, env=child_environment(environment, own))
         try:
-            guardian.watch(child.pid, child.mark)
             lines = self._lines = Lines(child)
             try:
                 yield lines.read, lines.write
