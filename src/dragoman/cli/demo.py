@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _talk(protocol: int, script: str, folder: str, trace: "Trace | None") -> None:
     from dragoman.client.connect import connect
 
-    command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model", f"script:{script}"]
+    command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", f"script:{script}"]
     async with connect(command, protocol=protocol, trace=trace) as client:
         info = client.agent.info
         _show(f"── ACP v{protocol}: {f'{info.name} {info.version}' if info else 'an agent without a name'}\n")

@@ -190,7 +190,7 @@ def _turn() -> Finding:
     from dragoman.client.connect import connect
 
     async def turn(folder: str) -> str:
-        command = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model", "offline"]
+        command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", "offline"]
         async with connect(command, env={"DRAGOMAN_HOME": os.path.join(folder, "home")}) as client:
             session = await client.new_session(folder)
             return (await session.ask("list files")).stop_reason

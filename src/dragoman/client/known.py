@@ -28,7 +28,7 @@ _ENTRIES: Final = (
     _known(
         "dragoman",
         sys.executable,
-        *("-m", "dragoman.cli.main", "acp"),
+        *("-P", "-m", "dragoman.cli.main", "acp"),
         description="Dragoman's own coding agent",
         install="It comes with Dragoman.",
         keys=(*_OPENAI, *_ANTHROPIC, *_GOOGLE),
