@@ -81,7 +81,7 @@ def waiting_for_input(process: "subprocess.Popen[bytes]") -> None:
         )
         if int(status["SigCgt"], 16) & bit and status["State"].startswith("S"):
             return
-        time.sleep(0.005)
+        time.sleep(0.005)  # between two looks at the process, which tells nobody that it waits
     raise AssertionError("the agent never waited for its input")
 
 
@@ -148,7 +148,7 @@ def answers(run: str, pieces: list[bytes]) -> tuple[bytes, bytes, int]:
             # It has read the piece, and waits for the next one.
             deadline = time.monotonic() + 20
             while _unread(process.stdin.fileno()) and time.monotonic() < deadline:
-                time.sleep(0.002)
+                time.sleep(0.002)  # between two looks at the pipe
         os.set_blocking(process.stdout.fileno(), True)
         process.stdin.close()
         out, errors = process.stdout.read(), process.stderr.read()

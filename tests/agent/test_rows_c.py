@@ -201,7 +201,7 @@ def wait_for(fact: Callable[[], bool], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not fact():
         assert time.monotonic() < deadline, "never happened"
-        time.sleep(0.01)
+        time.sleep(0.01)  # between two looks, never instead of one
 
 
 # -- C9, C10: folders ------------------------------------------------------------------------------------------------
