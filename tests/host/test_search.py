@@ -264,14 +264,11 @@ async def test_the_guardian_is_told(tmp_path: Path) -> None:
     told: list[str] = []
 
     class Listening(Guardian):
-        def watch(self, leader: int, mark: str) -> None:
-            told.append("watch")
-
-        def leave(self, leader: int) -> None:
-            told.append("leave")
+        def _tell(self, line: str) -> None:
+            told.append(line[0])
 
     await grep("value", make(tmp_path, {"a": "value\n"}), guardian=Listening())
-    assert told == ["watch", "leave"]
+    assert told == ["?", "+", "-"]  # announced, named, and left
 
 
 # --- which ripgrep
