@@ -13,6 +13,11 @@ modes = Select("mode", "Mode", "a", [Choice("a", "A"), Choice("b", "B")], catego
 agent = Agent("bench", version="1", options=[modes])
 
 
+@agent.extension("_bench/echo")
+async def echo(params: object) -> object:
+    return {}
+
+
 @agent.prompt
 async def work(session: "Session", prompt: "Prompt") -> None:
     word, count, *words = prompt.text.split(" ", 2)

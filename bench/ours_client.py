@@ -19,6 +19,14 @@ async def main(asked: Task) -> None:
                 taken.append(time.perf_counter_ns() - before)
             report_latencies(taken)
             return
+        if asked.scenario == "echo":
+            taken = []
+            for _ in range(asked.count):
+                before = time.perf_counter_ns()
+                await client.request("_bench/echo", {})
+                taken.append(time.perf_counter_ns() - before)
+            report_latencies(taken)
+            return
         seen = 0
         watch = Stopwatch()
         async for _event in session.prompt(asked.prompt):

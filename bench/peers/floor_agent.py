@@ -23,6 +23,7 @@ RESULTS: dict[str, object] = {
     "initialize": {"protocolVersion": 1, "agentCapabilities": {}, "agentInfo": {"name": "floor", "version": "1"}},
     "session/new": {"sessionId": SESSION, "modes": MODES},
     "session/set_mode": {},
+    "_bench/echo": {},
     "session/prompt": {"stopReason": "end_turn"},
 }
 

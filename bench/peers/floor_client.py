@@ -75,7 +75,10 @@ async def main(asked: Task) -> None:
     answer = await client.request("session/new", {"cwd": os.getcwd(), "mcpServers": []})
     session_id = msgspec.json.decode(answer, type=NewSession).session_id
     if asked.scenario == "sequential":
-        report_latencies(await requests(client, session_id, asked.count))
+        asking = {"sessionId": session_id, "modeId": "b"}
+        report_latencies(await requests(client, "session/set_mode", asking, asked.count))
+    elif asked.scenario == "echo":
+        report_latencies(await requests(client, "_bench/echo", {}, asked.count))
     else:
         prompt = {"sessionId": session_id, "prompt": [{"type": "text", "text": asked.prompt}]}
         watch = Stopwatch()
@@ -86,11 +89,11 @@ async def main(asked: Task) -> None:
     process.wait()
 
 
-async def requests(client: Client, session_id: str, count: int) -> list[int]:
+async def requests(client: Client, method: str, params: object, count: int) -> list[int]:
     taken = []
     for _ in range(count):
         before = time.perf_counter_ns()
-        await client.request("session/set_mode", {"sessionId": session_id, "modeId": "b"})
+        await client.request(method, params)
         taken.append(time.perf_counter_ns() - before)
     return taken
 

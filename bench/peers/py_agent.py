@@ -47,6 +47,9 @@ class BenchAgent:
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> SetSessionModeResponse:
         return SetSessionModeResponse()
 
+    async def ext_method(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         word, count, *words = prompt[0].text.split(" ", 2)
         if word == "big":

@@ -33,6 +33,9 @@ async def main(asked: Task) -> None:
         if asked.scenario == "sequential":
             report_latencies(await requests(connection, session.session_id, asked.count))
             return
+        if asked.scenario == "echo":
+            report_latencies(await echoes(connection, asked.count))
+            return
         watch = Stopwatch()
         await connection.prompt(session_id=session.session_id, prompt=[text_block(asked.prompt)])
         watch.report(client.seen)
@@ -43,6 +46,15 @@ async def requests(connection: ClientSideConnection, session_id: str, count: int
     for _ in range(count):
         before = time.perf_counter_ns()
         await connection.set_session_mode(session_id=session_id, mode_id="b")
+        taken.append(time.perf_counter_ns() - before)
+    return taken
+
+
+async def echoes(connection: ClientSideConnection, count: int) -> list[int]:
+    taken = []
+    for _ in range(count):
+        before = time.perf_counter_ns()
+        await connection.ext_method("bench/echo", {})
         taken.append(time.perf_counter_ns() - before)
     return taken
 

@@ -32,5 +32,6 @@ acp
   }))
   .onRequest(asked.session.new, () => ({ sessionId: `session-${String(++sessions).padStart(5, "0")}`, modes }))
   .onRequest(asked.session.setMode, () => ({}))
+  .onRequest("_bench/echo", (params) => params, () => ({}))
   .onRequest(asked.session.prompt, turn)
   .connect(acp.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin)));

@@ -22,11 +22,11 @@ function percentiles(taken) {
   };
 }
 
-async function sequential(agent, sessionId) {
+async function oneByOne(ask) {
   const taken = [];
   for (let number = 0; number < count; number++) {
     const before = performance.now();
-    await agent.request(asked.session.setMode, { sessionId, modeId: "b" });
+    await ask();
     taken.push(performance.now() - before);
   }
   return percentiles(taken);
@@ -55,7 +55,14 @@ await acp
     async (agent) => {
       await agent.request(asked.initialize, { protocolVersion: acp.PROTOCOL_VERSION, clientCapabilities: {} });
       const { sessionId } = await agent.request(asked.session.new, { cwd: process.cwd(), mcpServers: [] });
-      const outcome = scenario === "sequential" ? await sequential(agent, sessionId) : await turn(agent, sessionId);
+      const setMode = () => agent.request(asked.session.setMode, { sessionId, modeId: "b" });
+      const echo = () => agent.request("_bench/echo", {});
+      const outcome =
+        scenario === "sequential"
+          ? await oneByOne(setMode)
+          : scenario === "echo"
+            ? await oneByOne(echo)
+            : await turn(agent, sessionId);
       console.log(JSON.stringify(outcome));
     },
   );

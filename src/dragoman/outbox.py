@@ -75,6 +75,21 @@ class Outbox:
             self._scheduled = True
             self._loop.call_soon(self._flush_scheduled)
 
+    def put_alone(self, payload: bytes) -> None:
+        """Put a payload, and write it now if nothing waits: whoever asks one thing at a time is not kept waiting."""
+        if self.size or self._scheduled or self._line or self._trace is not None or self.style != "ndjson":
+            self.put(payload)
+            return
+        if self._closed is not None or len(payload) >= _LARGE:
+            self.put(payload)
+            return
+        data = payload + b"\n"
+        taken = self._transport.write(data)
+        self.written += taken + _OVERHEAD
+        if taken < len(data):
+            self._rest = memoryview(data)[taken:]
+            self.size = len(data) - taken
+
     def hold(self) -> bool:
         """Write nothing by itself until `release`: whoever holds knows better when. False: it is planned already."""
         if self._scheduled:

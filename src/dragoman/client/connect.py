@@ -9,9 +9,9 @@ async with connect(["gemini", "--acp"]) as client:
 import asyncio
 import os
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
 
 from msgspec import UNSET
 
@@ -366,9 +366,9 @@ class Client:
         """Send a notification outside the vocabulary, such as `_name`."""
         await self.link.note(ExtensionNote(_foreign(method), params))
 
-    async def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Reply:
+    def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Coroutine[Any, Any, Reply]:
         """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
-        return await self.clock.answer(type(request).__name__, self.link.ask(request, on_reply=on_reply))
+        return self.clock.answer(request.__class__.__name__, self.link.ask(request, None, on_reply))
 
     # -- the conversations call these --------------------------------------------------------------------------------
 
@@ -403,11 +403,15 @@ class Client:
         """Everything heard of this turn has been read. What others have not read still counts."""
         if run.over.done():
             self._unread.discard(run)
-        self.link.taken(sum(other.backlog for other in self._unread))
+        self.link.taken(self.untaken())
+
+    def untaken(self) -> int:
+        """About how many bytes of all that was heard wait to be read."""
+        return sum(other.backlog for other in self._unread)
 
     def outside_turn(self, conversation: Conversation, event: AnyEvent) -> None:
         """An event while no turn runs."""
-        self.link.taken(sum(other.backlog for other in self._unread))
+        self.link.taken(self.untaken())
         if self._on_event is not None:
             try:
                 self._on_event(conversation, event)

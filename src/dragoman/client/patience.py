@@ -71,7 +71,8 @@ class Clock:
             return await work
         wait = _Wait(asyncio.current_task())
         self._waits.add(wait)
-        self._run()
+        if self._timer is None:
+            self._run()
         try:
             return await work
         except asyncio.CancelledError:

@@ -5,7 +5,7 @@ descriptor after it. No function here calls back before it returns, so an owner 
 `finish` is the one exception, and says so.
 
 Why not asyncio's own pipe transports: they read 256 KiB at a time (11 µs a read instead of 0.8), they refuse regular
-files, and nobody wakes a sender that waits in drain() once the pipe is lost (spec/performance.md, sections 6 and 7).
+files, and nobody wakes a sender that waits in drain() once the pipe is lost.
 """
 
 import asyncio

@@ -186,10 +186,10 @@ class Asking:
             return outbox.enqueue(len(payload), _watched(payload, number, watch))
         if watch is not None:
             watch.sent(number)
-        held = not self.awaited and outbox.hold()
-        outbox.put(payload)
-        if held:
-            outbox.release()
+        if self.awaited:
+            outbox.put(payload)
+        else:
+            outbox.put_alone(payload)
         return None
 
     async def _stand_in_line(self, turn: "asyncio.Future[None]", number: int, waiter: Waiter, *, early: bool) -> None:

@@ -86,6 +86,7 @@ class Link:
         self._on_long_event: OnLongEvent = getattr(
             handler, "on_long_event", lambda id, event, _: handler.on_event(id, event)
         )
+        self._recount: Callable[[], int] | None = getattr(handler, "untaken", None)
         self._spoken = spoken
         self._dialect: Dialect | None = None
         self._met: tuple[ClientHello, AgentHello] | None = None
@@ -266,7 +267,14 @@ class Link:
         return self._greeting
 
     def _hold_back(self) -> None:
-        """The layer above does not take what it is told: the peer has to wait, unless we wait for the peer."""
+        """The layer above does not take what it is told: the peer has to wait, unless we wait for the peer.
+
+        Answers and what is told outside of turns are taken as they come. Nobody says so each time: it is counted here.
+        """
+        if self._recount is not None:
+            self._untaken = min(self._untaken, self._recount())
+            if self._untaken <= limits.INBOX_BYTES:
+                return
         if not self._asking.awaited:
             self._stop_reading()
         elif self._untaken > _FLOOD_BYTES:
