@@ -1,13 +1,14 @@
 """Persist, say, send, in that order: what the client saw, the disk has.
 
 A journal stands between a session and its client. What the session says is appended to its log; once that is
-committed, it is said, in the same order. Committing goes on in the store's thread while the session goes on speaking,
-so a flood is committed and said in groups; a session that speaks too fast for the disk or the client waits.
+committed, it is said, in the same order. Committing goes on in the store's thread while the session goes on speaking:
+the pieces of a message that come meanwhile are gathered, kept as one entry, and said as the pieces they were. A
+session that speaks too fast for the disk or the client waits.
 """
 
 import asyncio
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.agent.speech import Speech, TextStream
 from dragoman.agent.story import Story
@@ -18,8 +19,16 @@ from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
 
-# Entries that may wait for the disk or the wire, and pieces of text among them count like everything else.
+# What may wait for the disk or the wire: entries, and the pieces of text among them, each by itself.
 WAITING: Final = 1024
+
+
+class _Pieces(NamedTuple):
+    """Pieces of one message that were kept together."""
+
+    kind: str
+    message_id: str
+    texts: list[str]
 
 
 class Journal:
@@ -28,8 +37,12 @@ class Journal:
     def __init__(self, log: Log, speech: Speech) -> None:
         self.log: Final = log
         self._speech = speech
-        self._unsaid: deque[Entry] = deque()
-        self._committed = 0
+        self._unsaid: deque[Entry | _Pieces] = deque()  # appended to the log, and not said yet
+        self._committed = 0  # so many of them are on disk
+        self._committing = 0  # and of so many we do not know
+        self._gathered: _Pieces | None = None  # said by the session while something is being committed
+        self._waiting = 0
+        self._heard = True
         self._failed: StoreFailed | None = None
         self._speaking: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -73,24 +86,39 @@ class Journal:
                     found.append(record.entry.value)
         return found
 
-    def put(self, entry: Entry) -> bool:
-        """Append an entry; it is said when it is on disk. True: much is waiting."""
+    def put(self, entry: Entry) -> None:
+        """Append an entry; it is said when it is on disk."""
         if self._failed is not None:
             raise self._failed
-        self._unsaid.append(entry)
-        self.log.append((entry,), self._on_committed)
-        return len(self._unsaid) >= WAITING
+        self._append_gathered()
+        self._waiting += 1
+        self._append(entry, entry)
+
+    def put_text(self, kind: str, message_id: str, text: str) -> bool:
+        """The same for a piece of a message. True: much is waiting."""
+        if self._failed is not None:
+            raise self._failed
+        self._waiting += 1
+        gathered = self._gathered
+        if gathered is not None and gathered.message_id == message_id and gathered.kind == kind:
+            gathered.texts.append(text)
+        else:
+            self._append_gathered()
+            self._gathered = _Pieces(kind, message_id, [text])
+            if not self._committing:
+                self._append_gathered()
+        return self._waiting >= WAITING
 
     async def room(self) -> None:
         """Wait until not too much is waiting."""
-        while len(self._unsaid) >= WAITING and self._failed is None:
+        while self._waiting >= WAITING and self._failed is None:
             await self._wait()
         if self._failed is not None:
             raise self._failed
 
     async def said(self) -> None:
         """Wait until everything kept was said; what is being said waits for the client."""
-        while (self._unsaid or self._speaking is not None) and self._failed is None:
+        while (self._waiting or self._speaking is not None) and self._failed is None:
             await self._wait()
         if self._failed is not None:
             raise self._failed
@@ -112,47 +140,65 @@ class Journal:
         await self.log.flush()
         self._failed = None
 
+    def _append_gathered(self) -> None:
+        pieces, self._gathered = self._gathered, None
+        if pieces is not None:
+            self._append(Said(pieces.kind, pieces.message_id, "".join(pieces.texts)), pieces)
+
+    def _append(self, entry: Entry, unsaid: "Entry | _Pieces") -> None:
+        self._unsaid.append(unsaid)
+        self._committing += 1
+        self.log.append((entry,), self._on_committed)
+
     def _on_committed(self, error: StoreFailed | None) -> None:
+        self._committing -= 1
         if error is not None:
             # What is not on disk is not said; what was committed before it still is.
             if self._failed is None:
                 self._failed = error
+                if self._gathered is not None:
+                    self._waiting -= len(self._gathered.texts)
+                    self._gathered = None
                 while len(self._unsaid) > self._committed:
-                    self._unsaid.pop()
+                    self._waiting -= _count(self._unsaid.pop())
             self._wake()
             return
         self._committed += 1
+        if not self._committing:
+            self._append_gathered()
         if self._speaking is None:
             self._speaking = asyncio.get_running_loop().create_task(self._speak())
 
     async def _speak(self) -> None:
         """Say what is committed, in order."""
-        unsaid = self._unsaid
-        message: tuple[str, str] | None = None
         try:
             while self._committed:
-                entry = unsaid.popleft()
+                entry = self._unsaid.popleft()
                 self._committed -= 1
-                if entry.__class__ is Said:
-                    kind, message_id, text = entry
-                    if message != (kind, message_id):
-                        message = (kind, message_id)
-                        stream = self._stream(kind, message_id)
-                    if stream.put(text):
-                        await stream.breathe()
-                elif isinstance(entry, Happened):
-                    await self._speech.tell(self.log.meta.id, entry.event)
-                if self._waiters and len(unsaid) < WAITING // 2:
+                try:
+                    if self._heard:
+                        await self._say(entry)
+                except LinkClosed:
+                    self._heard = False  # nobody listens any more; the log goes on without them
+                finally:
+                    self._waiting -= _count(entry)
+                if self._waiters and self._waiting < WAITING // 2:
                     self._wake()
-        except LinkClosed:
-            # Nobody listens any more; the log goes on without them.
-            self._unsaid.clear()
-            self._committed = 0
         finally:
             self._speaking = None
             self._wake()
             if self._committed:
                 self._speaking = asyncio.get_running_loop().create_task(self._speak())
+
+    async def _say(self, entry: "Entry | _Pieces") -> None:
+        if isinstance(entry, _Pieces):
+            stream = self._stream(entry.kind, entry.message_id)
+            put = stream.put
+            for text in entry.texts:
+                if put(text):
+                    await stream.breathe()
+        elif isinstance(entry, Happened):
+            await self._speech.tell(self.log.meta.id, entry.event)
 
     def _stream(self, kind: str, message_id: str) -> TextStream:
         stream = self._streams.get((kind, message_id))
@@ -185,8 +231,12 @@ class JournalStream:
 
     def put(self, text: str) -> bool:
         """Say a piece. True: much is waiting, `breathe` before the next one."""
-        return self._journal.put(Said(self._kind, self._message_id, text))
+        return self._journal.put_text(self._kind, self._message_id, text)
 
     async def breathe(self) -> None:
         """Let the disk and the wire catch up."""
         await self._journal.room()
+
+
+def _count(unsaid: "Entry | _Pieces") -> int:
+    return len(unsaid.texts) if isinstance(unsaid, _Pieces) else 1
