@@ -173,6 +173,20 @@ async def test_calls_that_stand_together_are_one_response_and_their_results_reac
             pytest.fail(f"{items}")
 
 
+@pytest.mark.parametrize("kind", ["say", "think"])
+async def test_a_model_that_never_ends_is_cut_and_its_calls_are_not_run(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "RESPONSE_CHARACTERS", 10)
+    hands = Hands()
+    items: list[Item] = []
+    events = await turn({kind: "1234", "repeat": 1_000_000}, {"call": "fly"}, hands=hands, items=items)
+    cut = Notice("warning", "The model said more than 10 characters; the rest was cut")
+    assert events[2:] == [cut, Idle(stop_reason="max_tokens")]
+    assert hands.ran == []
+    assert isinstance(items[-1], ModelSaid)
+
+
 async def test_a_refused_message_is_not_shown_to_the_model_again() -> None:
     before: list[Item] = [UserSaid("m0", [Text("before")]), ModelSaid("yes")]
     items = list(before)

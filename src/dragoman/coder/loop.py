@@ -48,6 +48,8 @@ RETRIES: Final = 3
 _PASSING: Final = ("rate_limit", "network", "server", "garbage")
 # Whoever asks us to wait longer than this is told to the user instead.
 _LONGEST_WAIT: Final = 60.0
+# Characters of one response, thoughts among them. Models end after a hundredth of it; a server may never end.
+RESPONSE_CHARACTERS: Final = 16 * 1024 * 1024
 
 
 class Hands(Protocol):
@@ -140,6 +142,7 @@ class _Response:
 async def _response(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
     """One response, tried again where that helps. What was said before a failure stays said."""
     failures = 0
+    left = RESPONSE_CHARACTERS
     keep = response.text.append
     while True:
         try:
@@ -147,11 +150,17 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
                 async for piece in pieces:
                     if isinstance(piece, Said):  # by the hundred thousand, and `match` is slow
                         text = piece[0]
+                        left -= len(text)
+                        if left < 0:
+                            break
                         keep(text)
                         yield AgentMessageChunk(Text(text))
                         continue
                     match piece:
                         case Thought(text):
+                            left -= len(text)
+                            if left < 0:
+                                break
                             response.thought.append(text)
                             yield AgentThoughtChunk(Text(text))
                         case Called():
@@ -164,6 +173,12 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
                             response.reason = piece.reason
                         case _:
                             assert_never(piece)
+            if left < 0:
+                yield Notice(
+                    "warning", f"The model said more than {RESPONSE_CHARACTERS:,} characters; the rest was cut"
+                )
+                response.calls.clear()
+                response.reason = "max_tokens"
             return
         except ModelFailed as failure:
             failures += 1
