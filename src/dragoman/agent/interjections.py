@@ -22,6 +22,13 @@ class Interjection(NamedTuple):
     prompt: "Prompt"
     answer: "asyncio.Future[PromptAccepted]"
 
+    @classmethod
+    def of(cls, prompt: "Prompt") -> "Interjection":
+        """A prompt nobody has answered yet."""
+        from asyncio import get_running_loop  # not before `initialize` is answered
+
+        return cls(prompt, get_running_loop().create_future())
+
     def accept(self) -> None:
         """It stands in the conversation."""
         if not self.answer.done():
@@ -36,9 +43,7 @@ class Interjections:
 
     async def wait(self, prompt: "Prompt") -> PromptAccepted:
         """Until the prompt is taken in."""
-        from asyncio import get_running_loop  # not before `initialize` is answered
-
-        interjection = Interjection(prompt, get_running_loop().create_future())
+        interjection = Interjection.of(prompt)
         self._waiting.append(interjection)
         try:
             return await interjection.answer

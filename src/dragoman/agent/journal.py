@@ -86,6 +86,19 @@ class Journal:
                     found.append(record.entry.value)
         return found
 
+    async def keep(self, event: AnyEvent) -> None:
+        """Keep an event that is said later, by `say_kept`; it is on disk when this returns."""
+        if self._failed is not None:
+            raise self._failed
+        self._append_gathered()
+        self.log.append((Happened(event),), lambda error: None)
+        await self.log.flush()
+
+    async def say_kept(self, event: AnyEvent) -> None:
+        """Say an event that is on disk, after everything before it was said."""
+        await self.said()
+        await self._speech.tell(self.log.meta.id, event)
+
     def put(self, entry: Entry) -> None:
         """Append an entry; it is said when it is on disk."""
         if self._failed is not None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.agent.announced import Announced
 from dragoman.agent.identity import new_id
+from dragoman.agent.interjections import Interjection
 from dragoman.agent.session import Prompt, Session
 from dragoman.agent.sessions import Sessions, keep_option
 from dragoman.agent.turn import Turn
@@ -170,17 +171,29 @@ class Connection:
         prompt = Prompt(request.prompt, new_id("msg"))
         if session.turn is None:
             # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
-            self._begin(session, prompt)
+            # Behind a journal the prompt is on disk before that.
+            if session.journal is not None:
+                interjection = Interjection.of(prompt)
+                return self._accepted(self._begin(session, prompt, interjection.accept), interjection)
+            self._begin(session, prompt, _nothing)
             return ask.PromptAccepted(prompt.message_id)
         if not self._agent.hears_interjections:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
         return session.interjections.wait(prompt)
 
-    def _begin(self, session: Session, prompt: Prompt) -> None:
-        turn = session.turn = Turn(session, prompt)
+    async def _accepted(self, turn: Turn, prompt: Interjection) -> Reply:
+        try:
+            return await prompt.answer
+        except asyncio.CancelledError:
+            turn.cancel()  # whoever asked has given up before there was an answer
+            raise
+
+    def _begin(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> Turn:
+        turn = session.turn = Turn(session, prompt, accepted)
         self._turns.add(turn)
         turn.over.add_done_callback(lambda _: self._ended(session, turn))
         self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
+        return turn
 
     def _ended(self, session: Session, turn: Turn) -> None:
         """What was said too late for this turn is the next one."""
@@ -188,8 +201,7 @@ class Connection:
         if turn.cancelled or self.link.closed or self.sessions.open.get(session.id) is not session:
             session.interjections.refuse()
         elif session.turn is None and (waiting := session.interjections.take()) is not None:
-            waiting.accept()
-            self._begin(session, waiting.prompt)
+            self._begin(session, waiting.prompt, waiting.accept)
 
     def _stop(self, session_id: str, id: str) -> Reply:
         """Stop one call or one terminal. The answer means that it was heard; the end is told when it comes."""
@@ -278,3 +290,7 @@ def _fits(option: Select | Toggle, value: object) -> bool:
     if isinstance(option, Toggle):
         return isinstance(value, bool)
     return value in [choice.value for choice in option.choices()]
+
+
+def _nothing() -> None:
+    """It was accepted already."""

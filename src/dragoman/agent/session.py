@@ -303,10 +303,24 @@ class Session:
         """What the user has said since the turn began, taken into it. Only for agents that were made to listen."""
         heard: list[Prompt] = []
         while (interjection := self.interjections.take()) is not None:
-            interjection.accept()
-            await self.record(UserMessage(interjection.prompt.message_id, interjection.prompt.content))
+            await self.take_in(interjection.prompt, interjection.accept)
             heard.append(interjection.prompt)
         return heard
+
+    async def take_in(self, prompt: Prompt, accepted: Callable[[], None]) -> None:
+        """Keep a prompt, accept it, and show it, in that order: what was accepted is on disk."""
+        from asyncio import sleep
+
+        message = UserMessage(prompt.message_id, prompt.content)
+        if self.journal is not None:
+            await self.journal.keep(message)
+        accepted()
+        await sleep(0)  # whoever answers was woken by that, and goes first
+        if self.journal is None:
+            await self.record(message)
+        else:
+            self._stream = None
+            await self.journal.say_kept(message)
 
     # -- asking ------------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dragoman.agent.session import CURRENT_TURN, Prompt, Session
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage, UserMessage
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage
 
 Piece = str | Content | AnyEvent
 # A handler is a coroutine that may return a stop reason, or an async generator of text, content and events.
@@ -29,9 +29,10 @@ _left_behind: Final[set["asyncio.Task[str | None]"]] = set()
 class Turn:
     """The life of one prompt."""
 
-    def __init__(self, session: Session, prompt: Prompt) -> None:
+    def __init__(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         self.prompt: Final = prompt
+        self._accepted = accepted
         self.ended = False
         self.over: Final[asyncio.Future[None]] = loop.create_future()
         self._session = session
@@ -61,7 +62,7 @@ class Turn:
                 session.retelling = None
             if session.journal is not None:
                 await session.journal.mend()
-            await session.record(UserMessage(self.prompt.message_id, self.prompt.content))
+            await session.take_in(self.prompt, self._accepted)
             await session.name_after(self.prompt.text)
             await session.record(Running())
             end = _sayable(await self._end(handle, on_bug), on_bug)
@@ -87,6 +88,8 @@ class Turn:
     async def _unkept(self, error: StoreFailed) -> None:
         """Nothing more can be kept, so nothing more is said but that. The log is mended when it can be written."""
         self.ended = True
+        self._accepted()  # the prompt was heard, and this is how it ends
+        await asyncio.sleep(0)
         if self._work is not None:
             self._work.cancel()
         failure = Failure(INTERNAL_ERROR, f"The session cannot be saved: {error}", {"reason": "store"})
