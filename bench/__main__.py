@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import coder, limits, load, report, store
+from bench import run as one_run
 from bench.benchmarks import BENCHMARKS, Benchmark, start
 from bench.harness import Guardian, PeerFailed
 from bench.install import InstallFailed
@@ -26,7 +27,7 @@ def main() -> int:
         status = run(guardian, options.peers, options.only, sizes, options.json)
         if options.only == list(BENCHMARKS.values()):
             # Nothing narrower was asked for. These have no peers but bare SQLite and ourselves.
-            for ours in (store, load, coder):
+            for ours in (store, load, coder, one_run):
                 status = max(status, ours.main(["--quick"] if options.quick else []))
         return status
     except KeyboardInterrupt:

@@ -1,228 +1,145 @@
 """The gateway under load: clients with open streams, turns that stream at once, and how long a chunk is on its way.
 
-    python -m bench.gateway [--clients 200] [--turns 50] [--chunks 200] [--deaf 0] [--peer python]
+    python -m bench.gateway [--quick]
 
 A chunk is the time at which the agent said it, on a clock that both processes share. The server is a process of its
-own; its CPU time and memory are read from /proc. `--peer python` is the official Python SDK's own server on uvicorn.
+own; its CPU time and memory are read from /proc.
 """
 
 import argparse
 import asyncio
-import json
 import os
-import re
 import subprocess
 import sys
-import tempfile
-import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Final
 
+from bench.gateway_client import Client
+from bench.roster import PEERS
+from bench.store import Line
 from tests.gateway.serving import free_port
 
-TOKEN = "bench"
-_STAMP = re.compile(rb'"text":"(\d+)"')
+HERE: Final = Path(__file__).parent
+CLIENTS: Final = 1000
+STORED: Final = 10_000
+TURNS: Final = 50
+CHUNKS: Final = 200
+PAUSE: Final = 0.01
+DEAF: Final = 1000
+P99_MS: Final = 20.0
+"""From the agent's mouth to the client's ear, 99 times of 100, with 1,000 clients connected."""
+DEAF_SHARE: Final = 1.1
+"""What a healthy client's p99 may grow to when 1,000 others stop reading."""
+START_SECONDS: Final = 180.0
+"""Ten thousand sessions are made before the server listens."""
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clients", type=int, default=200)
-    parser.add_argument("--turns", type=int, default=50)
-    parser.add_argument("--chunks", type=int, default=200)
-    parser.add_argument("--pause", type=float, default=0.01, help="seconds between two chunks of a turn")
-    parser.add_argument("--deaf", type=int, default=0, help="streams of clients that do not read what they prompted")
-    parser.add_argument("--peer", choices=("ours", "python"), default="ours")
-    parser.add_argument("--serve", type=int, default=0, help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.serve:
-        (_serve_python if given.peer == "python" else _serve_ours)(given)
-    else:
-        print(json.dumps(asyncio.run(_measure(given)), indent=2))
+@dataclass(frozen=True)
+class Load:
+    """How many of what."""
+
+    clients: int
+    turns: int = TURNS
+    chunks: int = CHUNKS
+    deaf: int = 0
+    stored: int = 0
 
 
-# -- the servers -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Borne:
+    """How a server bore it."""
+
+    p50: float
+    p99: float
+    per_cpu_second: float
+    start_mib: int
+    most_mib: int
 
 
-def _serve_ours(given: argparse.Namespace) -> None:
-    from dragoman.agent.agent import Agent
-    from dragoman.gateway import guard
-    from dragoman.gateway.back import Agents
-    from dragoman.gateway.hub import Hub
-    from dragoman.gateway.local import in_process
-    from dragoman.gateway.server import Server
-    from dragoman.gateway.tokens import Tokens
-
-    agent = Agent("bench")
-
-    @agent.prompt
-    async def reply(session: Any, prompt: Any) -> None:
-        for _ in range(given.chunks):
-            await session.say(str(time.monotonic_ns()))
-            await asyncio.sleep(given.pause)
-
-    class One(Tokens):
-        def valid(self) -> list[guard.Token]:
-            return [guard.Token("bench", "bench", guard.SCOPES, guard.digest_of(TOKEN.encode()))]
-
-    async def serve() -> None:
-        guard.BURST = guard.RATE = 1e9  # type: ignore[misc]
-        hub = Hub(Agents(in_process(agent.serve, print)), report=print)
-        server = Server(hub, One(Path(tempfile.mkdtemp()) / "none"), port=given.serve)
-        await server.start()
-        await asyncio.Event().wait()
-
-    asyncio.run(serve())
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="bench.gateway", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="a tenth of everything")
+    share = 10 if parser.parse_args(arguments).quick else 1
+    missed = False
+    for line in lines(share):
+        print(line, flush=True)
+        missed = missed or line.is_missed
+    return int(missed)
 
 
-def _serve_python(given: argparse.Namespace) -> None:
-    import uvicorn
-    from acp import PROTOCOL_VERSION, InitializeResponse, NewSessionResponse, PromptResponse, update_agent_message_text
-    from acp.http.asgi import create_asgi_app
-
-    class Bench:
-        def __init__(self, connection: Any) -> None:
-            self.connection = connection
-
-        async def initialize(self, **_: Any) -> InitializeResponse:
-            return InitializeResponse(protocol_version=PROTOCOL_VERSION)
-
-        async def new_session(self, **_: Any) -> NewSessionResponse:
-            return NewSessionResponse(session_id=os.urandom(16).hex())
-
-        async def prompt(self, session_id: str, **_: Any) -> PromptResponse:
-            for _i in range(given.chunks):
-                text = update_agent_message_text(str(time.monotonic_ns()))
-                await self.connection.session_update(session_id, text)
-                await asyncio.sleep(given.pause)
-            return PromptResponse(stop_reason="end_turn")
-
-    app = create_asgi_app(Bench)  # type: ignore[arg-type]
-    uvicorn.run(app, host="127.0.0.1", port=given.serve, log_level="error")
+def lines(share: int) -> Iterator[Line]:
+    beside = Load(CLIENTS // 5 // share, TURNS // min(share, 5))
+    bore = {name: _measured(name, beside) for name in ("ours", "py", "ts")}
+    for name, borne in bore.items():
+        yield Line(f"{PEERS[name].title}: {beside.clients:,} clients, {beside.turns} turns, p99", borne.p99, "ms")
+        yield Line("  chunks for a second of CPU", borne.per_cpu_second, "")
+    for name in ("py", "ts"):
+        times = bore[name].per_cpu_second / bore["ours"].per_cpu_second
+        yield Line(f"  {PEERS[name].title}'s share of ours", times, "", 1.0)
+    many = Load(CLIENTS // share, TURNS // min(share, 5), stored=STORED // share)
+    borne = _measured("ours", many)
+    yield Line(f"{many.clients:,} clients, {many.stored:,} sessions stored, {many.turns} turns: p50", borne.p50, "ms")
+    yield Line("  p99", borne.p99, "ms", P99_MS)
+    yield Line("  memory, from", borne.start_mib, "MiB")
+    yield Line("  memory, to", borne.most_mib, "MiB")
+    healthy = Load(20, 20)
+    alone = median(_measured("ours", healthy).p99 for _ in range(3))
+    among = median(_measured("ours", Load(20, 20, deaf=DEAF // share)).p99 for _ in range(3))
+    yield Line("20 healthy clients: p99", alone, "ms")
+    yield Line(f"  among {DEAF // share:,} that have stopped reading", among, "ms")
+    yield Line("  times slower", among / alone, "", DEAF_SHARE)
 
 
-# -- the clients -----------------------------------------------------------------------------------------------------
+def _measured(peer: str, load: Load) -> Borne:
+    return asyncio.run(_measure(peer, load))
 
 
-class Client:
-    """A client on bare sockets: what it costs must not be what is measured."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.connection = ""
-        self.session = ""
-        self.latencies: list[float] = []
-        self.over = asyncio.Event()
-        self._answers: dict[int, asyncio.Future[dict[str, Any]]] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._writers: list[asyncio.StreamWriter] = []
-
-    def head(self, method: str, more: str = "") -> bytes:
-        named = f"Acp-Connection-Id: {self.connection}\r\n" if self.connection else ""
-        top = f"{method} /acp HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-        return f"{top}{named}{more}\r\n".encode()
-
-    async def post(self, message: dict[str, Any], session: str = "") -> tuple[dict[str, str], bytes]:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n"
-        writer.write(self.head("POST", more + (f"Acp-Session-Id: {session}\r\n" if session else "")) + body)
-        answer = await reader.read()
-        writer.close()
-        top, _, rest = answer.partition(b"\r\n\r\n")
-        lines = top.decode().split("\r\n")
-        assert lines[0].split(" ")[1] in ("200", "202"), answer
-        return {k.lower(): v for k, v in (line.split(": ", 1) for line in lines[1:])}, rest
-
-    async def open(self, session: str = "", *, deaf: bool = False) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
-        more = "Accept: text/event-stream\r\n" + (f"Acp-Session-Id: {session}\r\n" if session else "")
-        writer.write(self.head("GET", more))
-        await reader.readuntil(b"\r\n\r\n")
-        self._writers.append(writer)
-        if deaf:
-            writer.transport.pause_reading()  # type: ignore[attr-defined]
-        else:
-            self._tasks.append(asyncio.create_task(self._read(reader)))
-
-    async def _read(self, reader: asyncio.StreamReader) -> None:
-        while line := await reader.readline():
-            now = time.monotonic_ns()
-            stamp = _STAMP.search(line)
-            if stamp is not None:
-                self.latencies.append((now - int(stamp[1])) / 1e6)
-            elif line.startswith(b"data:") and b'"result"' in line:
-                message = json.loads(line[5:])
-                self._answers[message["id"]].set_result(message["result"])
-
-    def answer(self, id: int) -> "asyncio.Future[dict[str, Any]]":
-        return self._answers.setdefault(id, asyncio.get_running_loop().create_future())
-
-    async def start(self, *, deaf: bool = False) -> None:
-        params: dict[str, Any] = {"protocolVersion": 1, "clientCapabilities": {}}
-        headers, _ = await self.post({"id": 0, "method": "initialize", "params": params})
-        self.connection = headers["acp-connection-id"]
-        await self.open()
-        opened = self.answer(1)
-        await self.post({"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
-        self.session = (await opened)["sessionId"]
-        await self.open(self.session, deaf=deaf)
-
-    async def turn(self, *, wait: bool = True) -> None:
-        ended = self.answer(2)
-        params = {"sessionId": self.session, "prompt": [{"type": "text", "text": "go"}]}
-        await self.post({"id": 2, "method": "session/prompt", "params": params}, self.session)
-        if wait:
-            await ended
-
-    async def close(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for writer in self._writers:
-            writer.close()
-
-
-async def _measure(given: argparse.Namespace) -> dict[str, object]:
+async def _measure(peer: str, load: Load) -> Borne:
     port = free_port()
-    command = [sys.executable, "-m", "bench.gateway", *sys.argv[1:], "--serve", str(port)]
-    server = subprocess.Popen(command)
+    server = subprocess.Popen(_command(peer, port, load), env={**os.environ, **PEERS[peer].environment})
     try:
         await _until_open(port)
         before = _memory(server.pid)
-        clients = [Client(port) for _ in range(given.clients)]
-        deaf = [Client(port) for _ in range(given.deaf)]
+        clients = [Client(port) for _ in range(load.clients)]
+        deaf = [Client(port) for _ in range(load.deaf)]
         for at in range(0, len(clients), 20):
             await asyncio.gather(*(client.start() for client in clients[at : at + 20]))
         for client in deaf:
             await client.start(deaf=True)
             await client.turn(wait=False)
-        idle = _memory(server.pid)
-        cpu, began = _cpu(server.pid), time.monotonic()
-        await asyncio.gather(*(client.turn() for client in clients[: given.turns]))
-        seconds, cpu = time.monotonic() - began, _cpu(server.pid) - cpu
+        cpu = _cpu(server.pid)
+        await asyncio.gather(*(client.turn() for client in clients[: load.turns]))
+        cpu = _cpu(server.pid) - cpu
         latencies = sorted(latency for client in clients for latency in client.latencies)
-        assert len(latencies) == given.turns * given.chunks, len(latencies)
+        assert len(latencies) == load.turns * load.chunks, len(latencies)
         for client in (*clients, *deaf):
             await client.close()
-        return {
-            "peer": given.peer,
-            "clients": given.clients,
-            "turns at once": given.turns,
-            "chunks": len(latencies),
-            "seconds": round(seconds, 2),
-            "p50 ms": round(latencies[len(latencies) // 2], 2),
-            "p99 ms": round(latencies[len(latencies) * 99 // 100], 2),
-            "chunks per CPU second": round(len(latencies) / max(cpu, 0.01)),
-            "MiB at start": before,
-            "MiB with clients": idle,
-            "MiB at the end": _memory(server.pid),
-        }
+        return Borne(
+            latencies[len(latencies) // 2],
+            latencies[len(latencies) * 99 // 100],
+            len(latencies) / max(cpu, 0.01),
+            before,
+            _memory(server.pid),
+        )
     finally:
         server.kill()
         server.wait()
 
 
+def _command(peer: str, port: int, load: Load) -> Sequence[str]:
+    given = [str(port), str(load.chunks), str(PAUSE)]
+    if peer == "ours":
+        return [sys.executable, "-m", "bench.peers.gateway_ours", *given, str(load.stored)]
+    program, *_ = PEERS[peer].agent
+    file = HERE / "peers" / ("gateway_py.py" if peer == "py" else "gateway_ts.mjs")
+    return [program, str(file), *given]
+
+
 async def _until_open(port: int) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(START_SECONDS):
         while True:
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -244,4 +161,4 @@ def _memory(pid: int) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

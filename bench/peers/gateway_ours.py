@@ -1,0 +1,55 @@
+"""Our gateway with an agent that says the time: `PORT CHUNKS PAUSE STORED`. STORED sessions lie in its store; none
+means that it has no store."""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from dragoman.agent.agent import Agent
+from dragoman.gateway import guard
+from dragoman.gateway.back import Agents
+from dragoman.gateway.hub import Hub
+from dragoman.gateway.local import in_process
+from dragoman.gateway.server import Server
+from dragoman.gateway.tokens import Tokens
+from dragoman.store.contract import SessionMeta
+from dragoman.store.sqlite import SqliteStore
+
+TOKEN = "bench"
+
+
+class OneToken(Tokens):
+    def valid(self) -> list[guard.Token]:
+        return [guard.Token("bench", "bench", guard.SCOPES, guard.digest_of(TOKEN.encode()))]
+
+
+async def filled(folder: Path, count: int) -> SqliteStore:
+    store = SqliteStore(folder)
+    for number in range(count):
+        now = int(time.time() * 1000)
+        meta = SessionMeta(f"sess_{number:032x}", "/", (), f"Session {number}", now, now, archived=False)
+        await (await store.create(meta)).release()
+    return store
+
+
+async def main(port: int, chunks: int, pause: float, stored: int) -> None:
+    folder = Path(tempfile.mkdtemp())
+    agent = Agent("bench", store=await filled(folder / "sessions", stored) if stored else None)
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        for _ in range(chunks):
+            await session.say(str(time.monotonic_ns()))
+            await asyncio.sleep(pause)
+
+    guard.BURST = guard.RATE = 1e9  # type: ignore[misc]  # a thousand clients come from one address here
+    hub = Hub(Agents(in_process(agent.serve, print)), report=print)
+    await Server(hub, OneToken(folder / "tokens"), port=port).start()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))
