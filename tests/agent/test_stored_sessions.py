@@ -22,7 +22,7 @@ from dragoman.store.entries import Happened
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair
 from dragoman.vocabulary import requests
-from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.content import Resource, Text, TextResource
 from dragoman.vocabulary.events import (
     AgentMessage,
     AgentThought,
@@ -187,6 +187,18 @@ async def test_close_keeps_and_delete_forgets_and_neither_minds_the_unknown(hous
         assert await refused(client.load_session(session.id, "/")) == missing
         assert await refused(client.ask(requests.ForkSession(session.id, "/"))) == missing
         assert await refused(client.ask(requests.SetTitle(session.id, "x"))) == missing
+
+
+@both
+async def test_a_session_is_named_after_what_was_typed_and_not_after_what_goes_along(
+    house: House, protocol: int
+) -> None:
+    async with house.agent(protocol) as client:
+        session = await client.new_session(str(house.folder.parent))
+        await session.ask([Text("explain @a.py"), Resource(TextResource("def a(): ...", "file:///w/a.py"))])
+        other = await client.new_session(str(house.folder.parent))
+        await other.ask([Resource(TextResource("def a(): ...", "file:///w/a.py"))])
+        assert (session.title, other.title) == ("explain @a.py", "def a(): ...")
 
 
 @both

@@ -66,6 +66,8 @@ class Agent:
         dialect: str | None = None,
     ) -> None:
         self._store = store
+        # Told of every failure beside stderr, which many editors throw away.
+        self.also_report: Callable[[Exception], None] | None = None
         # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
         self.resume: Final = resume
         # A prompt that comes while a turn runs waits for `session.interjected()`; else it is refused.
@@ -277,6 +279,8 @@ class Agent:
         from dragoman.agent.serve import complain
 
         complain("".join(traceback.format_exception(error)))
+        if self.also_report is not None:
+            self.also_report(error)
 
     def _check(self) -> None:
         if self._prompt is None:

@@ -99,6 +99,11 @@ class Prompt:
         """The prompt as plain text."""
         return text_of(self.content)
 
+    @property
+    def words(self) -> str:
+        """What the user has typed, without what goes along; what goes along, where that is all."""
+        return " ".join(block.text for block in self.content if isinstance(block, Text)) or self.text
+
 
 class Permission:
     """The user's answer. Truthy exactly when it is a known yes."""

@@ -63,7 +63,7 @@ class Turn:
             if session.journal is not None:
                 await session.journal.mend()
             await session.take_in(self.prompt, self._accepted)
-            await session.name_after(self.prompt.text)
+            await session.name_after(self.prompt.words)
             await session.record(Running())
             end = _sayable(await self._end(handle, on_bug), on_bug)
             self.ended = True

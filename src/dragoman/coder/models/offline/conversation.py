@@ -20,6 +20,8 @@ _MODE: Final = re.compile(r'^The mode is "([\w-]+)"', re.MULTILINE)
 _RESOURCE: Final = re.compile(r'<resource uri="(?P<uri>[^"]*)">\n(?P<text>.*)\n</resource>\s*', re.DOTALL)
 _LINK: Final = re.compile(r"\[.*\]\((?P<uri>.*)\)", re.DOTALL)
 _MARKER: Final = re.compile(r"\[.*\]", re.DOTALL)
+# A file named in the words, as terminals and editors complete it.
+_MENTION: Final = re.compile(r"(?<!\S)@([^\s,;:!?]*[^\s,;:!?.])")
 
 
 class Done(NamedTuple):
@@ -86,12 +88,26 @@ def _message(items: Sequence[Item]) -> Message:
     said = items[0]
     assert isinstance(said, UserSaid)
     attached: dict[str, str | None] = {}
-    wish = phrase([part for block in said.content for part in _parts(block, attached)])
+    parts = [part for block in said.content for part in _parts(block, attached)]
+    wish = phrase(_mentioned(parts, attached))
     results = {item.call_id: item for item in items if isinstance(item, ToolSaid)}
     answers = [item for item in items if isinstance(item, ModelSaid)]
     lost = ToolSaid("", "", INTERRUPTED, failed=True)
     done = [Done(call, results.get(call.id, lost)) for answer in answers for call in answer.calls]
     return Message(wish, attached, done, finished=bool(answers) and not answers[-1].calls)
+
+
+def _mentioned(parts: Sequence[str | Chunk], attached: Mapping[str, str | None]) -> list[str | Chunk]:
+    """The same, where a file that is named in the words (`@calc.py`) and sent along is one thing and not two."""
+    named: set[str] = set()
+
+    def mention(found: re.Match[str]) -> str:
+        keys = [key for key in attached if key == found[1] or key.endswith(f"/{found[1]}")]
+        named.update(keys)
+        return found[1] if keys else found[0]
+
+    words = [_MENTION.sub(mention, part) if isinstance(part, str) else part for part in parts]
+    return [part for part in words if isinstance(part, str) or part.value not in named]
 
 
 def _parts(block: Content, attached: dict[str, str | None]) -> list[str | Chunk]:
