@@ -15,6 +15,7 @@ from dragoman.gateway.back import Agents
 from dragoman.gateway.guard import SCOPES, Scope
 from dragoman.gateway.hub import Hub, Knows
 from dragoman.gateway.local import in_process
+from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.owners import Owners
 from dragoman.gateway.server import Server
 from dragoman.gateway.tokens import Tokens
@@ -54,27 +55,30 @@ class Served(NamedTuple):
 
 @asynccontextmanager
 async def gateway(
-    agent: Agent,
+    agent: Agent | Agents,
     folder: Path,
     *,
+    log: Logbook | None = None,
     kept_seconds: float = 600,
     knows: Knows | None = None,
     grace: float = 0.2,
     proxy_port: int = 0,
     versions: tuple[int, ...] = (1, 2),
+    elephant: bool = False,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
     tokens = Tokens(folder / "tokens.json")
     token = tokens.make("default")
     bugs: list[Exception] = []
     hub = Hub(
-        Agents(in_process(agent.serve, bugs.append), versions),
+        agent if isinstance(agent, Agents) else Agents(in_process(agent.serve, bugs.append), versions),
         owners=Owners(folder / "owners.jsonl"),
         knows=knows,
         report=bugs.append,
         kept_seconds=kept_seconds,
+        log=log,
     )
-    server = Server(hub, tokens, port=free_port(), allowed_hosts=(f"127.0.0.1:{proxy_port}",))
+    server = Server(hub, tokens, port=free_port(), allowed_hosts=(f"127.0.0.1:{proxy_port}",), elephant=elephant)
     await server.start()
     try:
         yield Served(server, tokens, token, bugs)
@@ -167,7 +171,9 @@ class RawHttp:
         """A new session, with its stream."""
         posted = await self.post({"id": id, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
         assert posted.status_code == 202, posted.text
-        session_id: str = (await self.answer(id))["result"]["sessionId"]
+        answer = await self.answer(id)
+        assert "result" in answer, answer
+        session_id: str = answer["result"]["sessionId"]
         if stream:
             assert await self.open(session_id) == 200
         return session_id

@@ -1,13 +1,10 @@
 """`dragoman serve` and `dragoman connect` as processes: first start, an editor through it, kill -9, a signal."""
 
 import asyncio
-import json
 import os
 import signal
 import sys
-from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -15,64 +12,15 @@ import pytest
 from dragoman.client.connect import connect
 from dragoman.errors import RequestFailed
 from dragoman.transports.remote import transport_for
-from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent, Idle
+from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.needs import ROOT, need
 
 from .serving import free_port
+from .started import DRAGOMAN, SLOW, serving, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
-DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
-SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, "delay_ms": 50}]}]}
-
-
-class Serving:
-    """A `dragoman serve` that runs."""
-
-    def __init__(self, process: Process, lines: list[str], port: int) -> None:
-        self.process = process
-        self.lines = lines
-        self.port = port
-
-    @property
-    def token(self) -> str:
-        (line,) = [line for line in self.lines if "shown this once" in line]
-        return line.rpartition(" ")[2].strip()
-
-
-@asynccontextmanager
-async def serving(home: Path, port: int, script: dict[str, object], *more: str) -> AsyncIterator[Serving]:
-    home.mkdir(exist_ok=True)
-    (home / "script.json").write_text(json.dumps(script))
-    agent = [] if "--agent" in more else ["--model", f"script:{home / 'script.json'}"]
-    command = [*DRAGOMAN, "serve", "--port", str(port), *agent, *more]
-    environment = {**os.environ, "DRAGOMAN_HOME": str(home)}
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
-    assert process.stderr is not None
-    lines: list[str] = []
-    try:
-        async with asyncio.timeout(30):
-            while not any("listening on" in line for line in lines):
-                line = (await process.stderr.readline()).decode()
-                assert line, lines
-                lines.append(line)
-        yield Serving(process, lines, port)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-def words(events: list[AnyEvent]) -> str:
-    said = []
-    for event in events:
-        if isinstance(event, AgentMessageChunk) and isinstance(event.content, Text):
-            said.append(event.content.text)
-        elif isinstance(event, AgentMessage) and isinstance(event.content, list):
-            said += [part.text for part in event.content if isinstance(part, Text)]
-    return "".join(said)
 
 
 async def test_the_first_start_makes_a_token_and_shows_it_once(tmp_path: Path) -> None:

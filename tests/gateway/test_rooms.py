@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import rooms
+from dragoman.gateway import questions
 from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
@@ -94,7 +94,7 @@ async def test_a_permission_waits_for_a_client_that_comes_back(version: int, tmp
 async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rooms, "ALONE_SECONDS", 0.2)
+    monkeypatch.setattr(questions, "ALONE_SECONDS", 0.2)
     async with gateway(asking(), tmp_path) as served, raw_http(served, version) as raw:
         session_id = await root_session(raw)
         await raw.post(prompt(session_id), session_id)
@@ -107,7 +107,7 @@ async def test_a_permission_with_nobody_connected_is_a_reject_in_the_end(
 
 
 async def test_somebody_who_watches_keeps_a_permission_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "ALONE_SECONDS", 0.05)
+    monkeypatch.setattr(questions, "ALONE_SECONDS", 0.05)
     async with gateway(asking(), tmp_path) as served, raw_http(served) as raw:
         session_id = await root_session(raw)
         await raw.post(prompt(session_id), session_id)

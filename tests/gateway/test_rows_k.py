@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import app
+from dragoman.gateway import app, replies
 from dragoman.gateway.connection import Connection
 from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
 from dragoman.gateway.streaming import events
@@ -230,7 +230,9 @@ def test_k8_other_addresses_are_not_served_without_a_token(tmp_path: Path) -> No
     "target",
     [
         *["TRACE /acp", "CONNECT /acp", "BREW /acp", "GET //acp", "GET /acp/", "GET /../etc/passwd"],
-        *["GET /%2e%2e/etc/passwd", "GET /acp/..%2f..%2fetc/passwd", "GET /ACP", "GET /static/x", "GET /", "OPTIONS *"],
+        *["GET /%2e%2e/etc/passwd", "GET /acp/..%2f..%2fetc/passwd", "GET /ACP", "GET /static/x", "BREW /"],
+        "OPTIONS *",
+        *["GET /page", "GET /page/", "GET /page/../server.py", "GET /page/..%2fserver.py", "POST /page/main.js"],
     ],
 )
 async def test_k9_odd_methods_and_paths_get_404_or_405_and_no_file(served: Served, target: str) -> None:
@@ -347,7 +349,7 @@ async def test_k15_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monke
 
 
 async def test_k15_a_slow_body_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(replies, "BODY_SECONDS", 0.3)
     data = head(served, "POST", "/acp", None, "Content-Type: application/json", "Content-Length: 100") + b"{"
     answer, _ = await raw(served, data, wait=3)
     assert status(answer) == 408

@@ -2,11 +2,11 @@
 
 import argparse
 import asyncio
-import json
+import atexit
 import os
 import signal
 import sys
-import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,11 @@ from dragoman.cli.home import home, open_store
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
+    from collections.abc import Callable
 
     from dragoman.gateway.back import Agents
     from dragoman.gateway.hub import Knows
+    from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.server import Server
     from dragoman.gateway.tokens import Tokens
 
@@ -31,9 +33,14 @@ The first start on this machine makes a token and prints it once. Another one:
   dragoman serve --new-token phone --scopes read
   dragoman serve --revoke-token phone
 
-Scopes are read (watch), prompt (work) and admin (metrics, and sessions that were
-made here without a gateway). Tokens of one --principal share their sessions.
+Scopes are read (watch), prompt (work) and admin (metrics, and sessions that
+were made here without a gateway). Tokens of one --principal share their
+sessions.
 """
+
+
+# Longer than anybody who stops a server waits.
+_LONGEST_GRACE = 3600.0
 
 
 class Wrong(Exception):
@@ -60,7 +67,27 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     parser.add_argument("--agent", metavar="NAME", action="append", default=[], help="an agent of the fleet")
     parser.add_argument("--model", metavar="M", help="who thinks: provider/name, offline, local:FILE.gguf, script:FILE")
     parser.add_argument("--mode", metavar="MODE", help="what it may do without asking; ask is the default")
+    parser.add_argument(
+        "--elephant",
+        action="store_true",
+        help="serve clients of elephant.ai too, at /acp/rpc and /acp/sse; programs of this machine need no token there",
+    )
     parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
+    running = parser.add_argument_group("running it")
+    running.add_argument(
+        "--log-level",
+        choices=("error", "info", "debug"),
+        help="what is told on stderr, a JSON object a line: failures; comings and goings; every request. Never what is "
+        "said. Without it: info, or error on a terminal",
+    )
+    running.add_argument("--quiet", action="store_true", help="tell failures, and nothing else but a new token")
+    running.add_argument(
+        "--grace",
+        metavar="S",
+        type=_seconds,
+        default=10.0,
+        help="turns may end for so long at a stop; 10, if not given",
+    )
     tokens = parser.add_argument_group("tokens")
     tokens.add_argument("--new-token", metavar="NAME", help="make a token, print it once, and end")
     tokens.add_argument("--scopes", default="read,prompt", help="of the new token: read, prompt, admin")
@@ -79,13 +106,26 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.new_token is not None or arguments.revoke_token is not None:
             return _change_tokens(arguments, tokens)
-        server_of = _prepared(arguments, tokens)
-        asyncio.run(_serve(server_of, tokens))
+        log = _logbook(arguments)
+        try:
+            asyncio.run(_serve(_prepared(arguments, tokens, log), tokens, arguments))
+        finally:
+            log.close()
     except (Wrong, DragomanError) as error:
         return complain(str(error))
     except ImportError as error:
         return complain(f"serving needs an extra ({error.name}): pip install 'dragoman[serve]'")
+    _leave()
     return 0
+
+
+def _leave() -> None:
+    """End here, with everything written: a thread of the server library that hears of a lost socket while Python is
+    being taken down would abort the process, and a stop that went well would look like a crash."""
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(0)
 
 
 def _change_tokens(arguments: argparse.Namespace, tokens: "Tokens") -> int:
@@ -107,10 +147,11 @@ class _Prepared:
     """Everything that can be wrong on a command line is known; the rest needs a loop."""
 
     def __init__(
-        self, arguments: argparse.Namespace, tokens: "Tokens", agents: "Agents", knows: "Knows | None"
+        self, arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook", agents: "Agents", knows: "Knows | None"
     ) -> None:
         self._arguments = arguments
         self._tokens = tokens
+        self._log = log
         self._agents = agents
         self._knows = knows
 
@@ -121,7 +162,7 @@ class _Prepared:
         from dragoman.gateway.server import Server
 
         owners = Owners(home() / "gateway" / "owners.jsonl")
-        hub = Hub(self._agents, owners=owners, knows=self._knows, report=_report)
+        hub = Hub(self._agents, owners=owners, knows=self._knows, report=_reporter(self._log), log=self._log)
         given = self._arguments
         return Server(
             hub,
@@ -131,10 +172,11 @@ class _Prepared:
             allowed_hosts=tuple(given.allowed_host),
             certificate=_path(given.certificate),
             key=_path(given.key),
+            elephant=given.elephant,
         )
 
 
-def _prepared(arguments: argparse.Namespace, tokens: "Tokens") -> _Prepared:
+def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _Prepared:
     from dragoman.gateway.guard import is_loopback
 
     if (arguments.certificate is None) != (arguments.key is None):
@@ -147,20 +189,23 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens") -> _Prepared:
     if len(arguments.agent) > 1:
         raise Wrong("one server serves one agent; start another on another --port")
     if arguments.agent:
-        return _Prepared(arguments, tokens, _fleet_agent(arguments.agent[0]), None)
-    agents, knows = _our_agent(arguments)
-    return _Prepared(arguments, tokens, agents, knows)
+        return _Prepared(arguments, tokens, log, _fleet_agent(arguments.agent[0]), None)
+    agents, knows = _our_agent(arguments, log)
+    return _Prepared(arguments, tokens, log, agents, knows)
 
 
-def _our_agent(arguments: argparse.Namespace) -> "tuple[Agents, Knows]":
+def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, Knows]":
+    from dragoman.agent.manners import manner_of
     from dragoman.cli import ours
     from dragoman.coder.brain import coding_agent
     from dragoman.gateway.back import Agents
     from dragoman.gateway.local import in_process
     from dragoman.store.contract import StoreFailed
 
+    # Its clients know four modes, and none that does not ask.
+    manner = manner_of("elephant" if arguments.elephant else None)
     try:
-        setup = ours.our_setup(arguments.model, arguments.mode)
+        setup = ours.our_setup(arguments.model, arguments.mode, manner)
     except ours.Wrong as error:
         raise Wrong(str(error)) from None
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
@@ -173,20 +218,40 @@ def _our_agent(arguments: argparse.Namespace) -> "tuple[Agents, Knows]":
             return False
         return True
 
-    return Agents(in_process(agent.serve, _report), agent.spoken), knows
+    return Agents(in_process(agent.serve, _reporter(log)), agent.spoken), knows
 
 
 def _fleet_agent(name: str) -> "Agents":
-    from dragoman.client.fleet import Fleet
+    from dragoman.client.fleet import Fleet, find_program
     from dragoman.gateway.back import Agents
-    from dragoman.gateway.local import spawned
+    from dragoman.gateway.local import PROCESSES, spawned, spoken_in
+    from dragoman.gateway.relay import far_of
+    from dragoman.gateway.tokens import read_token
 
     entry = Fleet.read(home(), environment=os.environ, folder=".").entry(name).expanded(os.environ)
-    return Agents(spawned([entry.command, *entry.args], cwd=entry.cwd or None, env=entry.env), ())
+    if entry.url:
+        token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
+        opened = far_of(entry.url, token)
+    elif find_program(entry.command, os.environ) is None:
+        raise Wrong(f"{entry.command} is not installed. {entry.install}".strip())
+    else:
+        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env)
+    versions, dialect = spoken_in(entry.dialect)
+    return Agents(
+        opened,
+        versions,
+        dialect=dialect,
+        each_session=entry.process == "session",
+        idle_seconds=entry.idle_ms / 1000,
+        restarts=entry.max_recoverable_restarts,
+        most=PROCESSES,
+        start_seconds=entry.startup_ms / 1000,
+    )
 
 
-async def _serve(prepared: _Prepared, tokens: "Tokens") -> None:
+async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Namespace) -> None:
     stop = asyncio.Event()
+    say = _say_nothing if arguments.quiet else _say
     loop = asyncio.get_running_loop()
 
     def told() -> None:
@@ -201,26 +266,52 @@ async def _serve(prepared: _Prepared, tokens: "Tokens") -> None:
     if not tokens.valid():
         token = tokens.make("default")
         _say(f"a token was made, and is shown this once: {token}")
-    _say(f"listening on {server.url}")
+        _say(f"in a browser: {server.url.removesuffix('acp')}#token={token}")
+    else:
+        say(f"in a browser: {server.url.removesuffix('acp')}")
+    say(f"listening on {server.url}")
+    if server.open_to_all:
+        say("clients of elephant.ai need no token: every program of this machine can use the agent")
     try:
         await stop.wait()
     finally:
-        _say("stopping; turns may end first")
-        await server.stop()
+        say("stopping; turns may end first")
+        await server.stop(arguments.grace)
 
 
 def _say(sentence: str) -> None:
-    print(f"dragoman: {sentence}", file=sys.stderr, flush=True)
+    _write(f"dragoman: {sentence}\n".encode())
 
 
-def _report(error: Exception) -> None:
+def _say_nothing(sentence: str) -> None:
+    """Nobody wants to know."""
+
+
+def _logbook(arguments: argparse.Namespace) -> "Logbook":
+    """For people who watch a server, JSON is noise; for what collects its lines, sentences are."""
+    from dragoman.gateway.logbook import Level, Logbook
+
+    level: Level = "error" if arguments.quiet or sys.stderr.isatty() else "info"
+    return Logbook(_write, arguments.log_level or level)
+
+
+def _write(lines: bytes) -> None:
+    """Whole lines at once: the log is written by a thread of its own."""
+    sys.stderr.buffer.write(lines)
+    sys.stderr.buffer.flush()
+
+
+def _reporter(log: "Logbook") -> "Callable[[Exception], None]":
     """A failure of ours, for whoever runs the server: where, and what kind; not what was being said."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = "" if place is None else f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
-    line = {"time": round(time.time(), 3), "event": "failure", "kind": type(error).__name__, "where": where}
-    print(json.dumps(line), file=sys.stderr, flush=True)
+
+    def report(error: Exception) -> None:
+        place = error.__traceback__
+        while place is not None and place.tb_next is not None:
+            place = place.tb_next
+        where = "" if place is None else f"{Path(place.tb_frame.f_code.co_filename).name}:{place.tb_lineno}"
+        log.error("failure", kind=type(error).__name__, where=where)
+
+    return report
 
 
 def _path(name: str | None) -> Path | None:
@@ -231,4 +322,14 @@ def _port(text: str) -> int:
     number = int(text)
     if not 0 < number < 65536:
         raise ValueError
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= _LONGEST_GRACE:
+        raise argparse.ArgumentTypeError(f"it must be seconds, from 0 to {_LONGEST_GRACE:g}")
     return number

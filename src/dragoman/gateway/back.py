@@ -1,4 +1,9 @@
-"""The agent's side of the gateway: one connection to an agent, shared by everybody who watches its sessions."""
+"""The agent's side of the gateway: one agent, shared by everybody who watches its sessions.
+
+Its process comes and goes. One that has nothing to do is stopped after a while, where the agent can open its sessions
+again; one that dies ends its turns with an error. Either way the next request starts another and opens the session it
+is about, with the options it had, and no client has to know. How often in a row a dead one is started is bounded.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,14 +14,17 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake import SPOKEN
-from dragoman.errors import LinkClosed, UsageError
-from dragoman.gateway.rooms import Room
+from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError
+from dragoman.gateway.gate import Gate
+from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.rooms import SHORT_BYTES, Room
+from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, start_failure
 from dragoman.link import Link
-from dragoman.transports.contract import Receiver, Transport
+from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import Prompt, SessionOpened
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
 
 if TYPE_CHECKING:
@@ -28,10 +36,22 @@ class Agents(NamedTuple):
     """Where agents come from: a transport to a fresh one, and the versions it is known to speak.
 
     An agent is spoken to in the version of its client where it can be, because then nothing is lost between them.
+
+    - `each_session`: a process for every session; else one for all sessions of a connection.
+    - `idle_seconds`: one that has nothing to do for so long is stopped, and started when it is needed; 0: never.
+    - `restarts`: so often in a row one that dies is started again.
+    - `most`: so many run at once; 0: as many as there are connections.
+    - `start_seconds`: for its first answer, if that is less than anybody else has; 0: as long as they.
     """
 
     open: Callable[[], Transport]
     versions: tuple[int, ...] = (1, 2)
+    dialect: str = ""
+    each_session: bool = False
+    idle_seconds: float = 0.0
+    restarts: int = 3
+    most: int = 0
+    start_seconds: float = 0.0
 
 
 class Asked(NamedTuple):
@@ -43,27 +63,162 @@ class Asked(NamedTuple):
 
 
 class Back:
-    """The handler of a link in the role of the client."""
+    """The handler of a link in the role of the client: an agent, whether its process runs now or not."""
 
     def __init__(self, hub: "Hub", origin: "Front", agents: Agents) -> None:
         version = origin.connection.version
-        spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
+        self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
+        self.hub: Final = hub
         self.origin: Final = origin
         self.rooms: Final[dict[str, Room]] = {}
         self.asked: Final[dict[int, Asked]] = {}
         self.agent = AgentHello(None)
-        self._hub = hub
-        self._gate = Gate(agents.open())
-        self._early: dict[str, list[AnyEvent]] = {}
+        self.life = 0  # which process it is
+        self.asleep = False  # it has none, and gets one when it is needed
+        self.taken = False  # its process is somebody's, where every session has its own
+        self._agents = agents
+        self._hello: ClientHello | None = None
+        self._early: dict[str, list[tuple[AnyEvent, int]]] = {}
         self._closing: asyncio.Task[None] | None = None
-        self.link: Final = Link(self._gate, self, "client", spoken=spoken)
+        self._over = False
+        self._resting: asyncio.Task[None] | None = None
+        self._waking = asyncio.Lock()
+        self._failures = 0
+        self._stirred = False
+        self._loop = asyncio.get_running_loop()
+        self._used = self._loop.time()
+        self._began = self._used
+        self._start()
+
+    def _start(self) -> None:
+        self._gate = Gate(self._agents.open())
+        self.link = Link(self._gate, self, "client", spoken=self._spoken, dialect=self._agents.dialect)
+        self.life += 1
+        self._began = self._used = self._loop.time()
 
     async def greet(self, hello: ClientHello) -> AgentHello:
-        """Start it; what it says of itself."""
+        """Say hello to its process; what it says of itself."""
         self.link.start()
-        async with asyncio.timeout(limits.START_SECONDS):
+        async with asyncio.timeout(min(self._agents.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
             self.agent = await self.link.hello(hello)
+        self._hello = hello
+        self.hub.log.info("agent_started", connection=self._name, again=self.life > 1)
         return self.agent
+
+    # -- sleeping and waking -----------------------------------------------------------------------------------------
+
+    @property
+    def keeps(self) -> bool:
+        """Whether another process of this agent can open its sessions again."""
+        return self.agent.capabilities.resume or self.agent.capabilities.load
+
+    def is_awake(self, room: Room | None) -> bool:
+        """Whether its process runs and has the session open."""
+        return not self.asleep and self._resting is None and (room is None or room.life == self.life)
+
+    async def wake(self, room: Room | None) -> None:
+        """Start it again if it sleeps, and have it open the session again."""
+        if self._resting is not None:
+            await asyncio.shield(self._resting)
+        async with self._waking:
+            if self._over:
+                raise RequestFailed(INTERNAL_ERROR, GONE)
+            if self.asleep:
+                await self._start_again()
+            if room is not None and room.life != self.life:
+                await self._reopen(room)
+
+    async def _start_again(self) -> None:
+        assert self._hello is not None
+        if self._failures > self._agents.restarts:
+            raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
+        await asyncio.sleep(backoff(self._failures))
+        await self.hub.make_room(self._agents.most)
+        failures = self._failures
+        try:
+            self._start()
+            self.asleep = False
+            await self.greet(self._hello)
+        except BaseException as error:
+            self.asleep = True
+            self._failures = failures + 1
+            await self.link.close()
+            raise start_failure(error) from error
+        if self._over:  # it was closed meanwhile
+            await self.link.close()
+            raise RequestFailed(INTERNAL_ERROR, GONE)
+
+    async def _reopen(self, room: Room) -> None:
+        """Open a session in a new process, as it was in the old one."""
+        if room.opening is None or not self.keeps:
+            raise RequestFailed(INTERNAL_ERROR, GONE)
+        before = room.opened
+        try:
+            opened = await self.link.ask(room.opening)
+        except LinkClosed:
+            raise RequestFailed(INTERNAL_ERROR, GONE) from None
+        except RequestFailed:
+            self._end_room(room)  # it can say that it opens sessions again, and have none
+            raise
+        assert isinstance(opened, SessionOpened)
+        room.is_open(room.opening, opened, fresh=False)
+        for request in changed_options(room.id, before, opened):
+            try:
+                room.options_set(await self.link.ask(request))
+            except RequestFailed:
+                # One of them may be what it may do without asking: nobody prompts it before they have seen that.
+                room.hear(OptionsChanged(room.opened.config_options or []))
+                raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
+
+    def look(self, now: float) -> None:
+        """Let it sleep, if it has had nothing to do for long enough and can be woken without a loss."""
+        stirred, self._stirred = self._stirred, False
+        if stirred or self.asked or any(room.running or room.waits or room.retelling for room in self.rooms.values()):
+            self._used = now
+        if self._agents.idle_seconds and now - self._used >= self._agents.idle_seconds:
+            self.rest()
+
+    @property
+    def can_rest(self) -> bool:
+        """Whether nothing is lost if it sleeps now."""
+        if self.asleep or self._hello is None or self._resting or self._closing or self._waking.locked() or self.asked:
+            return False
+        if any(room.running or room.waits or room.retelling for room in self.rooms.values()):
+            return False
+        return self.keeps or not self.rooms
+
+    @property
+    def idle_since(self) -> float:
+        """When it last had something to do, as far as anybody looked."""
+        return self._used
+
+    def rest(self) -> "asyncio.Task[None] | None":
+        """Stop its process, if that loses nothing."""
+        if not self.can_rest:
+            return None
+        self._resting = self._loop.create_task(self._rest())
+        return self._resting
+
+    async def _rest(self) -> None:
+        self.asleep = True
+        try:
+            await self.link.close()
+        finally:
+            self._resting = None
+        self.hub.counts["agents_rested"] += 1
+        self.hub.log.info("agent_stopped", connection=self._name, why="idle")
+
+    def take(self) -> bool:
+        """Its process is for one session, from now on: whether it still was nobody's."""
+        if self.taken or self.rooms:
+            return False
+        self.taken = True
+        return True
+
+    def untake(self) -> None:
+        """The session was opened, or was not."""
+        self.taken = bool(self.rooms)
+        self.settle()
 
     # -- rooms -------------------------------------------------------------------------------------------------------
 
@@ -71,45 +226,73 @@ class Back:
         """The room of a session of this agent."""
         room = self.rooms.get(session_id)
         if room is None:
-            room = self.rooms[session_id] = self._hub.rooms[session_id] = Room(session_id, self)
+            room = self.rooms[session_id] = self.hub.rooms[session_id] = Room(session_id, self)
         return room
 
     def adopt(self, session_id: str, front: "Front") -> Room:
         """A session whose id has become known; what was heard of it before is heard now."""
         room = self.room(session_id)
         room.enter(front)
-        for event in self._early.pop(session_id, ()):
-            room.hear(event)
+        for event, size in self._early.pop(session_id, ()):
+            room.hear(event, size)
         return room
 
     def drop(self, room: Room) -> None:
         """The session is closed."""
         self.rooms.pop(room.id, None)
-        if self._hub.rooms.get(room.id) is room:
-            del self._hub.rooms[room.id]
+        if self.hub.rooms.get(room.id) is room:
+            del self.hub.rooms[room.id]
         for front in list(room.fronts):
             room.leave(front)
             front.connection.forget(room.id)
+        if not self.rooms:
+            self.taken = False
+            self.settle()
 
     def ended(self, session_id: str) -> None:
         """A turn is over."""
         for number, asked in list(self.asked.items()):
             if isinstance(asked.request, Prompt) and asked.request.session_id == session_id:
                 del self.asked[number]
+        self._used = self._loop.time()
         self.settle()
+
+    def went_well(self) -> None:
+        """A turn has ended as it should: what failed before counts no more."""
+        self._failures = 0
 
     def settle(self, *, now: bool = False) -> None:
         """End it when nobody needs it: whoever opened it is gone, nobody watches, nothing runs (or that is over)."""
-        if self._closing is not None or not self.origin.ended:
+        if (
+            self._over
+            or self._closing is not None
+            or (not self.origin.ended and (self.rooms or self.taken or self._is_spare))
+        ):
             return
         if any(room.fronts or (room.running and not now) for room in self.rooms.values()):
             return
-        self._closing = asyncio.get_running_loop().create_task(self.close())
+        self._closing = self._loop.create_task(self.close())
+
+    @property
+    def _is_spare(self) -> bool:
+        """Whether it stands behind the connection itself, and not behind one of its sessions."""
+        return self.origin.back in (None, self)
 
     async def close(self) -> None:
         """End the connection; the agent frees the sessions, and they can be opened again."""
+        self._over = True
         await self.link.close()
-        self._hub.backs.discard(self)
+        self._end_rooms()
+        self.hub.backs.discard(self)
+
+    def _end_rooms(self) -> None:
+        for room in list(self.rooms.values()):
+            self._end_room(room)
+
+    def _end_room(self, room: Room) -> None:
+        """Its streams stay open for the last words."""
+        room.end(GONE)
+        self.drop(room)
 
     def pace(self) -> None:
         """Read the agent, or do not, as its listeners can take it."""
@@ -121,16 +304,21 @@ class Back:
         raise UsageError("a client is not greeted")
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
+        self.on_long_event(session_id, event, SHORT_BYTES)
+
+    def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
+        """The same with the bytes it took to say."""
         self.link.taken()
+        self._stirred = True
         room = self.rooms.get(session_id)
         if room is not None:
-            room.hear(event)
+            room.hear(event, size)
             if room.behind:
                 self.pace()
             return
         held = self._early.setdefault(session_id, [])
         if len(self._early) <= limits.IN_FLIGHT and len(held) < limits.EARLY_UPDATES:
-            held.append(event)
+            held.append((event, size))
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
@@ -147,16 +335,35 @@ class Back:
             front.note(note)
 
     def on_noise(self, reason: str) -> None:
-        self._hub.counts["noise"] += 1
+        self.hub.counts["noise"] += 1
 
     def on_bug(self, error: Exception) -> None:
-        self._hub.report(error)
+        self.hub.report(error)
 
     def on_closed(self, error: LinkClosed) -> None:
+        if self._over:
+            self._end_rooms()
+        elif not self.asleep:
+            self._died()
+
+    def _died(self) -> None:
+        """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
+        self.asleep = True
+        self.asked.clear()
+        self._early.clear()
+        self._failures += 1
+        self.hub.counts["agents_died"] += 1
+        seconds = round(self._loop.time() - self._began, 3)
+        self.hub.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
         for room in list(self.rooms.values()):
-            room.end("The agent is gone")
-            self.drop(room)
-        self.origin.agent_gone()
+            if self.keeps:
+                room.interrupt(GONE)
+            else:
+                self._end_room(room)
+
+    @property
+    def _name(self) -> str:
+        return connection_name(self.origin.connection.id)
 
     async def _ask_about(self, request: Elicit, scope: RequestScope) -> Reply:
         """A question about a request, asked of whoever made it, under the name it gave that."""
@@ -191,35 +398,3 @@ class Watched:
     def over(self, *, failed: bool) -> None:
         if failed or not isinstance(self._asked.request, Prompt):
             self._back.asked.pop(self._number, None)
-
-
-class Gate:
-    """A transport that is read when the link wants to read and the listeners can take it."""
-
-    def __init__(self, transport: Transport) -> None:
-        self._transport = transport
-        self._link_pauses = False
-        self._held = False
-        self.start: Final[Callable[[Receiver], None]] = transport.start
-        self.write: Final = transport.write
-        self.close_writing: Final = transport.close_writing
-        self.close: Final = transport.close
-
-    def hold(self, held: bool) -> None:
-        if held != self._held:
-            self._held = held
-            self._follow()
-
-    def pause_reading(self) -> None:
-        self._link_pauses = True
-        self._follow()
-
-    def resume_reading(self) -> None:
-        self._link_pauses = False
-        self._follow()
-
-    def _follow(self) -> None:
-        if self._held or self._link_pauses:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()

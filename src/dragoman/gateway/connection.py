@@ -1,7 +1,8 @@
 """One client's connection as the agent's side sees it: a transport that outlives the sockets it is reached by.
 
-Over HTTP what is said goes to the stream of its session, or to the connection's own; over a WebSocket everything goes
-to one. Nothing is ever refused for want of room: a stream keeps its last messages and says what it had to let go.
+Over HTTP what is said goes to the stream of its session, or to the connection's own; over a WebSocket, and for
+clients of the elephant dialect, everything goes to one. Nothing is ever refused for want of room: a stream keeps its
+last messages and says what it had to let go.
 
 Where a client asks something of a session whose stream it never opened, it is one that has a single stream: that
 session's messages come on the connection's stream for as long as the client waits for an answer, or opens the other.
@@ -9,6 +10,7 @@ session's messages come on the connection's stream for as long as the client wai
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -20,7 +22,7 @@ from dragoman.gateway.peek import Id, NotAMessage, Peeked, peek
 from dragoman.gateway.window import GONE, WINDOW_BYTES, Window
 from dragoman.transports.contract import Receiver
 
-Kind = Literal["http", "websocket"]
+Kind = Literal["http", "websocket", "elephant"]
 
 # Sessions with a stream of their own in one connection.
 STREAMS: Final = 256
@@ -39,18 +41,21 @@ class Full(Exception):
 class Connection:
     """A `Transport` for a link in the role of the agent. `principal` and `scopes` are those of the token."""
 
-    def __init__(self, kind: Kind, entrance: Pass) -> None:
+    def __init__(self, kind: Kind, entrance: Pass, on_sent: Callable[[float], None] | None = None) -> None:
         self.id: Final = secrets.token_hex(16)
         self.kind: Final = kind
         self.entrance: Final = entrance
-        self.main: Final = Window(self._room)
+        self._on_sent = on_sent
+        self.main: Final = Window(self._room, on_sent=on_sent)
         self.sessions: Final[dict[str, Window]] = {}
+        self.names_sessions = False  # it has used Acp-Session-Id
         self.version = 0
         self.received = 0  # messages that came in, as the client counts them
         self.on_room = _nothing
         self.closed = False
         self._loop = asyncio.get_running_loop()
-        self.alone_since: float = self._loop.time()
+        self.opened_at: Final = self._loop.time()
+        self.alone_since = self.opened_at
         self.hello: asyncio.Future[bytes] = self._loop.create_future()
         self._greeted = False
         self._receiver: Receiver | None = None
@@ -69,9 +74,14 @@ class Connection:
         """How many streams somebody reads."""
         return (self.main.reader is not None) + sum(w.reader is not None for w in self.sessions.values())
 
+    @property
+    def dialect(self) -> str:
+        """The dialect its client speaks by name; empty where the version decides."""
+        return "elephant" if self.kind == "elephant" else ""
+
     def window_of(self, session_id: str) -> Window:
         """Where a session's messages go now."""
-        if self.kind == "websocket" or session_id in self._on_main:
+        if self.kind != "http" or session_id in self._on_main:
             return self.main
         return self.sessions.get(session_id, self.main)
 
@@ -81,7 +91,7 @@ class Connection:
         if window is None:
             if len(self.sessions) >= STREAMS:
                 self._make_room()
-            window = self.sessions[session_id] = Window(self._room)
+            window = self.sessions[session_id] = Window(self._room, on_sent=self._on_sent)
             share = min(WINDOW_BYTES, HELD_BYTES // (len(self.sessions) + 1))
             for each in (self.main, *self.sessions.values()):
                 each.limit = share
@@ -167,7 +177,7 @@ class Connection:
     # -- small steps -------------------------------------------------------------------------------------------------
 
     def _say(self, line: bytes) -> None:
-        if not self._greeted:
+        if not self._greeted and self.kind != "elephant":
             line = self._greet(line)
             if self.kind == "http":
                 return
@@ -201,7 +211,7 @@ class Connection:
                     del self._asked[next(iter(self._asked))]
         else:
             session_id = self._waiting.pop(message.id, None)
-        if session_id is None:
+        if session_id is None or self.kind == "elephant":
             return self.main
         try:
             window = self.stream(session_id)

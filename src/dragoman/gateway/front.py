@@ -13,20 +13,20 @@ from dragoman.errors import (
     INVALID_REQUEST,
     NOT_FOUND,
     TOO_MANY_IN_FLIGHT,
-    UNSUPPORTED_VERSION,
     LinkClosed,
-    PeerError,
     RequestFailed,
     UsageError,
-    VersionMismatch,
 )
 from dragoman.gateway.back import Asked, Back, Watched
 from dragoman.gateway.connection import Connection
 from dragoman.gateway.guard import Scope
+from dragoman.gateway.logbook import connection_name, principal_name, session_name
+from dragoman.gateway.methods import method_of
 from dragoman.gateway.rooms import Room
+from dragoman.gateway.waking import GONE
 from dragoman.link import Link
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Extension, ExtensionNote, Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
 # What a token with no more than `read` may ask.
 _READING: Final = (ask.ListSessions, ask.ResumeSession, ask.GetSessionStatus, ask.GetAuthStatus)
-_GONE: Final = "The agent is gone"
+# They open a session, so it need not be open for them; or nobody will need it any more.
+_OPENING: Final = (ask.NewSession, ask.ResumeSession, ask.ForkSession, ask.DeleteSession)
 
 
 class Front:
@@ -47,10 +48,11 @@ class Front:
         self.rooms: Final[dict[str, Room]] = {}
         self.ended = False
         self._hub = hub
+        self._hello: ClientHello | None = None
         self._unsaid: deque[tuple[str, AnyEvent]] = deque()
         self._answering = 0  # answers that are known and not said yet: what comes after them waits
         self._loop = asyncio.get_running_loop()
-        self.link: Final = Link(connection, self, "agent")
+        self.link: Final = Link(connection, self, "agent", dialect=connection.dialect)
         connection.on_room = self.looked
         self.link.start()
 
@@ -78,10 +80,6 @@ class Front:
         if self.back is not None:
             self.back.settle(now=with_work)
         await self.link.close()
-
-    def agent_gone(self) -> None:
-        """The agent behind this connection has ended; a new connection gets a new one."""
-        self._hub.end_soon(self)
 
     # -- what is said to the client ----------------------------------------------------------------------------------
 
@@ -123,22 +121,14 @@ class Front:
         return self._meet(hello)
 
     async def _meet(self, hello: ClientHello) -> AgentHello:
-        try:
-            self.back = self._hub.new_back(self)
-            return await self.back.greet(hello)
-        except VersionMismatch as mismatch:
-            raise RequestFailed(UNSUPPORTED_VERSION, "The agent speaks another protocol version") from mismatch
-        except RequestFailed:
-            raise
-        except PeerError as mistake:
-            raise RequestFailed(INTERNAL_ERROR, "The agent gave an answer that cannot be read") from mistake
-        except LinkClosed as closed:
-            raise RequestFailed(INTERNAL_ERROR, _GONE) from closed
-        except TimeoutError as late:
-            raise RequestFailed(INTERNAL_ERROR, "The agent did not answer in time") from late
+        self._hello = hello
+        self.back = await self._hub.new_back(self, hello)
+        if self.ended:  # its client has left meanwhile
+            self.back.settle(now=True)
+        return self.back.agent
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
-        return self._carry(request, id)
+        return self._timed(request, id)
 
     def on_note(self, note: Note) -> None:
         # In its place behind the requests that were heard before it: those have tasks that begin first.
@@ -157,6 +147,25 @@ class Front:
         self._hub.end_soon(self)
 
     # -- requests ----------------------------------------------------------------------------------------------------
+
+    async def _timed(self, request: Request, id: Id) -> Reply:
+        began = self._loop.time()
+        status: object = "ok"
+        try:
+            return await self._carry(request, id)
+        except RequestFailed as failed:
+            status = failed.code
+            raise
+        except asyncio.CancelledError:
+            status = "cancelled"
+            raise
+        finally:
+            seconds = self._loop.time() - began
+            method = method_of(request)
+            self._hub.measured.answered(method, seconds)
+            if self._hub.log.tells("debug"):
+                who = {"connection": connection_name(self.connection.id), "principal": principal_name(self.principal)}
+                self._hub.log.debug("request", **who, method=method, status=status, seconds=round(seconds, 4))
 
     async def _carry(self, request: Request, id: Id) -> Reply:
         if not self.may("prompt") and not isinstance(request, _READING):
@@ -177,32 +186,74 @@ class Front:
                 return await self._pass(request, id, session_id)
 
     async def _open(self, request: ask.NewSession | ask.ForkSession, id: Id, source: str | None) -> Reply:
-        back = self._back_of(source)
+        # A copy is made where the session is that it is copied from.
+        back = self._back_of(source) if source is not None else await self._back_for_one_more()
 
         def opened(reply: Reply) -> None:
             assert isinstance(reply, ask.SessionOpened)
             self._hub.owners.add(reply.session_id, self.principal)
             self._hub.counts["sessions"] += 1
+            self._note_session(reply.session_id, request)
             # What was heard of it before this answer is said behind it.
-            back.adopt(reply.session_id, self)
+            room = back.adopt(reply.session_id, self)
+            room.is_open(_opening(reply.session_id, request), reply, fresh=isinstance(request, ask.NewSession))
 
-        return await self._ask(back, request, id, opened)
+        try:
+            return await self._ask(back, request, id, opened)
+        finally:
+            back.untake()
 
     async def _resume(self, request: ask.ResumeSession, id: Id) -> Reply:
         room = self._hub.rooms.get(request.session_id)
+        while room is not None and (room.retelling is not None or (room.running and self._answering)):
+            # Behind whoever is told the story now, and behind the answers that are on their way.
+            await (asyncio.sleep(0) if room.retelling is None else asyncio.shield(room.retelling))
+            room = self._hub.rooms.get(request.session_id)
+        if room is not None and room.running:
+            opened = room.join(self, replay=bool(request.replay_from))
+            self._hold(asyncio.current_task())  # what is heard from here on comes behind the answer
+            self._note_session(room.id, request)
+            return opened
         fresh = room is None
         if room is None:
-            room = self._own().room(request.session_id)
+            back = await self._back_for_one_more()
+            room = self._hub.rooms.get(request.session_id)  # somebody else may have opened it meanwhile
+            if room is None:
+                room = back.room(request.session_id)
+            else:
+                back.untake()
         was_here = self in room.fronts
         room.enter(self)
+        opening = _opening(request.session_id, request)
+
+        def told(reply: Reply) -> None:
+            assert isinstance(reply, ask.SessionOpened)
+            room.story_told()
+            room.is_open(opening, reply, fresh=False)
+            self._note_session(room.id, request)
+
         try:
-            return await room.told_to(self, lambda: self._ask(room.back, request, id, lambda reply: room.story_told()))
+            return await room.told_to(self, lambda: self._ask(room.back, request, id, told))
         except BaseException:
             if not was_here:
                 room.leave(self)
             if fresh and not room.fronts:
                 room.back.drop(room)
             raise
+
+    def _note_session(self, session_id: str, request: Request) -> None:
+        who = {"connection": connection_name(self.connection.id), "principal": principal_name(self.principal)}
+        self._hub.log.info("session_opened", session=session_name(session_id), method=method_of(request), **who)
+
+    async def _back_for_one_more(self) -> Back:
+        """The agent for one more session: the connection's own, or where each session has its own, a new one."""
+        own = self._own()
+        if not self._hub.each_session or own.take():
+            return own
+        assert self._hello is not None
+        back = await self._hub.new_back(self, self._hello)
+        back.take()
+        return back
 
     async def _list(self, request: ask.ListSessions, id: Id) -> Reply:
         page = cast(ask.SessionList, await self._ask(self._own(), request, id))
@@ -211,7 +262,10 @@ class Front:
 
     async def _close(self, request: Request, id: Id, session_id: str) -> Reply:
         room = self._hub.rooms.get(session_id)
-        reply = await self._ask(self._back_of(session_id), request, id)
+        if room is not None and isinstance(request, ask.CloseSession) and not room.back.is_awake(room):
+            reply: Reply = Done()  # no process has it open
+        else:
+            reply = await self._ask(self._back_of(session_id), request, id)
         if room is not None:
             room.end("The session was closed")
             room.back.drop(room)
@@ -219,15 +273,20 @@ class Front:
 
     async def _pass(self, request: Request, id: Id, session_id: str | None) -> Reply:
         room = None if session_id is None else self._hub.rooms.get(session_id)
+        on_reply = None
         if room is not None:
-            while room.retelling is not None and isinstance(request, ask.Prompt):
-                await asyncio.shield(room.retelling)
-            room.enter(self)
             if isinstance(request, ask.Prompt):
+                if self._hub.closing:
+                    raise RequestFailed(INTERNAL_ERROR, "The server is stopping", {"retry": True})
+                while room.retelling is not None:
+                    await asyncio.shield(room.retelling)
                 self._hub.counts["turns"] += 1
+            elif isinstance(request, ask.SetOption):
+                on_reply = room.options_set
+            room.enter(self)
         elif isinstance(request, ask.Prompt):
             raise _missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears
-        return await self._ask(self._back_of(session_id), request, id)
+        return await self._ask(self._back_of(session_id), request, id, on_reply)
 
     async def _ask(
         self,
@@ -245,6 +304,9 @@ class Front:
                 on_reply(reply)
 
         failed = True
+        room = None if isinstance(request, _OPENING) else self._hub.rooms.get(_session_of(request) or "")
+        if not back.is_awake(room):
+            await back.wake(room)
         try:
             if back.link.busy and not isinstance(request, (ask.CloseSession, ask.ListSessions)):
                 raise RequestFailed(TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True})
@@ -252,7 +314,7 @@ class Front:
             failed = False
             return reply
         except LinkClosed:
-            raise RequestFailed(INTERNAL_ERROR, _GONE) from None
+            raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except UsageError:
             raise RequestFailed(INVALID_REQUEST, "In the agent's version this message is too large") from None
         finally:
@@ -275,7 +337,7 @@ class Front:
 
     def _own(self) -> Back:
         if self.back is None:
-            raise RequestFailed(INTERNAL_ERROR, _GONE)
+            raise RequestFailed(INTERNAL_ERROR, GONE)
         return self.back
 
     def _back_of(self, session_id: str | None) -> Back:
@@ -291,6 +353,11 @@ class Front:
 
 def _missing(session_id: str) -> RequestFailed:
     return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
+
+
+def _opening(session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession") -> ask.ResumeSession:
+    """What opens the same session in another process of its agent, without a word."""
+    return ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
 
 
 def _session_of(request: Request) -> str | None:

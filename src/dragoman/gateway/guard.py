@@ -1,8 +1,12 @@
-"""Who may come in. Asked before anything of a request is read but its head; pure, apart from the clock it is given.
+"""Who may come in. Asked before anything of a request is read but its head; no I/O, and the clock is given.
 
 In this order: is this request meant for us (`Host`), was it sent by a page of ours or by no page (`Origin`), does it
 carry a token that we know. A browser lets any page send requests to this machine, and a name can be made to point to
 it; so a loopback address protects nobody by itself.
+
+A browser that has shown its token has a cookie instead. It sends that along with whatever any page makes it send, so
+a cookie counts only where the browser says that our own page has asked, and for more than looking, with a header that
+no other page can set.
 
 RFC 9110 7.2 (Host), RFC 6454 7 (Origin), RFC 6750 2.1 (Bearer).
 """
@@ -13,6 +17,8 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
+
+from dragoman.gateway.cookies import Cookies
 
 Scope = Literal["read", "prompt", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")
@@ -51,11 +57,12 @@ class Token(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Whoever came in."""
+    """Whoever came in. `cookie` is the digest of the cookie it came in by, if it was one."""
 
     token: str
     principal: str
     scopes: tuple[Scope, ...]
+    cookie: str = ""
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
@@ -72,6 +79,7 @@ class Guard:
         self._port = port
         self._requests = _Buckets(RATE, BURST, clock)
         self._wrong = _Buckets(_WRONG_RATE, _WRONG_BURST, clock)
+        self.cookies: Final = Cookies(port, clock)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
         """Whether this request is for us, and from nobody's page but ours."""
@@ -91,10 +99,15 @@ class Guard:
             return Refusal(403, "Pages of another origin may not use this server.")
         return None
 
-    def enter(self, headers: Headers, address: str) -> Pass | Refusal:
-        """Whoever has shown a valid token."""
+    def enter(self, headers: Headers, address: str, method: str = "GET") -> Pass | Refusal:
+        """Whoever has shown a valid token, or the cookie that it became; a token counts before a cookie."""
         shown = _bearer(headers)
         token = None if shown is None else self._known(shown)
+        cookie = "" if value_of(headers, b"authorization") is not None else self._cookie(headers)
+        if cookie:
+            if not _is_of_our_page(headers, method):
+                return Refusal(403, "A cookie counts only for our own page.")
+            token = self._meant(cookie)
         if token is None:
             # Whoever knows a token comes in all the same: behind a proxy many share an address.
             if not self._wrong.take(address):
@@ -102,11 +115,22 @@ class Guard:
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return Pass(token.name, token.principal, token.scopes)
+        return Pass(token.name, token.principal, token.scopes, cookie)
+
+    def admit(self, entrance: Pass) -> Pass | Refusal:
+        """Whoever needs no token where it comes in, at the rate of one principal."""
+        if not self._requests.take(entrance.principal):
+            return Refusal(429, "Too many requests. Slow down.")
+        return entrance
+
+    def cookie_for(self, entrance: Pass) -> str | None:
+        """A cookie for whoever has shown a token; None: the token was revoked just now."""
+        digest = next((token.digest for token in self._tokens() if token.name == entrance.token), None)
+        return None if digest is None else self.cookies.make(digest)
 
     def is_valid(self, name: str) -> bool:
-        """Whether a token was not revoked since it was shown."""
-        return any(token.name == name for token in self._tokens())
+        """Whether a token was not revoked since it was shown. Whoever needed none has none that could be."""
+        return not name or any(token.name == name for token in self._tokens())
 
     def _known(self, shown: bytes) -> Token | None:
         """Every token is compared, and each in constant time: how long this takes says nothing."""
@@ -115,6 +139,18 @@ class Guard:
         for token in self._tokens():
             if hmac.compare_digest(token.digest, digest):
                 found = token
+        return found
+
+    def _cookie(self, headers: Headers) -> str:
+        shown = b"; ".join(value for name, value in headers if name == b"cookie")
+        return self.cookies.shown(shown.decode("latin-1")) or ""
+
+    def _meant(self, cookie: str) -> Token | None:
+        """The token a cookie stands for, if it was not revoked."""
+        digest = self.cookies.token_digest(cookie)
+        found = next((token for token in self._tokens() if token.digest == digest), None)
+        if found is None:
+            self.cookies.end(cookie)
         return found
 
     def _is_ours(self, host: str) -> bool:
@@ -156,6 +192,21 @@ def digest_of(token: bytes) -> str:
 def value_of(headers: Headers, name: bytes) -> str | None:
     """A header; the first, where there are several."""
     return next((value.decode("latin-1") for found, value in headers if found == name), None)
+
+
+# No page of another origin can add it without asking us first, and we never say yes.
+OUR_HEADER: Final = (b"x-dragoman", "1")
+
+
+def has_our_header(headers: Headers) -> bool:
+    """Whether a script of our own page has sent this, or no browser at all."""
+    return value_of(headers, OUR_HEADER[0]) == OUR_HEADER[1]
+
+
+def _is_of_our_page(headers: Headers, method: str) -> bool:
+    """`refusal` has let no foreign `Origin` pass, so one that is here is ours."""
+    ours = any(name == b"origin" for name, _ in headers) or value_of(headers, b"sec-fetch-site") == "same-origin"
+    return ours and (method in ("GET", "HEAD") or has_our_header(headers))
 
 
 def _bearer(headers: Headers) -> bytes | None:

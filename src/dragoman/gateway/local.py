@@ -10,6 +10,8 @@ from dragoman.transports.memory import memory_pair
 
 # What the agent may have said before anybody listens; a little more than one read.
 _PIPE_BYTES: Final = 4 * limits.READ_BYTES
+# Programs that run at once for one server; each may hold some hundred MiB.
+PROCESSES: Final = 64
 
 
 def in_process(
@@ -39,3 +41,11 @@ def spawned(command: Sequence[str], *, cwd: str | None, env: Mapping[str, str]) 
     from dragoman.transports.spawn import spawner
 
     return spawner(command, cwd=cwd, env=env)
+
+
+def spoken_in(dialect: str) -> tuple[tuple[int, ...], str]:
+    """The versions that an agent of this dialect is known to speak, and the dialect's name where it is no version."""
+    from dragoman.dialects.named import pinned
+
+    version = pinned(dialect) if dialect else None
+    return ((), dialect) if version is None else ((version,), "")

@@ -3,37 +3,50 @@
 Promises
 - Everybody in the room hears everything the agent says, in order; a story that is told again is heard by whoever
   asked for it, and no turn begins meanwhile.
+- Whoever joins while a turn runs is told that turn from its beginning, as far as it is still held, and then goes on
+  with the others; the agent is not asked. What came before, and what is no longer held, is a gap, and is said.
 - The agent is read at the pace of the fastest listener. With nobody listening the turn goes on.
-- What the agent asks goes to everybody who may answer; the first answer counts, the others are told that it is over.
-  With nobody connected it waits `ALONE_SECONDS`, then it is a no.
+- What the agent asks is asked of whoever is here, and of whoever comes (`questions`).
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
-from dragoman.errors import INTERNAL_ERROR, DragomanError, RequestFailed
-from dragoman.vocabulary.asking import Reply, Request
-from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
-from dragoman.vocabulary.services import (
-    Dismissed,
-    Elicit,
-    ElicitationAnswer,
-    PermissionAnswer,
-    RequestPermission,
-    Selected,
+from msgspec.structs import replace
+
+from dragoman import limits
+from dragoman.errors import INTERNAL_ERROR
+from dragoman.gateway.logbook import session_name
+from dragoman.gateway.questions import Question
+from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AnyEvent,
+    CommandsChanged,
+    Failure,
+    Idle,
+    OptionsChanged,
+    RequiresAction,
+    Running,
 )
+from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
 
 if TYPE_CHECKING:
     from dragoman.gateway.back import Back
     from dragoman.gateway.front import Front
 
-# Time to notice that a train has left its tunnel, and to come back.
-ALONE_SECONDS: Final = 600.0
+# Of a turn that runs, for whoever joins it. Fifty turns at once hold fifty times this.
+TURN_BYTES: Final = limits.MIB
+# Between turns: the prompt that begins the next one, and not much more.
+_BETWEEN_BYTES: Final = 16 * limits.KIB
+# What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
+SHORT_BYTES: Final = 256
 
 
 class Room:
-    """One open session."""
+    """One open session. `life` is the process that has it open; `opening` is what opens it in the next one."""
 
     def __init__(self, session_id: str, back: "Back") -> None:
         self.id: Final = session_id
@@ -42,13 +55,36 @@ class Room:
         self.quiet: Final = asyncio.Event()  # no turn runs
         self.quiet.set()
         self.retelling: asyncio.Future[None] | None = None
+        self.life = 0
+        self.opening: ResumeSession | None = None
+        self.opened = SessionOpened()
         self._listener: Front | None = None  # who is told a story again
         self._questions: set[Question] = set()
+        self._began = 0.0
+        self._said: deque[tuple[AnyEvent, int]] = deque()  # in the turn that runs
+        self._said_bytes = 0
+        self._said_most = _BETWEEN_BYTES
+        self._let_go = 0  # events of this turn that are no longer held
+        self._turns = 0
+        self._told_before = False  # whether the session has a story from before we opened it
+        self._loop = asyncio.get_running_loop()
 
     @property
     def running(self) -> bool:
         """Whether a turn runs."""
         return not self.quiet.is_set()
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody is asked something."""
+        return bool(self._questions)
+
+    def is_open(self, opening: ResumeSession, opened: SessionOpened, *, fresh: bool) -> None:
+        """The agent has it open, and says how. `fresh`: there was nothing before."""
+        self.opening = opening
+        self.opened = opened
+        self.life = self.back.life
+        self._told_before = self._told_before or not fresh
 
     # -- who is here -------------------------------------------------------------------------------------------------
 
@@ -88,25 +124,104 @@ class Room:
 
     # -- what the agent says -----------------------------------------------------------------------------------------
 
-    def hear(self, event: AnyEvent) -> None:
-        """Something happened."""
-        if isinstance(event, (Running, RequiresAction)):
-            self.quiet.clear()
-        elif isinstance(event, Idle):
-            self.quiet.set()
-        for front in self.fronts if self._listener is None else (self._listener,):
+    def hear(self, event: AnyEvent, size: int = SHORT_BYTES) -> None:
+        """Something happened; it took so many bytes to say."""
+        listener = self._listener
+        if listener is not None:
+            self._mark(event)
+            listener.tell(self.id, event)
+            return
+        self._said.append((event, size))
+        self._said_bytes += size
+        if self._said_bytes > self._said_most:
+            self._forget_some()
+        if event.__class__ is not AgentMessageChunk:
+            self._mark(event)
+        for front in self.fronts:
             front.tell(self.id, event)
-        if isinstance(event, Idle):
+        if event.__class__ is Idle:
             self.back.ended(self.id)
 
-    def end(self, why: str) -> None:
-        """The agent is gone: a turn that it left open ends here."""
+    def join(self, front: "Front", *, replay: bool) -> SessionOpened:
+        """Let somebody into a running turn: what is held of it, where that is asked for, and how things stand.
+
+        Whoever has listened already is told it again from the beginning, as with every load.
+        """
+        if replay:
+            if self._let_go or self._told_before or self._turns > 1:
+                missed = {"sessionId": self.id, "missed": self._let_go}
+                front.note(ExtensionNote("_gateway/missed", missed))
+            for event, _ in self._said:
+                front.tell(self.id, event)
+        front.tell(self.id, RequiresAction() if self._questions else Running())
+        self.enter(front)
+        return self.opened
+
+    def options_set(self, reply: Reply) -> None:
+        """A client has changed an option."""
+        if isinstance(reply, OptionsSet):
+            self.opened = replace(self.opened, config_options=reply.config_options)
+
+    def _mark(self, event: AnyEvent) -> None:
+        """What an event says about the session itself."""
+        match event:
+            case Running() | RequiresAction():
+                if not self.running:
+                    self._begin()
+            case Idle():
+                self._finish(event)
+            case OptionsChanged():
+                self.opened = replace(self.opened, config_options=event.config_options)
+            case CommandsChanged():
+                self.opened = replace(self.opened, available_commands=event.available_commands)
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        self.quiet.clear()
+        self._said_most = TURN_BYTES
+        self._let_go = 0
+        self._turns += 1
+        self._began = self._loop.time()
+        self.back.hub.log.info("turn_begun", session=session_name(self.id))
+
+    def _finish(self, event: Idle) -> None:
+        self._said.clear()
+        self._said_bytes = self._let_go = 0
+        self._said_most = _BETWEEN_BYTES
+        if self.running:
+            self.quiet.set()
+            seconds = self._loop.time() - self._began
+            self.back.hub.measured.ended(event.stop_reason, seconds)
+            if event.stop_reason != "error":
+                self.back.went_well()
+            end = event.stop_reason if isinstance(event.stop_reason, str) else None
+            self.back.hub.log.info("turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3))
+
+    def _forget_some(self) -> None:
+        while self._said_bytes > self._said_most and len(self._said) > 1:
+            _, size = self._said.popleft()
+            self._said_bytes -= size
+            self._let_go += 1
+
+    def cancel(self) -> None:
+        """Ask the agent to end its turn."""
+        link = self.back.link
+        if not link.closed and link.version:
+            link.note_now(CancelTurn(self.id))
+
+    def interrupt(self, why: str) -> None:
+        """The agent is gone: a turn that it left open ends here, and so does what it has asked."""
         if self.running:
             self.hear(Idle("error", Failure(INTERNAL_ERROR, why)))
-        for front in list(self.fronts):
-            self.leave(front)
         for question in list(self._questions):
             question.give_up()
+
+    def end(self, why: str) -> None:
+        """The session is closed here: nobody watches it any more."""
+        self.interrupt(why)
+        for front in list(self.fronts):
+            self.leave(front)
 
     async def told_to(self, front: "Front", work: Callable[[], Awaitable[Reply]]) -> Reply:
         """Do what makes the agent tell the story again, while only `front` listens and nobody prompts."""
@@ -138,97 +253,3 @@ class Room:
         finally:
             self._questions.discard(question)
             question.give_up()
-
-
-class Question:
-    """Something the agent wants to know, until somebody has answered."""
-
-    def __init__(self, room: Room, request: Request) -> None:
-        self._room = room
-        self._request = request
-        self._loop = asyncio.get_running_loop()
-        self._answer: asyncio.Future[Reply] = self._loop.create_future()
-        self._asked: dict[Front, asyncio.Task[Reply]] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        # A person may answer anywhere; a file is read, and a terminal runs, in one place.
-        self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
-
-    async def answer(self) -> Reply:
-        """The first answer there is."""
-        for front in _origin_first(self._room):
-            self.ask(front)
-        self.look()
-        return await self._answer
-
-    def ask(self, front: "Front") -> None:
-        """Ask one of them."""
-        if self._answer.done() or front in self._asked or not front.may("prompt"):
-            return
-        if not self._for_all and any(not task.done() for task in self._asked.values()):
-            return
-        task = self._asked[front] = self._loop.create_task(front.answer(self._request))
-        task.add_done_callback(lambda task: self._answered(front, task))
-
-    def look(self) -> None:
-        """Is anybody there who could answer? If not, it is not waited for without end."""
-        alone = not any(front.connected and front.may("prompt") for front in self._room.fronts)
-        if not alone and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        elif alone and self._timer is None and not self._answer.done():
-            self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
-        for front in self._room.fronts:
-            self.ask(front)
-
-    def give_up(self) -> None:
-        """It is over: whoever still thinks about it need not."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if not self._answer.done():
-            self._answer.cancel()
-        for task in self._asked.values():
-            task.cancel()
-
-    def _answered(self, front: "Front", task: "asyncio.Task[Reply]") -> None:
-        if task.cancelled():
-            return
-        error = task.exception()
-        if self._answer.done():
-            return
-        if error is None:
-            self._answer.set_result(task.result())
-        elif isinstance(error, RequestFailed):
-            if not self._for_all:
-                self._answer.set_exception(error)
-            elif all(other.done() for other in self._asked.values()):
-                self._nobody()  # everybody who was asked could not say yes
-        elif not isinstance(error, DragomanError):
-            self._answer.set_exception(error)
-        else:
-            self.look()  # its connection is gone; others may come
-
-    def _nobody(self) -> None:
-        if self._answer.done():
-            return
-        match self._request:
-            case RequestPermission():
-                self._answer.set_result(PermissionAnswer(rejection(self._request)))
-            case Elicit():
-                self._answer.set_result(ElicitationAnswer("cancel"))
-            case _:
-                self._answer.set_exception(RequestFailed(INTERNAL_ERROR, "Nobody is connected"))
-
-
-def rejection(request: RequestPermission) -> Selected | Dismissed:
-    """A no in the agent's own words."""
-    for kind in ("reject_once", "reject_always"):
-        for option in request.options:
-            if option.kind == kind:
-                return Selected(option.option_id)
-    return Dismissed()
-
-
-def _origin_first(room: Room) -> "Iterable[Front]":
-    """Whoever opened the session is asked first: only it has said what it can do for the agent."""
-    return sorted(room.fronts, key=lambda front: (front.back is not room.back, not front.connected))

@@ -12,8 +12,11 @@ from typing import Any, Final
 
 from dragoman.errors import StartFailed
 from dragoman.gateway.app import Gateway
+from dragoman.gateway.dead_peers import find_dead_peers
+from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.nobody import only_this_machine
 from dragoman.gateway.tokens import Tokens
 
 # From the first byte of a request to the end of its headers.
@@ -45,13 +48,17 @@ class Server:
         allowed_hosts: tuple[str, ...] = (),
         certificate: Path | None = None,
         key: Path | None = None,
+        elephant: bool = False,
     ) -> None:
         self.hub: Final = hub
         self.host: Final = host
         self.port: Final = port
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         self._guard = Guard(tokens.valid, hosts, port, time.monotonic)
-        self._app = Gateway(hub, self._guard)
+        # Under any other name somebody else may reach it.
+        self.open_to_all: Final = elephant and only_this_machine((host, *allowed_hosts))
+        paths = Elephant(hub, self._guard, open_to_all=self.open_to_all) if elephant else None
+        self._app = Gateway(hub, self._guard, paths)
         self._tls = (certificate, key)
         self._granian: Any = None
         self._serving: asyncio.Task[None] | None = None
@@ -92,6 +99,8 @@ class Server:
                 if self._serving.done():
                     raise StartFailed(f"cannot listen on {self.host}:{self.port}")
                 await asyncio.sleep(0.01)
+        find_dead_peers(self.port)
+        self.hub.log.info("listening", host=self.host, port=self.port, tls=certificate is not None)
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Let turns end, end every stream, then the server. Bounded."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.gateway.window import Batch, Reader
+from dragoman.gateway.window import TOO_SLOW, Batch, Reader
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -26,17 +26,11 @@ GOODBYE: Final = 1000
 
 async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
     """Answer a request with an event stream, until the reader leaves or is ended."""
-    headers = [
-        (b"content-type", b"text/event-stream"),
-        (b"cache-control", b"no-store"),
-        (b"x-accel-buffering", b"no"),
-        (b"x-content-type-options", b"nosniff"),
-    ]
     try:
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        await send(_body(b": open\n\n"))
-        if await _pump(reader, _until_gone(receive), lambda batch: send(_body(events(batch)))):
-            await _last_word(send(_body(b": ended %d\n\n" % reader.code, more=False)))
+        await send(beginning())
+        await send(part(b": open\n\n"))
+        if await pump(reader, until_gone(receive), lambda batch: send(part(events(batch)))):
+            await last_word(send(part(b": ended %d\n\n" % reader.code, more=False)))
     finally:
         reader.leave()
 
@@ -44,8 +38,8 @@ async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
 async def send_messages(reader: Reader, heard: Awaitable[None], send: Send) -> None:
     """Say everything on a WebSocket, until `heard` is done or the reader is ended; then with a code."""
     try:
-        if await _pump(reader, heard, lambda batch: _say(batch, send)):
-            await _last_word(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
+        if await pump(reader, heard, lambda batch: _say(batch, send)):
+            await last_word(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
     finally:
         reader.leave()
 
@@ -75,10 +69,15 @@ async def _say(batch: Batch | None, send: Send) -> None:
         await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
 
 
-async def _pump(reader: Reader, gone: Awaitable[None], say: Callable[[Batch | None], Awaitable[None]]) -> bool:
-    """Whether the reader was ended by us."""
+async def pump(
+    reader: Reader,
+    gone: Awaitable[None],
+    say: Callable[[Batch | None], Awaitable[None]],
+    every: float = KEEP_ALIVE_SECONDS,
+) -> bool:
+    """Say what there is, and None where that is nothing for so long; whether the reader was ended by us."""
 
-    async def pump() -> None:
+    async def say_all() -> None:
         while not reader.code:
             batch = await reader.batch()
             if not reader.code:
@@ -86,12 +85,14 @@ async def _pump(reader: Reader, gone: Awaitable[None], say: Callable[[Batch | No
 
     async def keep_alive() -> None:
         while True:
-            await asyncio.sleep(KEEP_ALIVE_SECONDS)
+            await asyncio.sleep(every)
             reader.nudge()
 
-    tasks = [asyncio.ensure_future(work) for work in (pump(), gone, reader.ended.wait(), keep_alive())]
+    tasks = [asyncio.ensure_future(work) for work in (say_all(), gone, reader.ended.wait(), keep_alive())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if reader.code not in (0, TOO_SLOW):
+            await asyncio.wait(tasks[:1], timeout=_LAST_SECONDS)  # what is on its way is not cut
         return reader.code != 0
     finally:
         for task in tasks:
@@ -101,16 +102,30 @@ async def _pump(reader: Reader, gone: Awaitable[None], say: Callable[[Batch | No
                 raise ended
 
 
-async def _until_gone(receive: Receive) -> None:
+async def until_gone(receive: Receive) -> None:
+    """Until whoever reads a stream has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-async def _last_word(word: Awaitable[None]) -> None:
+async def last_word(word: Awaitable[None]) -> None:
+    """Say it, if somebody takes it."""
     with suppress(TimeoutError, OSError, RuntimeError):
         async with asyncio.timeout(_LAST_SECONDS):
             await word
 
 
-def _body(data: bytes, *, more: bool = True) -> Event:
+def beginning() -> Event:
+    """The head of an event stream."""
+    headers = [
+        (b"content-type", b"text/event-stream"),
+        (b"cache-control", b"no-store"),
+        (b"x-accel-buffering", b"no"),
+        (b"x-content-type-options", b"nosniff"),
+    ]
+    return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+def part(data: bytes, *, more: bool = True) -> Event:
+    """A part of a response's body."""
     return {"type": "http.response.body", "body": data, "more_body": more}

@@ -15,6 +15,10 @@ import msgspec
 
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import SCOPES, Scope, Token, digest_of
+from dragoman.transports.token import read_token
+
+# `read_token` is the other half: what a client shows.
+__all__ = ["Tokens", "read_token"]
 
 # More than anybody has, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
@@ -97,17 +101,3 @@ class Tokens:
         beside.replace(self.path)
         self._stamp = None
         self._look()
-
-
-def read_token(path: Path) -> str:
-    """The token a client shows, from a file that only its owner can read."""
-    try:
-        if path.stat().st_mode & 0o077:
-            raise UsageError(f"{path}: others can read it; run chmod 600 on it")
-        token = path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror or "cannot be read").lower() if isinstance(error, OSError) else "this is no token"
-        raise UsageError(f"{path}: {reason}") from error
-    if not token or len(token.split()) != 1:
-        raise UsageError(f"{path}: it must have one token and nothing else")
-    return token

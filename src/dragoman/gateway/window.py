@@ -20,6 +20,8 @@ WINDOW_BYTES: Final = limits.OUTBOX_BYTES
 # A reader that is behind by half of the window makes the agent wait; the other half is left for coming back.
 LAG: Final = 2
 LAG_BYTES: Final = WINDOW_BYTES // LAG
+# What an agent may still say after it was asked to wait: even a small window keeps it for a reader that is here.
+BURST_BYTES: Final = 512 * limits.KIB
 # Taken by one write: what a socket takes at once, and few enough to be fair.
 BATCH_BYTES: Final = 64 * limits.KIB
 # A reader that is behind and takes less than a batch in this time has stopped reading.
@@ -55,18 +57,24 @@ class Reader:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
         self.taken = 0  # bytes, ever
+        self.catching_up = False  # it came to a full window: what it gets too late is a gap, and does not end it
         self.nudged = False
         self.ended: Final = asyncio.Event()
         self._window = window
+        self._since = 0.0  # when the oldest message of the batch on its way was put
 
     async def batch(self) -> Batch | None:
-        """The next messages; None: the reader was nudged, or ended."""
+        """The next messages; None: the reader was nudged, or ended. Whoever asks for the next has sent the last."""
         window = self._window
+        if self._since:
+            window.sent(self._since)
+            self._since = 0.0
         if not window.has_after(self.after):
             await window.wait(self)
         nudged, self.nudged = self.nudged, False
         if self.code or (nudged and not window.has_after(self.after)):
             return None
+        self._since, window.since = window.since, 0.0
         return window.take(self)
 
     def nudge(self) -> None:
@@ -87,15 +95,24 @@ class Reader:
 
 
 class Window:
-    """One stream. `on_room` is called when a reader that was behind has caught up, or is gone."""
+    """One stream. `on_room` is called when a reader that was behind has caught up, or is gone; `on_sent` with the
+    seconds that the oldest message of a batch took from here through the socket."""
 
-    def __init__(self, on_room: Callable[[], None], *, limit: int = WINDOW_BYTES) -> None:
+    def __init__(
+        self,
+        on_room: Callable[[], None],
+        *,
+        limit: int = WINDOW_BYTES,
+        on_sent: Callable[[float], None] | None = None,
+    ) -> None:
         self.reader: Reader | None = None
         self.opened = False
         self.last = 0  # the number of the newest message
         self.size = 0
         self.limit = limit
+        self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or nobody was here
         self._on_room = on_room
+        self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
         self._seen = 0  # the last message that was given to a reader
         self._unread = 0  # bytes behind `_seen`
@@ -116,11 +133,18 @@ class Window:
         if self.size > self.limit:
             self._let_go()
         if self.reader is not None:
+            if not self.since:
+                self.since = self._loop.time()
             self._wake.set()
             if self._watch is None and self._unread * LAG > self.limit:
                 self._watch_reader(self.reader)
         elif self._watch is None and self.behind:
             self._watch = self._loop.call_at(self._awaited_until, self._nobody_came)
+
+    @property
+    def unread(self) -> int:
+        """Bytes that nobody has read yet."""
+        return self._unread
 
     @property
     def behind(self) -> bool:
@@ -146,7 +170,9 @@ class Window:
         start = max(self._seen + 1 - self._first, 0)
         self._unread = sum(len(frame) + _OVERHEAD for frame in islice(self._frames, start, None))
         self.opened = True
+        self.since = 0.0  # what waited for a reader was not on its way
         self.reader = Reader(self, self._seen)
+        self.reader.catching_up = self._unread * LAG > self.limit
         if self._watch is not None:
             self._watch.cancel()
             self._watch = None
@@ -183,8 +209,14 @@ class Window:
         was_behind = self.behind
         self._unread -= size + _OVERHEAD * len(messages)
         if was_behind and not self.behind:
+            reader.catching_up = False
             self._on_room()
         return Batch(missed, messages)
+
+    def sent(self, since: float) -> None:
+        """A batch has left, whose oldest message was put then."""
+        if self._on_sent is not None:
+            self._on_sent(self._loop.time() - since)
 
     def leave(self, reader: Reader) -> None:
         """This reader is gone."""
@@ -206,14 +238,17 @@ class Window:
 
     def _let_go(self) -> None:
         frames = self._frames
+        reader = self.reader
         while self.size > self.limit and len(frames) > 1:
             number = self._first
+            if reader is not None and number > reader.after and self.size <= BURST_BYTES:
+                break
             cost = len(frames.popleft()) + _OVERHEAD
             self.size -= cost
             if number > self._seen:
                 self._unread -= cost
-        if self.reader is not None and self.reader.after + 1 < self._first:
-            self.reader.end(TOO_SLOW)
+        if reader is not None and not reader.catching_up and reader.after + 1 < self._first:
+            reader.end(TOO_SLOW)
 
     def _nobody_came(self) -> None:
         """The first reader was waited for long enough."""

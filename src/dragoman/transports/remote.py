@@ -184,6 +184,8 @@ class RemoteTransport:
             self.lose(str(refused))
         except LinkClosed as closed:
             self.lose(str(closed))
+        except UsageError as error:  # an extra that is not installed
+            self.lose(str(error))
 
     async def _leave(self) -> None:
         assert self._receiver is not None

@@ -1,0 +1,160 @@
+"""The HTTP of elephant.ai (seed 002), beside `/acp` where it was asked for: two paths, and an id the client chooses.
+
+| request | answer |
+|---|---|
+| POST `/acp/rpc?client_id=ID`, a request or a notification | 202; all answers are on the stream, `initialize`'s too |
+| the same, an answer to what we have asked | 204 |
+| GET `/acp/sse?client_id=ID` | 200, the one stream of this client; an older one of it ends |
+
+400 no client_id or none that can be one, no message, an answer nobody waits for; 405, 413, 408, 501, 503 as elsewhere.
+
+Promises
+- What is spoken is the elephant dialect, whatever the agent behind speaks; a refusal in it is a refusal.
+- A client that is gone for a while misses nothing it was not sent, up to `HELD_BYTES`; then the oldest go first, and
+  the gap is said. An id that nobody reads or writes for as long as the hub keeps connections is forgotten.
+- Of one id there is one connection; `initialize` said again begins anew, as a client that was started again does. What
+  the old one had begun goes on, and can be loaded.
+- An id is a name and no secret: whoever comes in by the same right can read what another one's stream would get.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import parse_qsl
+
+from dragoman import limits
+from dragoman.gateway.connection import Full
+from dragoman.gateway.elephant_stream import stream
+from dragoman.gateway.front import Front
+from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
+from dragoman.gateway.hub import Hub
+from dragoman.gateway.nobody import NOBODY, needs_no_token
+from dragoman.gateway.replies import Stop, answer, message_in, read_body
+from dragoman.gateway.streaming import Receive, Send
+
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
+RPC: Final = "/acp/rpc"
+SSE: Final = "/acp/sse"
+# As the system itself has it.
+BODY_BYTES: Final = 4 * limits.MIB
+# Ids of all clients together. When there are more, the one that was without a stream for longest is forgotten.
+CLIENTS: Final = 128
+# What waits for one client; with all of them, a quarter of a gibibyte.
+HELD_BYTES: Final = 2 * limits.MIB
+# A uuid has 36 characters; nobody needs a name that is longer than a line.
+_ID_LENGTH: Final = 128
+# In a query of ours there is one.
+_FIELDS: Final = 16
+
+
+class _Client(NamedTuple):
+    """A client id, and by what right it is used: two that came in differently never meet."""
+
+    entrance: Pass
+    id: str
+
+
+class Elephant:
+    """The two paths. `open_to_all`: a program of this machine needs no token, which is for loopback addresses only."""
+
+    def __init__(self, hub: Hub, guard: Guard, *, open_to_all: bool) -> None:
+        self._hub = hub
+        self._guard = guard
+        self._open_to_all = open_to_all
+        self._connections: dict[_Client, str] = {}
+
+    def enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
+        """Whoever has shown a token, or needs none."""
+        if self._open_to_all and needs_no_token(headers, address):
+            return self._guard.admit(NOBODY)
+        return self._guard.enter(headers, address, method)
+
+    async def rpc(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        """A message of a client."""
+        if scope["method"] != "POST":
+            raise Stop(405, "Use POST.", allow="POST")
+        client = _client_of(scope)
+        body = await read_body(scope["headers"], receive, BODY_BYTES)
+        message = message_in(body)
+        if message.method:
+            again = message.method == "initialize" and message.is_request
+            front = await self._anew(client) if again else self._front(client)
+        else:
+            asker = self._find(client)
+            if asker is None or not asker.connection.was_asked(message.id):
+                raise Stop(400, "Nobody has asked this client that.")
+            front = asker
+        connection = front.connection
+        connection.alone_since = asyncio.get_running_loop().time()  # it is there, if only to speak
+        await connection.feed(body)
+        await answer(send, 202 if message.method else 204)
+
+    async def sse(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        """The stream of a client, for as long as it reads; `initialize` said again goes on in it."""
+        if scope["method"] != "GET":
+            raise Stop(405, "Use GET.", allow="GET")
+        client = _client_of(scope)
+
+        def following(front: Front) -> Front | None:
+            """The client's next connection, if nobody reads it."""
+            new = self._find(client)
+            return new if new is not None and new is not front and new.connection.main.reader is None else None
+
+        after = value_of(scope["headers"], b"last-event-id")
+        await stream(self._front(client), following, after, receive, send)
+
+    # -- who is who --------------------------------------------------------------------------------------------------
+
+    def _find(self, client: _Client) -> Front | None:
+        front = self._hub.connections.get(self._connections.get(client, ""))
+        return None if front is None or front.ended else front
+
+    def _front(self, client: _Client) -> Front:
+        """The connection of a client; a new one where there is none."""
+        return self._find(client) or self._new(client)
+
+    async def _anew(self, client: _Client) -> Front:
+        """The connection to say `initialize` on."""
+        old = self._find(client)
+        if old is None or not old.link.version:
+            return old or self._new(client)
+        new = self._new(client)
+        await self._hub.end(old, with_work=False)
+        return new
+
+    def _new(self, client: _Client) -> Front:
+        alive = {known: id for known, id in self._connections.items() if self._find(known) is not None}
+        self._connections = alive
+        if client not in alive and len(alive) >= CLIENTS:
+            self._forget_one()
+        front = self._hub.connect("elephant", client.entrance)
+        front.connection.version = 1
+        front.connection.main.limit = HELD_BYTES
+        self._connections[client] = front.connection.id
+        return front
+
+    def _forget_one(self) -> None:
+        """Make room; `Full` where every client reads."""
+        fronts = [self._hub.connections[id] for id in self._connections.values()]
+        alone = [front for front in fronts if not front.connection.readers]
+        if not alone:
+            raise Full
+        longest = min(alone, key=lambda front: front.connection.alone_since)
+        self._connections = {who: id for who, id in self._connections.items() if id != longest.connection.id}
+        self._hub.end_soon(longest)
+
+
+def _client_of(scope: "Scope") -> _Client:
+    """The client id of the query; 400 where there is none, more than one, or one that nobody would choose."""
+    try:
+        query = scope["query_string"].decode("ascii")
+        fields = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
+    except ValueError:
+        raise Stop(400, "The query cannot be read.") from None
+    named = [value.strip() for name, value in fields if name == "client_id"]
+    if len(named) != 1 or not named[0]:
+        raise Stop(400, "Name yourself once: ?client_id=ID.")
+    if len(named[0]) > _ID_LENGTH or not named[0].isprintable():
+        raise Stop(400, f"A client_id has at most {_ID_LENGTH} characters, and all of them can be printed.")
+    return _Client(scope["pass"], named[0])

@@ -1,0 +1,130 @@
+"""What the server tells whoever runs it: one JSON object a line, and never what was said in a session.
+
+Promises
+- A line has `time`, `level` and `event`; ids are cut short, so that nobody can use one that was read here.
+- Writing never holds the server up: lines wait for a thread of their own, so many at most. What no longer fits is
+  counted, and the count is told with the next line.
+- Whoever is refused in a flood is told of by a few lines a second; the rest is counted in the metrics.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+import msgspec
+
+Level = Literal["error", "info", "debug"]
+LEVELS: Final[tuple[Level, ...]] = ("error", "info", "debug")
+# Lines that may wait for a disk or a pipe that is slow: some seconds of a busy server, a few MiB.
+_WAITING: Final = 10_000
+# Refusals told of each second; an address that guesses makes hundreds.
+_REFUSALS: Final = 20
+# The last lines may be written for so long when the server ends.
+_LAST_SECONDS: Final = 1.0
+# Of a connection: enough to follow it through the lines, 96 of its 128 bits too few to use it.
+_CONNECTION_LENGTH: Final = 8
+# Of a session: what `dragoman sessions show` takes for a unique beginning.
+_SESSION_LENGTH: Final = 13
+
+
+class Logbook:
+    """Lines for people who run the server. Without `write` it is silent."""
+
+    def __init__(
+        self,
+        write: Callable[[bytes], object] | None = None,
+        level: Level = "info",
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._write = write
+        self._level = LEVELS.index(level)
+        self._clock = clock
+        self._lines: deque[bytes] = deque()
+        self._dropped = 0
+        self._told: deque[float] = deque(maxlen=_REFUSALS)
+        self._something = threading.Condition()
+        self._ending = False
+        self._writer: threading.Thread | None = None
+
+    def tells(self, level: Level) -> bool:
+        """Whether a line of this level is written."""
+        return self._write is not None and LEVELS.index(level) <= self._level
+
+    def error(self, event: str, **fields: object) -> None:
+        """Something has failed that should not."""
+        self._tell("error", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """What a person who runs this wants to know: comings, goings, beginnings, ends."""
+        self._tell("info", event, fields)
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Every request."""
+        self._tell("debug", event, fields)
+
+    def refusal(self, **fields: object) -> None:
+        """Somebody was refused."""
+        now = self._clock()
+        if len(self._told) == _REFUSALS and now - self._told[0] < 1:
+            return
+        self._told.append(now)
+        self._tell("info", "refused", fields)
+
+    def close(self) -> None:
+        """Write what waits, within a bound."""
+        with self._something:
+            self._ending = True
+            self._something.notify()
+        if self._writer is not None:
+            self._writer.join(_LAST_SECONDS)
+
+    def _tell(self, level: Level, event: str, fields: dict[str, object]) -> None:
+        if not self.tells(level):
+            return
+        at = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        with self._something:
+            if len(self._lines) >= _WAITING:
+                self._dropped += 1
+                return
+            if self._dropped:
+                fields = {**fields, "dropped": self._dropped}
+                self._dropped = 0
+            self._lines.append(msgspec.json.encode({"time": at, "level": level, "event": event, **fields}) + b"\n")
+            self._something.notify()
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="logbook", daemon=True)
+                self._writer.start()
+
+    def _write_all(self) -> None:
+        assert self._write is not None
+        while True:
+            with self._something:
+                while not self._lines:
+                    if self._ending:
+                        return
+                    self._something.wait()
+                lines = b"".join(self._lines)
+                self._lines.clear()
+            try:
+                self._write(lines)
+            except (OSError, ValueError):
+                pass  # nobody reads it any more; that is no reason to serve nobody
+
+
+def connection_name(connection_id: str) -> str:
+    """A connection as the log names it."""
+    return connection_id[:_CONNECTION_LENGTH]
+
+
+def session_name(session_id: str) -> str:
+    """A session as the log names it."""
+    return session_id[:_SESSION_LENGTH]
+
+
+def principal_name(principal: str) -> str:
+    """Whoever it is; those whom no token can name are told without what makes them so."""
+    return principal.strip("\0")

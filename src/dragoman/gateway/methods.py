@@ -1,0 +1,27 @@
+"""What a request is called in metrics and logs: a name of ours, so that nobody outside can make up others."""
+
+from typing import Final
+
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Request
+
+_NAMES: Final[dict[type[Request], str]] = {
+    ask.Login: "auth/login",
+    ask.Logout: "auth/logout",
+    ask.GetAuthStatus: "auth/status",
+    ask.NewSession: "session/new",
+    ask.ForkSession: "session/fork",
+    ask.ListSessions: "session/list",
+    ask.CloseSession: "session/close",
+    ask.DeleteSession: "session/delete",
+    ask.GetSessionStatus: "session/status",
+    ask.SetOption: "session/set_config_option",
+    ask.Prompt: "session/prompt",
+}
+
+
+def method_of(request: Request) -> str:
+    """The method, as version 2 names it."""
+    if isinstance(request, ask.ResumeSession):
+        return "session/load" if request.replay_from else "session/resume"
+    return _NAMES.get(type(request), "other")

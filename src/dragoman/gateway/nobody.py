@@ -1,0 +1,35 @@
+"""Who may come in without a token: a program of this machine, where only this machine reaches the server.
+
+Pure, like the guard, which has checked `Host` and `Origin` before. What a browser sends for another page, what was
+sent to another name, and what came through a proxy needs a token all the same. Whoever comes in so is one principal
+of its own: it owns what it makes, and sees nothing that anybody else has made.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from dragoman.gateway.guard import Headers, Pass, is_loopback, value_of
+
+# No token can have this principal: a command line has no NUL.
+NOBODY: Final = Pass("", "\0nobody", ("read", "prompt"))
+# Said by proxies about whom they speak for.
+_FORWARDED: Final = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+# A name and its port; an IPv6 address has one only behind brackets.
+_HOST: Final = re.compile(r"^(\[[^\]]*\]|[^:]*):[0-9]*$", re.ASCII)
+
+
+def needs_no_token(headers: Headers, address: str) -> bool:
+    """Whether this came from a program of this machine, and shows no token. A token that is shown must be right."""
+    names = {name for name, _ in headers}
+    if b"authorization" in names or names & _FORWARDED or not is_loopback(address):
+        return False
+    # A page makes a browser fetch what it likes, and not all of that has an Origin.
+    if value_of(headers, b"sec-fetch-site") not in (None, "none", "same-origin"):
+        return False
+    return only_this_machine([value_of(headers, b"host") or ""])
+
+
+def only_this_machine(hosts: Iterable[str]) -> bool:
+    """Whether these, with or without a port, all are names of this machine that nobody else can use."""
+    return all(is_loopback(_HOST.sub(r"\1", host.lower()).strip("[]")) for host in hosts)

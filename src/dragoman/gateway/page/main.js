@@ -1,0 +1,409 @@
+// The page: which session is shown, and what a person does with it.
+
+import { find, make } from "./dom.js";
+import { askForToken, login } from "./login.js";
+import { answered, forget, recall, remember, rememberAnswer } from "./memory.js";
+import { Questions } from "./question.js";
+import { Story } from "./story.js";
+import { drawOptions, drawPlan, redrawOptions, usageText } from "./surroundings.js";
+import { post, Wire } from "./wire.js";
+
+const STORIES = 8; // sessions that this page follows at once; the one not looked at for longest is let go
+const PAGES = 20; // of the list, when a session is looked for by its id
+
+const stories = new Map(); // by id, the one shown last at the end
+const known = new Map(); // sessions of the list, by id
+let wire = null;
+let me = null;
+let shown = null;
+let cursor = null;
+let frame = null;
+let reopened = () => {};
+let opened = Promise.resolve(); // the session that is shown is open in the connection there is
+
+// -- coming and going -------------------------------------------------------------------------------------------------
+
+function enter(who) {
+  me = who;
+  find("app").hidden = false;
+  find("folder").value ||= who.folder;
+  stories.clear();
+  shown = null;
+  const remembered = recall();
+  for (const [id, one] of Object.entries(remembered?.sessions ?? {})) {
+    const story = storyOf(id);
+    Object.assign(story, { from: one.from, cwd: one.cwd, options: one.options, title: one.title });
+  }
+  const wanted = named() ? stories.get(named()) : [...stories.values()].at(-1);
+  if (!remembered?.connection || !wanted) {
+    wire = new Wire(listener);
+    return;
+  }
+  // This tab was reloaded: its connection goes on, and says again what its stories are made of.
+  show(wanted);
+  const after = Math.min(...[...stories.values()].map((story) => story.from));
+  wire = new Wire(listener, { connection: remembered.connection, after });
+  list();
+}
+
+function leave() {
+  wire?.close();
+  wire = null;
+  find("app").hidden = true;
+}
+
+async function logOut() {
+  leave();
+  forget();
+  await post("/logout").catch(() => null);
+  location.assign("/");
+}
+
+// -- what the server says --------------------------------------------------------------------------------------------
+
+const listener = {
+  update({ sessionId, update }, number) {
+    const story = stories.get(sessionId);
+    if (story && number > story.from) {
+      story.apply(update);
+      if (story.partial && update.sessionUpdate === "state_update" && update.state === "idle") reopen(story);
+    }
+  },
+  missed({ sessionId }, number) {
+    const story = stories.get(sessionId);
+    if (story && number > story.from) isPartial(story);
+  },
+  ask(id, method, params) {
+    if (!answered().some(([one]) => one === id)) questions.ask(id, method, params);
+  },
+  restored(received) {
+    remember({ answered: answered().filter(([, number]) => number <= received) });
+  },
+  withdrawn(id) {
+    questions.withdraw(id);
+  },
+  lost() {
+    questions.withdraw(null);
+    opened = new Promise((resolve) => { reopened = resolve; });
+  },
+  state(word) {
+    find("link").textContent = word;
+  },
+  async fresh() {
+    const current = shown;
+    stories.clear();
+    forget();
+    await list();
+    if (current) await open({ sessionId: current.id, cwd: current.cwd, title: current.title });
+    else if (named()) await openNamed(named());
+    else await openEmpty();
+    reopened();
+  },
+  gap() {
+    for (const story of stories.values()) if (story !== shown) stories.delete(story.id);
+    if (shown) reopen(shown);
+  },
+  loggedOut() {
+    leave();
+    askForToken("");
+  },
+};
+
+const questions = new Questions(find("question"), {
+  reply(id, result) {
+    rememberAnswer(id, wire.answer(id, result));
+  },
+  refuse: (id) => wire.refuse(id),
+  name: (id) => (id === undefined || id === shown?.id ? "" : stories.get(id)?.title || known.get(id)?.title || "another session"),
+  call: (sessionId, callId) => stories.get(sessionId)?.calls.get(callId)?.seen,
+});
+
+// -- sessions --------------------------------------------------------------------------------------------------------
+
+async function list(more = false) {
+  const page = await tried(wire.request("session/list", more && cursor ? { cursor } : {}));
+  if (!page) return;
+  if (!more) known.clear();
+  for (const session of page.sessions) known.set(session.sessionId, session);
+  cursor = page.nextCursor ?? null;
+  drawList();
+}
+
+function drawList() {
+  const rows = [...known.values()].map((session) => {
+    const current = session.sessionId === shown?.id;
+    const button = make("button", { type: "button", "aria-current": current ? "true" : null, "data-session": session.sessionId },
+      make("span", { class: "name" }, session.title || "Untitled"),
+      make("span", { class: "faint" }, `${session.cwd}${session.updatedAt ? ` · ${when(session.updatedAt)}` : ""}`));
+    button.addEventListener("click", () => {
+      toggleMenu(false);
+      find("trouble").hidden = true;
+      open(session);
+    });
+    return make("li", {}, button);
+  });
+  find("list").replaceChildren(...rows);
+  find("more").hidden = cursor === null;
+}
+
+function when(text) {
+  const time = new Date(text);
+  if (Number.isNaN(time.getTime())) return "";
+  const today = time.toDateString() === new Date().toDateString();
+  return today ? time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : time.toLocaleDateString();
+}
+
+async function startAnew(folder = me.folder) {
+  if (!me.scopes.includes("prompt")) return;
+  const from = wire.heard;
+  const made = await tried(wire.request("session/new", { cwd: folder, mcpServers: [] }));
+  if (!made) return;
+  const story = storyOf(made.sessionId);
+  Object.assign(story, { from, cwd: folder, options: made.configOptions ?? [], state: "idle" });
+  find("trouble").hidden = true;
+  show(story);
+  list();
+}
+
+/** Where nobody has said anything yet, there is no need for another. */
+function openEmpty() {
+  const empty = [...known.values()].find((session) => !session.title && session.cwd === me.folder);
+  return empty ? open(empty) : startAnew();
+}
+
+async function openNamed(id) {
+  let next;
+  for (let page = 0; page < PAGES; page += 1) {
+    const found = await tried(wire.request("session/list", next ? { cursor: next } : {}));
+    const session = found?.sessions.find((one) => one.sessionId === id);
+    if (session) return open(session);
+    next = found?.nextCursor;
+    if (!next) break;
+  }
+  trouble("There is no such session here.");
+  return startAnew();
+}
+
+/** Show a session: what this page follows already as it stands, another by having its story told. */
+async function open({ sessionId, cwd, title }) {
+  const followed = stories.get(sessionId);
+  if (followed) return show(followed);
+  const story = storyOf(sessionId);
+  Object.assign(story, { cwd, title: title ?? "", from: Infinity });
+  show(story);
+  return reopen(story);
+}
+
+async function reopen(story) {
+  const params = { sessionId: story.id, cwd: story.cwd, mcpServers: [] };
+  const told = { ...params, replayFrom: { type: "start" } };
+  const title = story.title;
+  story.clear();
+  story.title = title;
+  story.from = wire.heard;
+  story.partial = false;
+  let opened;
+  try {
+    opened = await wire.request("session/resume", told);
+  } catch (error) {
+    if (error.data?.reason !== "busy") {
+      stories.delete(story.id);
+      return trouble(error.message);
+    }
+    isPartial(story); // its turn has just begun
+    opened = await tried(wire.request("session/resume", params));
+    if (!opened) return undefined;
+  }
+  story.options = opened.configOptions ?? [];
+  return changed(story);
+}
+
+/** A story is told when no turn runs; until then there is what can be had of this one. */
+function isPartial(story) {
+  story.partial = true;
+  story.line("notice info", "A turn is running. What came before it is shown when it ends.");
+}
+
+function storyOf(id) {
+  let story = stories.get(id);
+  if (!story) {
+    stories.set(id, (story = new Story(id, changed)));
+    for (const old of stories.values()) {
+      if (stories.size <= STORIES) break;
+      if (old !== shown && !old.running) stories.delete(old.id);
+    }
+  }
+  return story;
+}
+
+function show(story) {
+  shown = story;
+  stories.delete(story.id);
+  stories.set(story.id, story);
+  history.replaceState(null, "", `#session=${encodeURIComponent(story.id)}`);
+  find("transcript").replaceChildren(story.element);
+  changed(story);
+  follow(true);
+  drawList();
+  if (!matchMedia("(pointer: coarse)").matches && find("question").hidden) find("prompt").focus();
+}
+
+function named() {
+  return new URLSearchParams(location.hash.slice(1)).get("session");
+}
+
+/** Which connection this tab has, and from which message on its stories are told in it. */
+function keep() {
+  if (!wire?.connection) return;
+  const told = [...stories.values()].filter((story) => Number.isFinite(story.from) && !story.partial);
+  const sessions = Object.fromEntries(told.map(({ id, from, cwd, options, title }) => [id, { from, cwd, options, title }]));
+  remember({ connection: wire.connection, sessions });
+}
+
+// -- drawing ---------------------------------------------------------------------------------------------------------
+
+let fullDraw = false;
+let following = true;
+
+/** Something has changed; it is drawn with the next frame. `inside`: only in the transcript. */
+function changed(story, inside = false) {
+  if (!inside) keep();
+  if (story !== shown) return;
+  fullDraw ||= !inside;
+  frame ??= requestAnimationFrame(draw);
+}
+
+function draw() {
+  frame = null;
+  shown.draw();
+  if (fullDraw) {
+    fullDraw = false;
+    drawFrame(shown);
+  }
+  follow();
+}
+
+/** Whoever reads the end goes on reading the end; whoever has scrolled up is left there. */
+function follow(wanted = following) {
+  following = wanted;
+  if (wanted) find("transcript").scrollTop = find("transcript").scrollHeight;
+}
+
+let wasRunning = false;
+
+function drawFrame(story) {
+  const title = story.title || "New session";
+  find("title").textContent = title;
+  document.title = `${story.running ? "● " : ""}${title} – Dragoman`;
+  find("transcript").dataset.state = story.state;
+  find("stop").hidden = !story.running;
+  const mayPrompt = me.scopes.includes("prompt");
+  find("prompt").disabled = find("send").disabled = find("make").disabled = !mayPrompt;
+  find("usage").textContent = usageText(story);
+  drawPlan(story);
+  drawOptions(story, (option, value) => choose(story, option, value));
+  if (wasRunning && !story.running && wire) list();
+  wasRunning = story.running;
+}
+
+async function choose(story, option, value) {
+  const answer = await tried(wire.request("session/set_config_option", { sessionId: story.id, configId: option.configId, ...value }));
+  if (answer) story.options = answer.configOptions;
+  redrawOptions(); // what was refused is not shown as chosen
+  changed(story);
+}
+
+// -- what a person does ----------------------------------------------------------------------------------------------
+
+async function send() {
+  const text = find("prompt").value;
+  if (!text.trim() || !shown || !wire) return;
+  let story = shown;
+  find("prompt").value = "";
+  find("trouble").hidden = true;
+  follow(true);
+  let taken = story.queued(text);
+  await opened;
+  if (stories.get(story.id) !== story) {
+    taken();
+    story = stories.get(story.id) ?? shown;
+    taken = story.queued(text);
+  }
+  try {
+    await wire.request("session/prompt", { sessionId: story.id, prompt: [{ type: "text", text }] });
+  } catch (error) {
+    if (story === shown && !find("prompt").value) find("prompt").value = text;
+    trouble(error.message);
+  } finally {
+    taken();
+  }
+}
+
+function stop() {
+  if (shown?.running) wire.notify("session/cancel", { sessionId: shown.id });
+}
+
+function toggleMenu(wanted = !document.body.classList.contains("menu")) {
+  document.body.classList.toggle("menu", wanted);
+  find("menu").setAttribute("aria-expanded", String(wanted));
+  if (wanted) find("list").querySelector("button")?.focus();
+}
+
+async function tried(promise) {
+  try {
+    return await promise;
+  } catch (error) {
+    trouble(error.message);
+    return null;
+  }
+}
+
+function trouble(sentence) {
+  find("trouble").textContent = sentence;
+  find("trouble").hidden = false;
+}
+
+// -- wiring ----------------------------------------------------------------------------------------------------------
+
+find("plan").open = !matchMedia("(max-width: 46rem)").matches;
+if (matchMedia("(pointer: coarse)").matches) find("prompt").placeholder = "Say what to do.";
+find("logout").addEventListener("click", logOut);
+find("menu").addEventListener("click", () => toggleMenu());
+find("more").addEventListener("click", () => list(true));
+find("new").addEventListener("submit", (event) => {
+  event.preventDefault();
+  toggleMenu(false);
+  startAnew(find("folder").value.trim());
+});
+find("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  send();
+});
+find("stop").addEventListener("click", stop);
+find("transcript").addEventListener("scroll", ({ target }) => {
+  following = target.scrollTop + target.clientHeight >= target.scrollHeight - 40;
+});
+new ResizeObserver(() => follow()).observe(find("transcript")); // a question takes some of its room
+find("prompt").addEventListener("keydown", (event) => {
+  const sends = event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(pointer: coarse)").matches;
+  if (sends) {
+    event.preventDefault();
+    send();
+  }
+});
+addEventListener("keydown", (event) => {
+  const typing = ["TEXTAREA", "INPUT", "SELECT"].includes(document.activeElement?.tagName);
+  if (event.key === "Escape" && document.body.classList.contains("menu")) toggleMenu(false);
+  else if (event.key === "Escape") stop();
+  else if (event.key === "/" && !typing && find("question").hidden) {
+    event.preventDefault();
+    find("prompt").focus();
+  }
+});
+addEventListener("hashchange", () => {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) location.reload();
+  else if (named() && named() !== shown?.id) openNamed(named());
+});
+
+login(enter);

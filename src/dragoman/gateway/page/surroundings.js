@@ -1,0 +1,53 @@
+// What stands around a conversation: its plan, its options, what it has used.
+
+import { find, make } from "./dom.js";
+import { markdown } from "./markdown.js";
+
+export function usageText({ usage, context }) {
+  const parts = [];
+  if (usage) parts.push(`${usage.inputTokens} in, ${usage.outputTokens} out`);
+  if (context?.size) parts.push(`${Math.round((100 * context.used) / context.size)} % of the window`);
+  return parts.join(" · ");
+}
+
+export function drawPlan(story) {
+  const plans = [...story.plans.values()];
+  find("plan").hidden = plans.length === 0;
+  const entries = plans.flatMap((plan) => plan.entries ?? []);
+  const done = entries.filter((entry) => entry.status === "completed").length;
+  find("plan").firstElementChild.textContent = entries.length ? `Plan ${done}/${entries.length}` : "Plan";
+  find("plan-body").replaceChildren(...plans.map(planView));
+}
+
+function planView(plan) {
+  if (plan.type === "markdown") return make("div", { class: "text" }, ...markdown(plan.content));
+  if (plan.type === "file") return make("p", {}, plan.uri);
+  return make("ol", {}, ...(plan.entries ?? []).map((entry) =>
+    make("li", { class: `step ${entry.status}`, "data-status": entry.status }, entry.content)));
+}
+
+/** `choose(option, value)` is called with what a person has chosen. */
+export function drawOptions(story, choose) {
+  const drawn = JSON.stringify([story.id, story.options]);
+  if (find("options").dataset.drawn === drawn) return; // a list that somebody has just opened stays open
+  find("options").dataset.drawn = drawn;
+  find("options").replaceChildren(...story.options.map((option) => optionView(option, choose)).filter(Boolean));
+}
+
+export function redrawOptions() {
+  find("options").dataset.drawn = "";
+}
+
+function optionView(option, choose) {
+  let input;
+  if (option.type === "boolean") {
+    input = make("input", { type: "checkbox", checked: option.currentValue });
+    input.addEventListener("change", () => choose(option, { type: "boolean", value: input.checked }));
+  } else if (option.type === "select") {
+    const row = (one) => make("option", { value: one.value, title: one.description, selected: one.value === option.currentValue }, one.name);
+    input = make("select", { title: option.description, "data-option": option.configId }, ...option.options.map((one) =>
+      one.options ? make("optgroup", { label: one.name }, ...one.options.map(row)) : row(one)));
+    input.addEventListener("change", () => choose(option, { type: "id", value: input.value }));
+  } else return null;
+  return make("label", {}, make("span", {}, option.name), input);
+}

@@ -1,0 +1,163 @@
+"""The page for people, at `/`: its files, and how a token becomes a cookie.
+
+| request | answer |
+|---|---|
+| GET `/`, `/page/NAME` | 200, a file; for everybody, since there is nothing in it |
+| POST `/login` with a token | 200, who it is, and a cookie |
+| POST `/me` with the cookie | 200, who it is |
+| POST `/logout` with the cookie | 204; the cookie is over, and so are the sockets that were opened with it |
+
+All three POSTs want our own header. The page itself is a client like any other: it speaks ACP at `/acp`.
+"""
+
+import hashlib
+import os
+from collections.abc import Awaitable, Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from dragoman.gateway.guard import Guard, Headers, Pass, has_our_header, value_of
+from dragoman.gateway.hub import Hub
+from dragoman.gateway.replies import Stop, answer
+from dragoman.gateway.streaming import Receive, Send
+from dragoman.gateway.window import GONE
+from dragoman.version import VERSION
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+    from starlette.types import Scope
+
+_KINDS: Final = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "svg": b"image/svg+xml",
+}
+# Nothing but our own files runs or is fetched, and no text becomes markup: the last two make that the browser's rule.
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+).encode()
+_SAFE: Final = [
+    (b"content-security-policy", _POLICY),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+class _File(NamedTuple):
+    body: bytes
+    kind: bytes
+    tag: bytes
+
+
+class Pages:
+    """The routes of the page. `folder` is where a new session works if nobody says otherwise."""
+
+    def __init__(self, hub: Hub, guard: Guard, folder: str | None = None) -> None:
+        self._hub = hub
+        self._guard = guard
+        self._folder = os.getcwd() if folder is None else folder
+        self._files = _read_files()
+
+    def is_open(self, path: str) -> bool:
+        """Whether everybody may have what is there."""
+        return path in self._files
+
+    def routes(self) -> "list[BaseRoute]":
+        """What is answered here."""
+        from starlette.routing import Route
+
+        posts = {"/login": self._login, "/me": self._me, "/logout": self._logout}
+        return [
+            *(Route(path, _Endpoint(self._file, "GET, HEAD")) for path in self._files),
+            *(Route(path, _Endpoint(handle, "POST")) for path, handle in posts.items()),
+        ]
+
+    async def _file(self, scope: "Scope", send: Send) -> None:
+        file = self._files[scope["path"]]
+        headers = [
+            (b"etag", file.tag),
+            (b"cache-control", b"no-cache"),
+            *_SAFE,
+            (b"x-content-type-options", b"nosniff"),
+        ]
+        status, body = 304, b""
+        if value_of(scope["headers"], b"if-none-match") != file.tag.decode():
+            status, body = 200, file.body if scope["method"] == "GET" else b""
+            headers += [(b"content-type", file.kind), (b"content-length", b"%d" % len(file.body))]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def _login(self, scope: "Scope", send: Send) -> None:
+        entrance: Pass = scope["pass"]
+        if entrance.cookie:
+            raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
+        value = self._guard.cookie_for(entrance)
+        if value is None:
+            raise Stop(401, "A valid token is needed.")
+        cookie = self._guard.cookies.header(value, secure=_is_secure(scope))
+        await answer(send, 200, self._about(entrance), [(b"set-cookie", cookie), *_SAFE])
+
+    async def _me(self, scope: "Scope", send: Send) -> None:
+        await answer(send, 200, self._about(scope["pass"]), _SAFE)
+
+    async def _logout(self, scope: "Scope", send: Send) -> None:
+        entrance: Pass = scope["pass"]
+        if entrance.cookie:
+            self._guard.cookies.end(entrance.cookie)
+            for front in self._hub.connections.values():
+                if front.connection.entrance.cookie == entrance.cookie:
+                    front.connection.main.close(GONE)
+        gone = self._guard.cookies.header("", secure=_is_secure(scope))
+        await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
+
+    def _about(self, entrance: Pass) -> bytes:
+        me = {"name": entrance.token, "scopes": entrance.scopes, "folder": self._folder, "version": VERSION}
+        return msgspec.json.encode(me)
+
+
+class _Endpoint:
+    """A function of a request as an ASGI application, for the methods it knows; a POST must be our own page's."""
+
+    def __init__(self, handle: "Callable[[Scope, Send], Awaitable[None]]", methods: str) -> None:
+        self._handle = handle
+        self._methods = methods
+
+    async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
+        if scope["method"] not in self._methods.split(", "):
+            raise Stop(405, f"Use {self._methods}.", allow=self._methods)
+        if scope["method"] == "POST" and not has_our_header(scope["headers"]):
+            raise Stop(403, "The header X-Dragoman: 1 is missing.")
+        await self._handle(scope, send)
+
+
+def _read_files() -> dict[str, _File]:
+    """Every file of the page, by its path on the server: a fixed set, so no path of a request is ever opened."""
+    found: dict[str, _File] = {}
+    for file in files("dragoman.gateway").joinpath("page").iterdir():
+        kind = _KINDS.get(file.name.rpartition(".")[2])
+        if kind is not None:
+            body = file.read_bytes()
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            found[path] = _File(body, kind, b'"%b"' % hashlib.sha256(body).hexdigest()[:32].encode())
+    return found
+
+
+def _is_secure(scope: "Scope") -> bool:
+    """Whether the browser speaks TLS, to us or to a proxy before us."""
+    headers: Headers = scope["headers"]
+    return scope["scheme"] == "https" or (value_of(headers, b"origin") or "").startswith("https://")

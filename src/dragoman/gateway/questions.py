@@ -1,0 +1,120 @@
+"""What the agent asks goes to everybody who may answer; the first answer counts, the others are told that it is over.
+
+With nobody connected it waits `ALONE_SECONDS`, then it is a no.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.services import (
+    Dismissed,
+    Elicit,
+    ElicitationAnswer,
+    PermissionAnswer,
+    RequestPermission,
+    Selected,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.front import Front
+    from dragoman.gateway.rooms import Room
+
+# Time to notice that a train has left its tunnel, and to come back.
+ALONE_SECONDS: Final = 600.0
+
+
+class Question:
+    """Something the agent wants to know, until somebody has answered."""
+
+    def __init__(self, room: "Room", request: Request) -> None:
+        self._room = room
+        self._request = request
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[Reply] = self._loop.create_future()
+        self._asked: dict[Front, asyncio.Task[Reply]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        # A person may answer anywhere; a file is read, and a terminal runs, in one place.
+        self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
+
+    async def answer(self) -> Reply:
+        """The first answer there is."""
+        for front in _origin_first(self._room):
+            self.ask(front)
+        self.look()
+        return await self._answer
+
+    def ask(self, front: "Front") -> None:
+        """Ask one of them."""
+        if self._answer.done() or front in self._asked or not front.may("prompt"):
+            return
+        if not self._for_all and any(not task.done() for task in self._asked.values()):
+            return
+        task = self._asked[front] = self._loop.create_task(front.answer(self._request))
+        task.add_done_callback(lambda task: self._answered(front, task))
+
+    def look(self) -> None:
+        """Is anybody there who could answer? If not, it is not waited for without end."""
+        alone = not any(front.connected and front.may("prompt") for front in self._room.fronts)
+        if not alone and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif alone and self._timer is None and not self._answer.done():
+            self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
+        for front in self._room.fronts:
+            self.ask(front)
+
+    def give_up(self) -> None:
+        """It is over: whoever still thinks about it need not."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._answer.done():
+            self._answer.cancel()
+        for task in self._asked.values():
+            task.cancel()
+
+    def _answered(self, front: "Front", task: "asyncio.Task[Reply]") -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if self._answer.done():
+            return
+        if error is None:
+            self._answer.set_result(task.result())
+        elif isinstance(error, PeerError):  # it said no, or what cannot be read
+            if not self._for_all:
+                self._answer.set_exception(error)
+            elif all(other.done() for other in self._asked.values()):
+                self._nobody()  # everybody who was asked could not say yes
+        elif not isinstance(error, DragomanError):
+            self._answer.set_exception(error)
+        else:
+            self.look()  # its connection is gone; others may come
+
+    def _nobody(self) -> None:
+        if self._answer.done():
+            return
+        match self._request:
+            case RequestPermission():
+                self._answer.set_result(PermissionAnswer(rejection(self._request)))
+            case Elicit():
+                self._answer.set_result(ElicitationAnswer("cancel"))
+            case _:
+                self._answer.set_exception(RequestFailed(INTERNAL_ERROR, "Nobody is connected"))
+
+
+def rejection(request: RequestPermission) -> Selected | Dismissed:
+    """A no in the agent's own words."""
+    for kind in ("reject_once", "reject_always"):
+        for option in request.options:
+            if option.kind == kind:
+                return Selected(option.option_id)
+    return Dismissed()
+
+
+def _origin_first(room: "Room") -> "Iterable[Front]":
+    """Whoever opened the session is asked first: only it has said what it can do for the agent."""
+    return sorted(room.fronts, key=lambda front: (front.back is not room.back, not front.connected))

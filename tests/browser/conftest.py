@@ -1,0 +1,53 @@
+"""One browser for all tests of a worker; a tab, and an agent behind a gateway, for each."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.coder.brain import coding_agent
+from dragoman.coder.setup import Setup
+from dragoman.store.sqlite import SqliteStore
+from tests.coder.whole import ENVIRONMENT, Fixed, scripted
+from tests.gateway.serving import Served, gateway
+from tests.needs import need
+
+from .chrome import Tab, browser, tab
+
+Steps = Sequence[dict[str, Any]]
+Serve = Callable[..., AbstractAsyncContextManager[Served]]
+
+
+@pytest.fixture(scope="session")
+def chrome() -> Iterator[str]:
+    with browser(need("chromium")) as address:
+        yield address
+
+
+@pytest.fixture
+async def page(chrome: str) -> AsyncIterator[Tab]:
+    async with tab(chrome) as opened:
+        yield opened
+
+
+@pytest.fixture
+def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
+    """The coding agent with a model that plays these turns, in a folder of its own."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)  # where a new session works
+
+    @asynccontextmanager
+    async def started(*turns: Steps, **more: Any) -> AsyncIterator[Served]:
+        setup = Setup(Fixed(scripted(*turns, **more)), ENVIRONMENT, home=str(tmp_path / "home"))
+        store = SqliteStore(tmp_path / "sessions")
+        try:
+            async with gateway(coding_agent(setup, store=store), tmp_path) as served:
+                yield served
+        finally:
+            await asyncio.to_thread(setup.close)
+
+    return started

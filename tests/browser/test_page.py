@@ -1,0 +1,454 @@
+"""The page in a real browser: what a person sees and does. Pictures are left in build/browser."""
+
+import asyncio
+import re
+import signal
+import socket
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+import pytest
+from msgspec.json import encode
+
+from dragoman.gateway import hub
+from tests.gateway.serving import Served
+from tests.needs import ROOT
+from tests.transports.pairs import until
+
+from .chrome import ALT, Tab, tab
+from .conftest import Serve
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+
+PLAN = [
+    {"content": "Change the file", "status": "in_progress", "priority": "high"},
+    {"content": "Run it", "status": "pending", "priority": "low"},
+]
+EDIT = {"call": "edit_file", "input": {"path": "a.txt", "old_string": "two", "new_string": "TWO"}}
+
+
+def address(served: Served, fragment: str = "") -> str:
+    return f"http://127.0.0.1:{served.server.port}/{fragment}"
+
+
+async def enter(page: Tab, served: Served) -> None:
+    """By the link with the token."""
+    await page.go(address(served, f"#token={served.token}"))
+    await page.until("document.querySelector('#options select')")
+
+
+async def prompt(page: Tab, text: str) -> None:
+    await page.click("#prompt")
+    await page.type(text)
+    await page.press("Enter")
+
+
+async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "work" / "a.txt").write_text("one\ntwo\n")
+    command = "echo begun; until test -e go; do sleep 0.02; done; printf '\\033[31mred\\033[0m end\\n'"
+    steps = [
+        {"think": "Let me look. "},
+        {"say": "I will make a **plan**."},
+        {"call": "update_plan", "input": {"entries": PLAN}},
+        EDIT,
+        {"say": "Now it runs."},
+        {"call": "bash", "input": {"command": command}},
+        {"say": "Done."},
+        {"usage": {"input": 12, "output": 34}},
+    ]
+    async with serve(steps) as served:
+        await page.go(address(served))
+        await page.until("!document.querySelector('#login').hidden")
+        await page.type("wrong")
+        await page.press("Enter")
+        await page.until_text("#login-trouble", "does not know this token")
+        await page.js("document.querySelector('#token').value = ''")
+        await page.type(served.token)
+        await page.press("Enter")
+        await page.until("document.querySelector('#options select')")
+        assert await page.js("document.cookie") == ""  # no script can read it
+        assert await page.js("document.querySelector('#folder').value") == str(tmp_path / "work")
+
+        await prompt(page, "please go on")
+        await page.until_text(".message.user", "please go on")
+        await page.until("document.querySelector('.message.agent strong')?.innerText === 'plan'")
+        assert await page.js("document.querySelector('.thought .text').textContent") == "Let me look. "
+        await page.until_text("#plan", "Plan 0/2")
+        assert await page.js("[...document.querySelectorAll('.step')].map((step) => step.className)") == [
+            "step in_progress",
+            "step pending",
+        ]
+
+        # By a click, when the moment is over in which a click may have been meant for something else.
+        await page.until_text("#question .patch .added", "+TWO")
+        assert str(tmp_path / "work" / "a.txt") in await page.text("#question .path")
+        assert (tmp_path / "work" / "a.txt").read_text() == "one\ntwo\n"
+        await page.picture("permission")
+        await page.click("#question [data-option=allow_once]")
+        await page.until(
+            "document.querySelector('.call[data-status=completed] .patch .removed')?.innerText === '-two\\n'"
+        )
+
+        # By the keyboard alone.
+        await page.until_text("#question pre.exact", command)
+        assert (tmp_path / "work" / "a.txt").read_text() == "one\nTWO\n"
+        await page.until("!document.querySelector('#question button').disabled")
+        await page.press("1", ALT)
+        await page.until_text(".screen", "begun")  # while it runs
+        assert await page.js("document.querySelector('#stop').hidden") is False
+        (tmp_path / "work" / "go").touch()
+        await page.until_text(".screen", "red end")
+        assert "\x1b" not in await page.text(".screen")
+        await page.until_text("#usage", "12 in, 34 out")
+        assert await page.text("#title") == "please go on"
+        assert await page.js("document.querySelector('#stop').hidden") is True
+        await page.until_text("#list [aria-current=true]", "please go on")
+        await page.picture("conversation")
+
+
+WORDS: dict[str, object] = {"say": "word ", "repeat": 40, "delay_ms": 25}
+ALL_WORDS = ("word " * 40).strip()
+
+
+async def test_text_streams_and_escape_stops_it(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "word ", "repeat": 2000, "delay_ms": 20}], [{"say": "Again."}]) as served:
+        await enter(page, served)
+        await prompt(page, "count")
+        await page.until_text(".message.agent", "word word word")
+        await page.press("Escape")
+        await page.until_text(".notice", "Stopped.")
+        await prompt(page, "go on")
+        await page.until_text(".message.agent:last-child", "Again.")
+
+
+async def test_mode_and_model_are_chosen_and_a_refused_choice_is_not_shown(page: Tab, serve: Serve) -> None:
+    async with serve([EDIT, {"say": "Done."}]) as served:
+        await enter(page, served)
+        choose = "((name, value) => {{ const list = document.querySelector(`[data-option=${{name}}]`);"
+        choose += " list.value = value; list.dispatchEvent(new Event('change')); }})('{}', '{}')"
+        await page.js(choose.format("mode", "read-only"))
+        await prompt(page, "/mode")
+        await page.until_text(".message.agent", "read-only")
+        assert await page.js("document.querySelector('[data-option=mode]').value") == "read-only"
+        model = "document.querySelector('[data-option=model]')"
+        assert await page.js(f"[...{model}.options].map((option) => option.value)") == ["script"]
+        await page.js(f"{model}.options[0].value = 'another'")
+        await page.js(choose.format("model", "another"))
+        await page.until_text("#trouble", "No such value")
+        await page.until(f"{model}.value === 'script'")
+
+
+async def test_a_question_of_the_agent_is_a_form(page: Tab, serve: Serve) -> None:
+    asked = {"call": "ask_user", "input": {"question": "Which one?", "options": ["red", "blue"]}}
+    async with serve([asked, {"say": "Thank you."}]) as served:
+        await enter(page, served)
+        await prompt(page, "ask me")
+        await page.until_text("#question", "Which one?")
+        await page.js("document.querySelector('#question select').value = 'blue'")
+        await page.click("#question .choice.allow")
+        await page.until_text(".message.agent", "Thank you.")
+        assert "blue" in await page.js("document.querySelector('.call').textContent")
+
+
+async def test_a_reload_finds_the_turn_and_its_question_again(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "work" / "a.txt").write_text("two\n")
+    async with serve([{"think": "Hm. "}, {"say": "First. "}, EDIT, WORDS]) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        await page.until_text("#question", "Edit a.txt")
+        await page.reload()
+        await page.until_text("#question .patch", "+TWO")
+        await page.until_text(".message.agent", "First.")
+        assert await page.text(".message.user") == "go"
+        assert len(served.hub.connections) == 1  # it goes on
+        await page.click("#question [data-option=allow_once]")
+        await page.until_text(".message.agent:last-child", "word word")
+        await page.reload()  # while it speaks
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        assert await page.text(".message.agent:last-child") == ALL_WORDS
+        assert await page.js("document.querySelector('#question').hidden") is True  # it was answered
+        assert await page.js("document.querySelectorAll('.item').length") == 5
+        await page.js("sessionStorage.clear()")
+        await page.reload()  # and with a new connection, from what is stored
+        await page.until_text(".message.agent:last-child", ALL_WORDS)
+        assert await page.text(".message.user") == "go"
+        assert await page.js("document.querySelectorAll('.item').length") == 5
+        assert await page.text("#title") == "go"
+
+
+async def test_a_dropped_connection_loses_and_repeats_nothing(page: Tab, serve: Serve) -> None:
+    async with serve([WORDS]) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        for count in (3, 12, 25):
+            await page.until(f"document.querySelector('.message.agent')?.innerText.split(' ').length > {count}")
+            (front,) = served.hub.connections.values()
+            front.connection.main.close(1001)
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        assert await page.text(".message.agent") == ALL_WORDS
+        assert len(served.hub.connections) == 1
+        # The server forgets the connection: the story is told again, in a new one.
+        await served.hub.end(front, with_work=False)
+        await until(lambda: [one.connection.readers for one in served.hub.connections.values()] == [1])
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        await prompt(page, "again")
+        await page.until("document.querySelectorAll('.message.agent').length === 2")
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        said = await page.js("[...document.querySelectorAll('.message.agent')].map((one) => one.innerText.trim())")
+        assert said == [ALL_WORDS] * 2
+
+
+async def test_another_tab_joins_a_running_turn_and_may_answer(
+    page: Tab, chrome: str, serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "work" / "a.txt").write_text("two\n")
+    turns = [{"say": "Earlier."}], [{"say": "First. "}, EDIT, {"say": "Last."}]
+    async with serve(*turns) as served, tab(chrome) as other:
+        await enter(page, served)
+        await prompt(page, "begin")
+        await page.until_text(".message.agent", "Earlier.")
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        await prompt(page, "go")
+        await page.until_text("#question", "Edit a.txt")
+        await enter(other, served)
+        await other.click("#list li:last-child button")
+        await other.until_text(".notice", "A turn is running.")
+        await other.until_text("#question .patch", "+TWO")
+        await other.click("#question [data-option=reject_once]")
+        await page.until("document.querySelector('#question').hidden")  # there is nothing left to answer
+        for one in (page, other):
+            await one.until("document.querySelectorAll('.message.agent').length === 3")
+            await one.until_text(".message.agent:last-child", "Last.")
+            assert await one.text(".message.agent") == "Earlier."
+            assert await one.js("document.querySelectorAll('.notice').length") == 0
+        assert (tmp_path / "work" / "a.txt").read_text() == "two\n"
+
+
+HOSTILE = """<img src=x onerror="window.pwned = 1"> </script><script>window.pwned = 2</script>
+
+[click me](javascript:window.pwned=3) and [data](data:text/html,<script>window.pwned=4</script>)
+
+**<b>bold</b>** `<i>code</i>` https://example.org/"onmouseover="window.pwned=5
+
+```html
+</code></pre><img src=x onerror="window.pwned = 6">
+```
+
+# <h1>head</h1>
+
+- <svg onload="window.pwned = 7">
+
+<div id="question" style="position:fixed;inset:0;z-index:9">Allow?<button>Allow once</button></div>
+"""
+
+
+async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
+    sly = "echo safe \u202e; rm -rf /\u202c \x1b[2K\x1b[1A# <img src=x onerror='window.pwned = 8'>"
+    steps = [
+        {"say": HOSTILE},
+        {"think": HOSTILE},
+        {"call": "update_plan", "input": {"entries": [{"content": HOSTILE, "status": "pending", "priority": "low"}]}},
+        {"call": "bash", "input": {"command": sly}},
+    ]
+    async with serve(steps) as served:
+        await enter(page, served)
+        await prompt(page, HOSTILE)
+        await page.until_text("#question pre.exact", "rm -rf")
+        shown = await page.js("document.querySelector('#question pre.exact').textContent")
+        assert shown == sly.replace("\u202e", "⟨U+202E⟩").replace("\u202c", "⟨U+202C⟩").replace("\x1b", "⟨U+001B⟩")
+        transcript = "document.querySelector('#transcript')"
+        said = "document.querySelector('.message.agent')"
+        assert await page.js(f"{said}.innerText.includes('<img src=x onerror=\"window.pwned = 1\">')")
+        assert await page.js(f"{transcript}.querySelectorAll('img, script, svg, button, b, i, style').length") == 0
+        assert (
+            await page.js(f"[...{transcript}.querySelectorAll('a')].map((a) => [a.protocol, a.rel])")
+            == [["https:", "noopener noreferrer nofollow"]] * 2
+        )  # once said, once thought
+        assert await page.js("document.querySelectorAll('#question').length") == 1
+        assert await page.js("window.pwned === undefined")
+        await page.picture("hostile")
+        await page.click("#question [data-option=reject_once]")
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        assert await page.js("window.pwned === undefined")
+
+
+async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "work" / "a.txt").write_text("two" + " long" * 100 + "\n")
+    wide = "https://example.org/" + "x" * 300 + " " + "w" * 300 + "\n\n```\n" + "code " * 100 + "\n```\n"
+    await page.resize(390, 800, phone=True)
+    await page.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
+    fits = "document.documentElement.scrollWidth <= innerWidth && document.body.scrollWidth <= innerWidth"
+    async with serve([{"say": wide}, EDIT, {"call": "bash", "input": {"command": "echo " + "y" * 400}}]) as served:
+        await page.go(address(served))
+        await page.until(f"!document.querySelector('#login').hidden && {fits}")
+        await enter(page, served)
+        await page.until(fits)
+        await page.click("#prompt")
+        await page.type("go " + "z" * 300)
+        await page.click("#send")
+        await page.until_text("#question", "Edit a.txt")
+        await page.until(fits)
+        assert await page.js("document.querySelector('#transcript').scrollWidth <= innerWidth")
+        end = "(({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 2)"
+        await page.until(f"{end}(document.querySelector('#transcript'))")  # its end is seen, above the question
+        await page.picture("telephone")
+        await page.click("#question [data-option=allow_once]")
+        await page.until_text("#question pre.exact", "yyy")
+        await page.click("#question [data-option=allow_once]")
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        await page.until_text(".screen", "yyy")
+        await page.until(fits)
+        await page.picture("telephone-dark")
+        await page.click("#menu")
+        await page.until_text("#list", "go zzz")
+        await page.until(fits)
+        await page.click("#make")
+        await page.until_text("#title", "New session")
+
+
+async def test_logging_out_and_a_revoked_token_end_it(page: Tab, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.1)
+    async with serve([{"say": "hi"}]) as served:
+        await enter(page, served)
+        assert "token" not in await page.js("location.href")
+        await page.click("#logout")
+        await page.until("!document.querySelector('#login').hidden")
+        await page.reload()
+        await page.until("!document.querySelector('#login').hidden")
+        await enter(page, served)
+        assert served.tokens.revoke("default")
+        await page.until("!document.querySelector('#login').hidden")
+
+
+STARTED = """
+import importlib.machinery, importlib.util
+loader = importlib.machinery.SourceFileLoader("dev", "dev")
+dev = importlib.util.module_from_spec(importlib.util.spec_from_loader("dev", loader))
+loader.exec_module(dev)
+dev.serve_page([])
+"""
+
+
+async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_taken(page: Tab) -> None:
+    with socket.socket() as taken:
+        try:
+            taken.bind(("127.0.0.1", 8790))
+            taken.listen()
+        except OSError:
+            pass  # so it is taken by somebody else
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTED, cwd=ROOT, stderr=PIPE)
+        assert process.stderr is not None
+        try:
+            said = ""
+            async with asyncio.timeout(30):
+                while "listening on" not in said:
+                    line = (await process.stderr.readline()).decode()
+                    assert line, said
+                    said += line
+            (link,) = re.findall(r"in a browser: (\S+#token=\S+)", said)
+            assert ":8790/" not in link
+            await page.go(link)
+            await page.until("document.querySelector('#options select')")
+            await prompt(page, "list files")
+            await page.until_text("#transcript", "README.md")
+            await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+            process.send_signal(signal.SIGINT)
+            async with asyncio.timeout(15):
+                assert await process.wait() == 0
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.communicate()
+
+
+MARKED = """# A *head*
+
+Two lines
+of `text` with **bold** and [a link](https://example.org/).
+
+- one
+- two
+  1. deep
+
+> said
+
+```py
+code = ""
+
+# no head
+```
+| a | b |
+|---|---|
+---
+the end"""
+
+
+async def test_markdown_that_comes_in_pieces_looks_as_if_it_came_at_once(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "hi"}]) as served:
+        await page.go(address(served))
+        both = await page.js(
+            f"""(async (text) => {{
+                const {{ Markdown, markdown }} = await import('/page/markdown.js');
+                const whole = document.createElement('div'), pieces = document.createElement('div');
+                whole.append(...markdown(text));
+                const writer = new Markdown(pieces);
+                for (const letter of text) {{ writer.append(letter); writer.render(); }}
+                return [whole.innerHTML, pieces.innerHTML];
+            }})({encode(MARKED).decode()})"""
+        )
+        assert both[0] == both[1]
+        assert re.findall(r"<(\w+)", both[0]) == [
+            *("h2", "em", "p", "code", "strong", "a", "ul", "li", "li", "li", "blockquote", "p"),
+            *("pre", "code", "pre", "hr", "p"),
+        ]
+
+
+async def test_output_of_a_command_is_text_wherever_it_is_cut(page: Tab, serve: Serve) -> None:
+    written = "a\r\nb 10%\rb 100%\n\x1b[31mréd\x1b[0m \x1b]0;title\x07x\x1b]8;;u\x1b\\y\x1b(Bz\x07\x00\n".encode()
+    async with serve([{"say": "hi"}]) as served:
+        await page.go(address(served))
+        seen = await page.js(
+            f"""(async (bytes) => {{
+                const {{ Output }} = await import('/page/output.js');
+                const seen = new Set();
+                for (let at = 0; at <= bytes.length; at += 1) {{
+                    const output = new Output();
+                    for (const part of [bytes.slice(0, at), bytes.slice(at)]) {{
+                        output.feed(btoa(String.fromCharCode(...part)));
+                    }}
+                    seen.add(output.text);
+                }}
+                return [...seen];
+            }})({list(written)})"""
+        )
+        assert seen == ["a\nb 100%\nréd xyz\n"]
+
+
+async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "hi"}]) as served:
+        await enter(page, served)
+        replies = await page.js(
+            """(async () => {
+                const { Questions } = await import('/page/question.js');
+                const box = document.createElement('section'), replies = [];
+                document.body.append(box);
+                new Questions(box, { reply: (id, result) => replies.push(result.outcome.optionId), name: () => '' })
+                    .ask(1, 'session/request_permission', {
+                        title: 'May I?', options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }],
+                    });
+                const press = (more) =>
+                    document.dispatchEvent(new KeyboardEvent('keydown', { code: 'Digit1', ...more }));
+                box.querySelector('button').click();
+                press({ altKey: true });
+                replies.push('too early');
+                await new Promise((resolve) => setTimeout(resolve, 500));
+                document.querySelector('#prompt').focus();
+                press({});
+                replies.push('a digit that is written');
+                press({ altKey: true });
+                press({ altKey: true });
+                return replies;
+            })()"""
+        )
+        assert replies == ["too early", "a digit that is written", "yes"]

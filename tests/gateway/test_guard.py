@@ -1,0 +1,254 @@
+"""The guard by itself, with a clock of the test's own: hosts, origins, tokens, cookies, rates."""
+
+import pytest
+
+from dragoman.gateway.guard import (
+    BURST,
+    HEADER_BYTES,
+    HEADER_COUNT,
+    RATE,
+    Guard,
+    Headers,
+    Pass,
+    Refusal,
+    Token,
+    digest_of,
+    is_loopback,
+    scopes_of,
+)
+
+PORT = 8790
+SECRET = b"s" * 43
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Door:
+    """A guard with one token, which can be taken away."""
+
+    def __init__(self, *hosts: str) -> None:
+        self.clock = Clock()
+        self.tokens = [Token("phone", "ada", ("read", "prompt"), digest_of(SECRET))]
+        self.guard = Guard(lambda: self.tokens, hosts or ("localhost", "127.0.0.1", "[::1]"), PORT, self.clock)
+
+    def status(self, headers: Headers, scheme: str = "http") -> int | None:
+        refusal = self.guard.refusal(headers, scheme)
+        return None if refusal is None else refusal.status
+
+    def host(self, name: str) -> int | None:
+        return self.status([(b"host", name.encode("latin-1"))])
+
+    def origin(self, host: str, origin: str, scheme: str = "http") -> int | None:
+        return self.status([(b"host", host.encode()), (b"origin", origin.encode())], scheme)
+
+    def enter(self, *headers: tuple[bytes, bytes], address: str = "1.2.3.4", method: str = "GET") -> Pass | Refusal:
+        return self.guard.enter(headers, address, method)
+
+
+def bearer(token: bytes = SECRET, kind: bytes = b"Bearer") -> tuple[bytes, bytes]:
+    return b"authorization", kind + b" " + token
+
+
+@pytest.mark.parametrize(
+    ("hosts", "name", "status"),
+    [
+        ((), f"localhost:{PORT}", None),
+        ((), "LOCALHOST", None),
+        ((), f"[::1]:{PORT}", None),
+        ((), "localhost:80", 421),
+        ((), "evil.example", 421),
+        ((), f"evil.example:{PORT}", 421),
+        ((), "10.0.0.7", 421),
+        ((), "local host", 421),
+        ((), "localhost:", 421),
+        ((), "[::1", 421),
+        (("agents.example",), "agents.example", None),
+        (("agents.example",), "agents.example:443", None),  # the port of a proxy before us
+        (("agents.example:8443",), "agents.example:8443", None),
+        (("agents.example:8443",), "agents.example:8444", 421),
+        (("0.0.0.0",), f"10.0.0.7:{PORT}", None),
+        (("0.0.0.0",), "10.0.0.7:80", 421),
+        (("0.0.0.0",), "rebound.example", 421),
+        (("::",), f"[2001:db8::7]:{PORT}", None),
+        (("::",), "rebound.example", 421),
+    ],
+)
+def test_only_requests_for_our_own_names_come_in(hosts: tuple[str, ...], name: str, status: int | None) -> None:
+    assert Door(*hosts).host(name) == status
+
+
+@pytest.mark.parametrize("hosts", [[], [b"localhost", b"localhost"]])
+def test_a_request_names_one_host(hosts: list[bytes]) -> None:
+    assert Door().status([(b"host", host) for host in hosts]) == 400
+
+
+def test_a_request_has_so_many_headers_and_so_many_bytes_of_them() -> None:
+    host = (b"host", b"localhost")
+    assert Door().status([host, *[(b"x", b"")] * (HEADER_COUNT - 1)]) is None
+    assert Door().status([host, *[(b"x", b"")] * HEADER_COUNT]) == 431
+    assert Door().status([host, (b"x", b"y" * (HEADER_BYTES - 14))]) is None
+    assert Door().status([host, (b"x", b"y" * (HEADER_BYTES - 13))]) == 431
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "scheme", "status"),
+    [
+        ("localhost:8790", "http://localhost:8790", "http", None),
+        ("localhost:8790", "http://LOCALHOST:8790", "http", None),
+        ("localhost:8790", "https://localhost:8790", "https", None),
+        ("localhost:8790", "https://localhost:8790", "http", 403),  # nothing stands between us and this machine
+        ("localhost:8790", "http://localhost:3000", "http", 403),
+        ("localhost:8790", "http://127.0.0.1:8790", "http", 403),
+        ("localhost:8790", "http://evil.example", "http", 403),
+        ("localhost:8790", "null", "http", 403),
+        ("localhost:8790", "", "http", 403),
+        ("agents.example", "https://agents.example", "http", None),  # TLS ends at a proxy
+        ("agents.example", "http://agents.example.evil.example", "http", 403),
+    ],
+)
+def test_no_page_but_ours_uses_us(host: str, origin: str, scheme: str, status: int | None) -> None:
+    assert Door("localhost", "agents.example").origin(host, origin, scheme) == status
+
+
+def test_two_origins_are_one_too_many() -> None:
+    ours = (b"origin", b"http://localhost")
+    assert Door().status([(b"host", b"localhost"), ours, ours]) == 403
+
+
+def test_a_known_token_comes_in_with_its_rights() -> None:
+    entrance = Door().enter(bearer(kind=b"bEARER"))
+    assert entrance == Pass("phone", "ada", ("read", "prompt"))
+    assert isinstance(entrance, Pass)
+    assert entrance.may("prompt")
+    assert not entrance.may("admin")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [bearer(b"x" * 43)],
+        [bearer(b"")],
+        [bearer(b"x" * 513)],
+        [bearer(kind=b"Basic")],
+        [(b"authorization", SECRET)],
+        [bearer(), bearer()],
+    ],
+)
+def test_anything_else_is_told_how_to_come_in(headers: list[tuple[bytes, bytes]]) -> None:
+    refused = Door().enter(*headers)
+    assert isinstance(refused, Refusal)
+    assert refused.status == 401
+
+
+def test_whoever_guesses_has_to_wait_and_whoever_knows_does_not() -> None:
+    door = Door()
+    statuses = [found.status for _ in range(25) if isinstance(found := door.enter(bearer(b"guess")), Refusal)]
+    assert statuses == [401] * 20 + [429] * 5
+    assert isinstance(door.enter(bearer()), Pass)
+    other = door.enter(bearer(b"guess"), address="5.6.7.8")
+    assert isinstance(other, Refusal) and other.status == 401
+    door.clock.now += 1.0
+    again = door.enter(bearer(b"guess"))
+    assert isinstance(again, Refusal) and again.status == 401
+
+
+def test_a_principal_has_a_rate_and_gets_it_back() -> None:
+    door = Door()
+    assert all(isinstance(door.enter(bearer()), Pass) for _ in range(int(BURST)))
+    full = door.enter(bearer())
+    assert isinstance(full, Refusal) and full.status == 429
+    nobody = Pass("", "ada", ("read",))
+    assert isinstance(door.guard.admit(nobody), Refusal)
+    assert door.guard.admit(nobody._replace(principal="bob")) == nobody._replace(principal="bob")
+    door.clock.now += 2 / RATE
+    assert isinstance(door.enter(bearer()), Pass)
+
+
+def test_what_is_remembered_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.gateway.guard._BUCKETS", 3)
+    door = Door()
+    for number in range(10):
+        door.enter(bearer(b"guess"), address=str(number))
+    assert list(door.guard._wrong._levels) == ["7", "8", "9"]
+
+
+OUR_PAGE = (b"origin", b"http://localhost")
+OUR_HEADER = (b"x-dragoman", b"1")
+
+
+def logged_in(door: Door) -> tuple[bytes, bytes]:
+    entrance = door.enter(bearer())
+    assert isinstance(entrance, Pass)
+    value = door.guard.cookie_for(entrance)
+    assert value is not None
+    return b"cookie", f"dragoman-{PORT}={value}".encode()
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "comes_in"),
+    [
+        ("GET", [OUR_PAGE], True),
+        ("GET", [(b"sec-fetch-site", b"same-origin")], True),
+        ("GET", [(b"sec-fetch-site", b"cross-site")], False),
+        ("GET", [], False),
+        ("POST", [OUR_PAGE], False),
+        ("POST", [OUR_PAGE, OUR_HEADER], True),
+        ("POST", [OUR_PAGE, (b"x-dragoman", b"0")], False),
+        ("POST", [OUR_HEADER], False),
+        ("DELETE", [OUR_PAGE], False),
+    ],
+)
+def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[bytes, bytes]], comes_in: bool) -> None:
+    door = Door()
+    found = door.enter(logged_in(door), *more, method=method)
+    assert isinstance(found, Pass) == comes_in
+    if isinstance(found, Pass):
+        assert (found.token, found.principal) == ("phone", "ada")
+        assert found.cookie
+    else:
+        assert found.status == 403
+
+
+def test_a_token_counts_before_a_cookie() -> None:
+    door = Door()
+    cookie = logged_in(door)
+    refused = door.enter(cookie, OUR_PAGE, bearer(b"wrong"))
+    assert isinstance(refused, Refusal) and refused.status == 401
+
+
+def test_a_cookie_ends_with_its_token() -> None:
+    door = Door()
+    cookie = logged_in(door)
+    entrance = Pass("phone", "ada", ("read",))
+    assert door.guard.is_valid("phone")
+    assert door.guard.is_valid("")  # needed none
+    kept, door.tokens = door.tokens, []
+    refused = door.enter(cookie, OUR_PAGE)
+    assert isinstance(refused, Refusal) and refused.status == 401
+    assert not door.guard.is_valid("phone")
+    assert door.guard.cookie_for(entrance) is None
+    door.tokens = kept  # a token that comes back does not bring the cookie back
+    assert isinstance(door.enter(cookie, OUR_PAGE), Refusal)
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [("localhost", True), ("127.0.0.5", True), ("::1", True), ("0.0.0.0", False), ("agents.example", False)],
+)
+def test_loopback_is_what_only_this_machine_reaches(host: str, loopback: bool) -> None:
+    assert is_loopback(host) is loopback
+
+
+def test_scopes_are_read_from_a_command_line() -> None:
+    assert scopes_of(" read, prompt,read,") == ("read", "prompt")
+    with pytest.raises(ValueError, match="there is no scope 'root'; there are read, prompt, admin"):
+        scopes_of("read,root")
+    with pytest.raises(ValueError, match="name at least one scope"):
+        scopes_of(" , ")

@@ -1,0 +1,274 @@
+"""The page's own routes on the real server: its files, and a token that becomes a cookie. See tests/browser for use."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from dragoman.gateway import cookies as cookies_module
+from dragoman.gateway import tokens as tokens_module
+from dragoman.version import VERSION
+
+from .serving import Served, counting, gateway, hello, texts
+from .sockets import hear, say, session
+
+pytestmark = pytest.mark.anyio
+OURS = {"X-Dragoman": "1"}
+
+
+@pytest.fixture
+async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    monkeypatch.setattr(tokens_module, "_LOOK_SECONDS", 0.0)
+    async with gateway(counting(3), tmp_path) as running:
+        yield running
+
+
+def origin(served: Served) -> str:
+    return f"http://127.0.0.1:{served.server.port}"
+
+
+class Browser:
+    """As much of one as these rules are about."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.cookie = ""
+
+    async def send(self, method: str, path: str, **headers: str) -> httpx2.Response:
+        sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
+        if self.cookie:
+            sent["Cookie"] = self.cookie
+        async with httpx2.AsyncClient() as client:
+            return await client.request(method, origin(self.served) + path, headers=sent)
+
+    async def post(self, path: str, **headers: str) -> httpx2.Response:
+        return await self.send("POST", path, **{"Origin": origin(self.served), "X_Dragoman": "1", **headers})
+
+    async def login(self, token: str = "") -> httpx2.Response:
+        answer = await self.post("/login", Authorization=f"Bearer {token or self.served.token}")
+        self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        return answer
+
+    def socket(self, query: str = "", **headers: str) -> Any:
+        sent = {"Cookie": self.cookie, "Origin": origin(self.served), **headers}
+        return connect(
+            self.served.ws + query,
+            additional_headers={name: value for name, value in sent.items() if value},
+            compression=None,
+            proxy=None,
+        )
+
+
+async def refused(opening: Any) -> int:
+    with pytest.raises(InvalidStatus) as caught:
+        async with opening:
+            pass
+    return caught.value.response.status_code
+
+
+async def test_the_files_are_for_everybody_and_have_a_strict_policy(served: Served) -> None:
+    browser = Browser(served)
+    index = await browser.send("GET", "/")
+    assert index.status_code == 200
+    assert index.headers["content-type"] == "text/html; charset=utf-8"
+    names = {word for word in index.text.replace('"', " ").split() if word.startswith("/page/")}
+    assert names == {"/page/icon.svg", "/page/style.css", "/page/main.js"}
+    for path in ("/", *names, "/page/wire.js"):
+        answer = await browser.send("GET", path)
+        policy = answer.headers["content-security-policy"].split("; ")
+        assert {"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"} <= set(policy)
+        assert not [rule for rule in policy if "unsafe" in rule or "*" in rule]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "no-referrer"
+        again = await browser.send("GET", path, If_None_Match=answer.headers["etag"])
+        assert (again.status_code, again.content) == (304, b"")
+        head = await browser.send("HEAD", path)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-length"] == str(len(answer.content))
+    for path in ("/page/", "/page/../pages.py", "/page/%2e%2e/pages.py", "/page/none.js", "/index.html"):
+        assert (await browser.send("GET", path)).status_code in (401, 404)
+
+
+def test_no_part_of_the_page_makes_markup_of_text_or_asks_another_server() -> None:
+    folder = Path(tokens_module.__file__).parent / "page"
+    for file in folder.iterdir():
+        text = file.read_text()
+        for word in (
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "new Function",
+            "style=",
+        ):
+            assert word not in text, (file.name, word)
+        assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}, file.name
+
+
+async def test_a_token_becomes_a_cookie_that_says_who_it_is(served: Served) -> None:
+    browser = Browser(served)
+    answer = await browser.login()
+    assert answer.status_code == 200
+    about = {"name": "default", "scopes": ["read", "prompt", "admin"], "folder": str(Path.cwd()), "version": VERSION}
+    assert answer.json() == about
+    attributes = answer.headers["set-cookie"].split("; ")[1:]
+    assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes)
+    assert served.token not in browser.cookie
+    me = await browser.post("/me")
+    assert (me.status_code, me.json()) == (200, about)
+    assert me.headers["cache-control"] == "no-store"
+
+
+async def test_a_proxy_with_tls_before_us_gets_a_secure_cookie(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served:
+        served.server._guard._hosts.add("agent.example")
+        browser = Browser(served)
+        secure = {"Origin": "https://agent.example", "Host": "agent.example"}
+        answer = await browser.post("/login", Authorization=f"Bearer {served.token}", **secure)
+        assert answer.headers["set-cookie"].startswith("__Host-dragoman-")
+        assert answer.headers["set-cookie"].endswith("; Secure")
+        browser.cookie = answer.headers["set-cookie"].partition(";")[0]
+        assert (await browser.post("/me", **secure)).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/login", "/me", "/logout"])
+async def test_every_refusal_of_a_post(served: Served, path: str) -> None:
+    browser = Browser(served)
+    shown = {"Authorization": f"Bearer {served.token}"} if path == "/login" else {}
+    await browser.login()
+    assert (await browser.post(path, Origin="http://evil.example", **shown)).status_code == 403
+    assert (await browser.post(path, Origin="null", **shown)).status_code == 403
+    assert (await browser.post(path, X_Dragoman="", **shown)).status_code == 403
+    if path != "/login":
+        assert (await browser.post(path, Origin="")).status_code == 403
+        assert (await browser.post(path, Origin="", Sec_Fetch_Site="cross-site")).status_code == 403
+    assert (await browser.send("GET", path, Sec_Fetch_Site="same-origin")).status_code == 405
+    assert (await browser.post("/me")).status_code == 200  # nothing of that has ended it
+    browser.cookie = ""
+    assert (await browser.post(path)).status_code == 401
+
+
+async def test_wrong_tokens_are_held_back(served: Served) -> None:
+    browser = Browser(served)
+    statuses = [(await browser.login("wrong")).status_code for _ in range(30)]
+    assert statuses[0] == 401 and statuses[-1] == 429
+    assert browser.cookie == ""
+    assert (await browser.login()).status_code == 200
+
+
+async def test_the_cookie_opens_a_socket_for_our_own_page_alone(served: Served) -> None:
+    browser = Browser(served)
+    await browser.login()
+    async with browser.socket() as socket:
+        await say(socket, hello(2))
+        greeting, _ = await hear(socket, 0)
+        assert greeting["result"]["protocolVersion"] == 2
+    assert await refused(browser.socket(Origin="http://evil.example")) == 403
+    assert await refused(browser.socket(Origin="")) == 403
+    assert await refused(browser.socket(Origin="", **OURS)) == 403
+    assert await refused(browser.socket(Cookie="dragoman=x")) == 401
+    assert await refused(browser.socket(Cookie=f"dragoman-{served.server.port}=x")) == 401
+
+
+async def test_logging_out_ends_the_cookie_and_its_sockets(served: Served) -> None:
+    browser, other = Browser(served), Browser(served)
+    await browser.login()
+    await other.login()
+    async with browser.socket() as socket, other.socket() as elsewhere:
+        answer = await browser.post("/logout")
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert "Max-Age=0" in answer.headers["set-cookie"]
+        with pytest.raises(ConnectionClosed):
+            async with asyncio.timeout(5):
+                await socket.recv()
+        await say(elsewhere, hello(2))
+        await hear(elsewhere, 0)
+    assert (await browser.post("/me")).status_code == 401
+    assert await refused(browser.socket()) == 401
+    assert (await other.post("/me")).status_code == 200
+
+
+async def test_revoking_the_token_ends_the_cookie(served: Served) -> None:
+    token = served.token_of("phone")
+    browser, other = Browser(served), Browser(served)
+    await browser.login(token)
+    await other.login()
+    assert served.tokens.revoke("phone")
+    assert (await browser.post("/me")).status_code == 401
+    assert await refused(browser.socket()) == 401
+    assert (await other.post("/me")).status_code == 200
+
+
+async def test_an_old_cookie_is_over(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser = Browser(served)
+    await browser.login()
+    assert (await browser.post("/me")).status_code == 200
+    monkeypatch.setattr(cookies_module, "IDLE_SECONDS", 0.0)
+    assert (await browser.post("/me")).status_code == 401
+
+
+async def test_a_cookie_does_what_its_token_may(served: Served) -> None:
+    browser = Browser(served)
+    await browser.login(served.token_of("reader", ("read",)))
+    async with browser.socket() as socket:
+        await say(socket, hello(2))
+        await hear(socket, 0)
+        await say(socket, {"id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
+        answer, _ = await hear(socket, 1)
+        assert answer["error"]["data"] == {"reason": "scope"}
+    assert (await browser.send("GET", "/metrics", Origin=origin(served))).status_code == 403
+
+
+async def test_a_socket_goes_on_by_its_query_with_nothing_lost_and_nothing_twice(served: Served) -> None:
+    browser = Browser(served)
+    await browser.login()
+    heard: list[dict[str, Any]] = []
+    async with browser.socket() as socket:
+        connection, session_id = await session(socket, 1)
+        params = {"sessionId": session_id, "prompt": [{"type": "text", "text": "hi"}]}
+        await say(socket, {"id": 2, "method": "session/prompt", "params": params})
+        while not texts(heard):
+            heard.append(msgspec.json.decode(await socket.recv()))
+        await socket.close(4000)
+    count = 2 + len(heard)  # the answers to initialize and session/new came before
+    async with browser.socket(f"?connection={connection}&after={count}") as socket:
+        note = msgspec.json.decode(await socket.recv())
+        assert (note["method"], note["params"]) == ("_dragoman/resumed", {"received": 3})
+        _, more = await hear(socket, 2)
+        assert texts(heard + more) == ["0 ", "1 ", "2 "]
+        await socket.close(4000)
+    async with browser.socket(f"?connection={connection}&after=0") as socket:
+        await socket.recv()
+        first = msgspec.json.decode(await socket.recv())
+        assert first["result"]["connectionId"] == connection
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("?connection=unknown&after=0", 404),
+        ("?connection=%00%ff&after=x", 404),
+        ("?" + "&".join(f"x{n}=1" for n in range(50)), 400),
+    ],
+)
+async def test_a_query_that_names_nothing(served: Served, query: str, status: int) -> None:
+    browser = Browser(served)
+    await browser.login()
+    assert await refused(browser.socket(query)) == status
+
+
+async def test_another_principal_cannot_take_a_connection_over(served: Served) -> None:
+    browser, other = Browser(served), Browser(served)
+    await browser.login()
+    await other.login(served.token_of("mallory"))
+    async with browser.socket() as socket:
+        connection, _ = await session(socket, 2)
+        assert await refused(other.socket(f"?connection={connection}&after=0")) == 404

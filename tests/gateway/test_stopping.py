@@ -1,0 +1,142 @@
+"""The server is killed or told to stop in the middle of a turn; another start has everything that was seen."""
+
+import asyncio
+import json
+import signal
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.cli.serve import _seconds
+from dragoman.client.connect import connect
+from dragoman.transports.remote import transport_for
+from dragoman.vocabulary.events import AnyEvent, Idle, ToolCallUpdate
+
+from .serving import free_port
+from .started import Serving, serving, words
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
+both_versions = pytest.mark.parametrize("version", [1, 2])
+LONG: dict[str, object] = {
+    "turns": [{"steps": [{"say": "word ", "repeat": 5}, {"call": "bash", "input": {"command": "sleep 600"}}]}]
+}
+AGAIN: dict[str, object] = {"turns": [{"steps": [{"say": "again"}]}]}
+SHORT: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 20, "delay_ms": 20}]}]}
+
+
+def client_of(server: Serving, scheme: str, version: int, token: str, told: list[AnyEvent] | None = None) -> Any:
+    transport = transport_for(f"{scheme}://127.0.0.1:{server.port}", token)
+    return connect(transport, protocol=version, on_event=lambda _, event: None if told is None else told.append(event))
+
+
+async def in_mid_turn(client: Any, folder: Path) -> tuple[str, Any]:
+    """A turn that has said five words and runs a command."""
+    conversation = await client.new_session(folder)
+    turn = conversation.prompt("go")
+    seen: list[AnyEvent] = []
+    async for event in turn:
+        seen.append(event)
+        if isinstance(event, ToolCallUpdate) and event.status == "in_progress" and words(seen) == "word " * 5:
+            return conversation.id, turn
+    raise AssertionError(seen)
+
+
+async def whole_story(server: Serving, scheme: str, version: int, token: str, id: str, folder: Path) -> list[AnyEvent]:
+    """What a new client is told of a session, and that it still works."""
+    told: list[AnyEvent] = []
+    async with client_of(server, scheme, version, token, told) as client:
+        conversation = await client.load_session(id, folder)
+        story = list(told)
+        assert words([event async for event in conversation.prompt("and now?")]) == "again"
+    return story
+
+
+def interrupted(story: list[AnyEvent]) -> bool:
+    """Whether the command that ran is told as one that did not end by itself."""
+    states = [event.status for event in story if isinstance(event, ToolCallUpdate) and isinstance(event.status, str)]
+    return states[-1] in ("failed", "cancelled")
+
+
+@both_transports
+@both_versions
+async def test_killed_in_mid_turn(scheme: str, version: int, tmp_path: Path) -> None:
+    home, port = tmp_path / "home", free_port()
+    async with serving(home, port, LONG, "--mode", "full-access") as server:
+        token = server.token
+        client = client_of(server, scheme, version, token)
+        await client.__aenter__()
+        session_id, _ = await in_mid_turn(client, tmp_path)
+        server.process.kill()
+        await server.process.wait()
+    await client.close()
+    async with serving(home, port, AGAIN) as server:
+        story = await whole_story(server, scheme, version, token, session_id, tmp_path)
+    assert words(story) == "word " * 5
+    assert interrupted(story)
+
+
+@both_transports
+@both_versions
+async def test_told_to_stop_in_mid_turn(scheme: str, version: int, tmp_path: Path) -> None:
+    home, port = tmp_path / "home", free_port()
+    async with serving(home, port, LONG, "--mode", "full-access", "--grace", "0.2") as server:
+        token = server.token
+        client = client_of(server, scheme, version, token)
+        await client.__aenter__()
+        session_id, turn = await in_mid_turn(client, tmp_path)
+        server.process.send_signal(signal.SIGTERM)
+        async with asyncio.timeout(20):
+            # The turn that could not end by itself is cancelled, and its client hears so.
+            rest = [event async for event in turn]
+            assert [event.stop_reason for event in rest if isinstance(event, Idle)] == ["cancelled"]
+            assert await server.process.wait() == 0
+    await client.close()
+    async with serving(home, port, AGAIN) as server:
+        story = await whole_story(server, scheme, version, token, session_id, tmp_path)
+    assert words(story) == "word " * 5
+    assert interrupted(story)
+
+
+@both_transports
+async def test_a_turn_that_can_end_ends_before_the_server_does(scheme: str, tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", free_port(), SHORT, "--grace", "30", "--log-level", "info") as server:
+        assert server.process.stderr is not None
+        async with client_of(server, scheme, 2, server.token) as client:
+            conversation = await client.new_session(tmp_path)
+            seen: list[AnyEvent] = []
+            async for event in conversation.prompt("go"):
+                seen.append(event)
+                if words(seen) == "word ":
+                    server.process.send_signal(signal.SIGTERM)
+            assert words(seen) == "word " * 20
+            assert [event.stop_reason for event in seen if isinstance(event, Idle)] == ["end_turn"]
+            async with asyncio.timeout(20):
+                assert await server.process.wait() == 0
+        lines = (await server.process.stderr.read()).decode().splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        (stopped,) = [event for event in events if event["event"] == "stopped"]
+        assert stopped["interrupted"] == 0
+
+
+async def test_quiet_is_quiet(tmp_path: Path) -> None:
+    home, port = tmp_path / "home", free_port()
+    async with serving(home, port, AGAIN) as server:
+        token = server.token
+    async with serving(home, port, AGAIN, "--quiet", until_listening=False) as server:
+        async with client_of(server, "http", 2, token) as client:
+            conversation = await client.new_session(tmp_path)
+            assert words([event async for event in conversation.prompt("go")]) == "again"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.stderr is not None
+        assert await server.process.stderr.read() == b""
+        assert await server.process.wait() == 0
+
+
+@pytest.mark.parametrize("wrong", ["-1", "nan", "inf", "x", "3601"])
+def test_a_wait_is_bounded(wrong: str) -> None:
+    assert _seconds("0.5") == 0.5
+    with pytest.raises(ArgumentTypeError, match="from 0 to 3600"):
+        _seconds(wrong)
