@@ -1,30 +1,84 @@
-"""Dragoman: one Python system for the Agent Client Protocol. The public names, and nothing else."""
+"""Dragoman: one Python system for the Agent Client Protocol. The public names, and nothing else.
+
+`Agent` is for who writes an agent, `connect` and the names behind it for who talks to one. `events` are all the things
+a turn can tell, and `errors` all that can be raised.
+"""
 
 from typing import TYPE_CHECKING
 
 from dragoman.version import VERSION as __version__
 
 if TYPE_CHECKING:
+    from dragoman import errors as errors
     from dragoman.agent.agent import Agent as Agent
+    from dragoman.client.client import Client as Client
     from dragoman.client.connect import connect as connect
+    from dragoman.client.conversation import Conversation as Conversation
+    from dragoman.client.fleet import Fleet as Fleet
+    from dragoman.client.patience import Patience as Patience
+    from dragoman.client.policy import Decider as Decider
+    from dragoman.client.rules import Policy as Policy
+    from dragoman.client.rules import Rule as Rule
     from dragoman.client.sync import connect_sync as connect_sync
+    from dragoman.client.turn import Answer as Answer
+    from dragoman.client.turn import Turn as Turn
+    from dragoman.client.workspace import Workspace as Workspace
+    from dragoman.vocabulary import events as events
+    from dragoman.vocabulary.services import PermissionOption as PermissionOption
+    from dragoman.vocabulary.services import RequestPermission as RequestPermission
 
 # Imported when first used: an agent does not pay for the client, nor a client for the agent.
 _HOMES = {
     "Agent": "dragoman.agent.agent",
+    "Answer": "dragoman.client.turn",
+    "Client": "dragoman.client.client",
+    "Conversation": "dragoman.client.conversation",
+    "Decider": "dragoman.client.policy",
+    "Fleet": "dragoman.client.fleet",
+    "Patience": "dragoman.client.patience",
+    "PermissionOption": "dragoman.vocabulary.services",
+    "Policy": "dragoman.client.rules",
+    "RequestPermission": "dragoman.vocabulary.services",
+    "Rule": "dragoman.client.rules",
+    "Turn": "dragoman.client.turn",
+    "Workspace": "dragoman.client.workspace",
     "connect": "dragoman.client.connect",
     "connect_sync": "dragoman.client.sync",
 }
+_MODULES = {"errors": "dragoman.errors", "events": "dragoman.vocabulary.events"}
 
-__all__ = ["Agent", "__version__", "connect", "connect_sync"]
+__all__ = [
+    "Agent",
+    "Answer",
+    "Client",
+    "Conversation",
+    "Decider",
+    "Fleet",
+    "Patience",
+    "PermissionOption",
+    "Policy",
+    "RequestPermission",
+    "Rule",
+    "Turn",
+    "Workspace",
+    "__version__",
+    "connect",
+    "connect_sync",
+    "errors",
+    "events",
+]
 
 
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
+if not TYPE_CHECKING:  # a type checker has the imports above, and so finds a name that is misspelt
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name) or _MODULES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
         import importlib
 
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
+        module = importlib.import_module(home)
+        return module if name in _MODULES else getattr(module, name)
 
 
 def __dir__() -> list[str]:

@@ -14,6 +14,8 @@ from tests.needs import need
 
 # A busy machine is not a bug: a test waits this long for what must appear.
 PATIENCE_SECONDS = 30.0
+# tmux refuses to run inside another one; and the size of the pane is not that of wherever the tests run.
+_OF_THE_OUTER_TERMINAL = {"TMUX", "COLUMNS", "LINES"}
 
 
 class Pane:
@@ -42,7 +44,6 @@ class Pane:
         self._start.append(f"until [ -e {shlex.quote(str(self._gate))} ]; do sleep 0.05; done; clear; {program}")
 
     def __enter__(self) -> Self:
-        # tmux refuses to run inside another one unless told to.
         self.tmux(*self._start)
         self.tmux("set-option", "-g", "set-clipboard", "on")
         self.tmux("pipe-pane", "-o", f"cat >> {shlex.quote(str(self._log))}")
@@ -55,7 +56,7 @@ class Pane:
         self.tmux("kill-server", check=False)
 
     def tmux(self, *arguments: str, check: bool = True) -> str:
-        environment = {name: value for name, value in os.environ.items() if name != "TMUX"}
+        environment = {name: value for name, value in os.environ.items() if name not in _OF_THE_OUTER_TERMINAL}
         done = subprocess.run(
             [*self._tmux, *arguments], capture_output=True, text=True, env=environment, check=False, timeout=20
         )

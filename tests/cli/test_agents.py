@@ -57,12 +57,36 @@ def test_an_agent_is_added_changed_and_removed(home: Path, capsys: pytest.Captur
     assert json.loads((home / "acp.json").read_text()) == {"servers": {}}
 
 
+def test_an_agent_behind_an_address_is_added_and_becomes_a_command(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "https://agents.example.org"
+    assert main(["agents", "add", "far", "--description", "Far", "--", "other", "-x"]) == 0
+    assert main(["agents", "add", "far", "--token-file", "token", url]) == 0
+    said = capsys.readouterr()
+    assert said.out.splitlines()[-1] == f"far is changed: {url}"
+    kept = {"description": "Far", "url": url, "tokenFile": str(tmp_path / "work" / "token")}
+    assert json.loads((home / "acp.json").read_text()) == {"servers": {"far": kept}}
+    assert main(["agents", "list"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    assert lines["far"][1:] == ["remote", f"{url}:", "Far"]
+    assert main(["agents", "list", "--json"]) == 0
+    listed = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert (listed["far"]["url"], listed["far"]["installed"]) == (url, True)
+    assert main(["agents", "add", "far", "--", sys.executable]) == 0
+    now = {"description": "Far", "command": sys.executable, "args": []}
+    assert json.loads((home / "acp.json").read_text()) == {"servers": {"far": now}}
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
         (["remove", "gemini"], 1, "gemini is built in"),
         (["remove", "nobody"], 1, "there is no agent nobody in "),
         (["add", "a\nb", "--", "x"], 2, "is no name for an agent"),
+        (["add", "a", "ftp://x"], 2, "'ftp://x' is no address of an agent"),
+        (["add", "a", "https://me:secret@x"], 2, "no user or password"),
+        (["add", "a", "--token-file", "t", "--", "x"], 2, "--token-file goes with an address"),
     ],
 )
 def test_what_cannot_be_done_is_said(

@@ -549,6 +549,17 @@ def test_ctrl_c_at_a_question_cancels_the_turn_and_invents_no_answer(tmp_path: P
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "cancelled"}}]
 
 
+def test_ctrl_c_at_a_question_about_a_file_answers_it_as_cancelled(tmp_path: Path) -> None:
+    file = tmp_path / "new.txt"
+    writing = {"ask": "fs/write_text_file", "params": {"path": str(file), "content": "x"}}
+    child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, writing, writing, {"end": "cancelled"}))
+    child.expect_exact("║ 1-2, y or n: ")
+    child.sendintr()
+    assert left(child) == 130
+    assert [answer["code"] for answer in rogue.answers(tmp_path)] == [-32800, -32800]
+    assert not file.exists()
+
+
 def test_noise_of_an_agent_is_reported_and_skipped(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, {"raw": "Loading \x1b[2J model…"}, text("Hello."))
     done = run(tmp_path, "hi", "--", *agent)

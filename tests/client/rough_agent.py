@@ -18,6 +18,7 @@ Manners
   dumb        never answers initialize
   dies        exits with code 7 at the first prompt
   stillborn   exits with code 9 at once
+  lent        says what it was offered in initialize
   child       starts a process of its own that outlives it, and prints its pid to stderr
 """
 
@@ -30,6 +31,7 @@ from typing import Any
 
 MANNERS = set(sys.argv[1:])
 NEXT = iter(range(1, 1_000_000))
+OFFERED: dict[str, Any] = {}
 
 
 def say(message: dict[str, Any]) -> None:
@@ -105,6 +107,8 @@ def prompt(message: dict[str, Any]) -> None:
             say({"method": "session/update", "params": {"sessionId": session, "update": update}})
             call = {"toolCallId": "c"}
         tell(session, json.dumps(permission(session, call)["result"]) + " ")
+    if "lent" in MANNERS:
+        tell(session, json.dumps(OFFERED))
     tell(session, "done")
     say({"id": message["id"], "result": {"stopReason": "end_turn"}})
 
@@ -113,6 +117,7 @@ def answer(message: dict[str, Any]) -> None:
     number, method = message.get("id"), message.get("method")
     if method == "initialize" and "dumb" not in MANNERS:
         version = message["params"]["protocolVersion"] if "echo" in MANNERS else 1
+        OFFERED.update(message["params"]["clientCapabilities"])
         able = {"loadSession": True, "sessionCapabilities": {"resume": {}, "list": {}}}
         say({"id": number, "result": {"protocolVersion": version, "agentCapabilities": able}})
     elif method == "session/new":

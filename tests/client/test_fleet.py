@@ -13,8 +13,10 @@ from dragoman.client import fleet as fleet_module
 from dragoman.client.fleet import AgentFailed, Fleet
 from dragoman.client.fleet_file import FleetFileWrong
 from dragoman.client.known import KNOWN
+from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
 from dragoman.host.trust import trust
+from dragoman.vocabulary.services import Elicit
 from tests.client.test_robustness import rough
 from tests.host.machine import lives
 
@@ -66,6 +68,35 @@ async def test_environment_and_folder_come_from_the_entry(tmp_path: Path) -> Non
         async with fleet.connect("mine"):
             pass
     assert fleet.status("mine").stderr_tail == f"{tmp_path / 'sub'} <w> w"
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "files", "rest"),
+    [
+        ({}, [True, True], {"terminal", "elicitation"}),
+        ({"fs": False}, [False, False], {"terminal", "elicitation"}),
+        ({"fs": {"readTextFile": False}, "terminal": False}, [False, True], {"elicitation"}),
+        ({"elicitation": False}, [True, True], {"terminal"}),
+    ],
+)
+async def test_an_agent_is_offered_what_its_entry_says(
+    tmp_path: Path, capabilities: dict[str, Any], files: list[bool], rest: set[str]
+) -> None:
+    async def fill(request: Elicit) -> None:
+        return None
+
+    fleet = written(tmp_path, mine=server("lent", capabilities=capabilities))
+    async with Workspace([tmp_path], environment=os.environ) as workspace:
+        async with fleet.connect("mine", elicitation=fill, **workspace.callbacks()) as client:
+            said = (await (await client.new_session(tmp_path)).ask("go")).text
+        kept = await fleet.client("mine", elicitation=fill, **workspace.callbacks())
+        again = (await (await kept.new_session(tmp_path)).ask("go")).text
+        await fleet.close()
+    offered = json.loads(said.removesuffix("done"))
+    fs = offered.get("fs") or {}
+    assert [fs.get("readTextFile", False), fs.get("writeTextFile", False)] == files
+    assert {key for key in ("terminal", "elicitation") if offered.get(key)} == rest
+    assert again == said
 
 
 async def test_known_agents_are_there_and_say_how_to_get_them(tmp_path: Path) -> None:

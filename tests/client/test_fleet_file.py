@@ -11,6 +11,7 @@ from dragoman.client.entry import Entry
 from dragoman.client.fleet_edit import add_entry, remove_entry
 from dragoman.client.fleet_file import FleetFile, FleetFileWrong, Found, find_files, nearest, read_file, untrusted
 from dragoman.client.known import KNOWN
+from dragoman.client.lent import FORMS_ALONE, Lent
 from dragoman.client.located import parse
 from dragoman.client.patience import Patience
 from dragoman.client.policy import Policy, Rule
@@ -45,9 +46,11 @@ def test_a_server_with_everything() -> None:
         permissions={"allow": [{"kind": "read"}, {"command": "git status"}], "reject": [{"path": "*.key"}], "ask": []},
         autoStart=False,
         maxRecoverableRestarts=0,
+        process="session",
+        idleTimeoutMs=0,
         description="mine",
         defaultAgent="coder",
-        capabilities={"chat": True},
+        capabilities={"fs": {"readTextFile": False}, "terminal": False, "chat": True},
         mcpServers=[{"name": "m", "command": "mcp", "args": ["a"], "env": [{"name": "A", "value": "b"}]}],
     )
     assert found == Entry(
@@ -65,10 +68,12 @@ def test_a_server_with_everything() -> None:
         (Rule("allow", "read"), Rule("allow", command="git status"), Rule("reject", path="*.key")),
         auto_start=False,
         max_recoverable_restarts=0,
+        process="session",
+        idle_ms=0,
         description="mine",
         default_agent="coder",
         mcp_servers=(McpStdio("m", "mcp", ["a"], [EnvVariable("A", "b")]),),
-        capabilities={"chat": True},
+        lent=Lent(read=False, terminal=False),
         source="/home/me/acp.json, line 3",
     )
     assert found.patience() == Patience(1, 2, 3)
@@ -125,6 +130,44 @@ def test_policies_of_a_file(fields: dict[str, Any], level: Any, policy: Policy) 
     assert entry(**fields).policy(level) == policy
 
 
+@pytest.mark.parametrize(
+    ("capabilities", "lent"),
+    [
+        ({}, Lent()),
+        ({"fs": False}, Lent(read=False, write=False)),
+        ({"fs": True, "elicitation": False}, Lent(elicitation=False)),
+        ({"fs": {"writeTextFile": False}, "terminal": True}, Lent(write=False)),
+        ({"fs": {}, "web": True}, Lent()),
+    ],
+)
+def test_what_an_agent_is_lent(capabilities: dict[str, Any], lent: Lent) -> None:
+    assert entry(capabilities=capabilities).lent == lent
+
+
+def test_what_a_known_agent_is_lent_can_be_changed_in_part() -> None:
+    fields: tuple[dict[str, Any], ...]
+    fields = ({}, {"command": "gemini"}, {"capabilities": {"fs": {"writeTextFile": True}}}, {"command": "other"})
+    found = [read({"servers": {"gemini": each}}).entries["gemini"].lent for each in fields]
+    none = Lent(read=False, write=False)
+    assert found == [none, none, Lent(read=False), Lent()]
+
+
+def test_an_agent_behind_an_address() -> None:
+    servers = {
+        "a": {"url": "https://x.example", "tokenFile": "token", "description": "far"},
+        "b": {"url": "$WHERE", "token": "$TOKEN", "capabilities": {"fs": True}},
+    }
+    found = read({"servers": servers}).entries
+    assert found["a"].command_line() == ["https://x.example"]
+    assert (found["a"].token_file, found["a"].lent) == ("/home/me/token", FORMS_ALONE)
+    assert found["b"].lent == Lent(terminal=False)
+    filled = found["b"].expanded({"WHERE": "wss://y.example", "TOKEN": "secret"})
+    assert (filled.url, filled.token) == ("wss://y.example", "secret")
+    assert "secret" not in repr(filled)
+    with pytest.raises(UsageError, match="needs the variable TOKEN"):
+        found["b"].expanded({"WHERE": "wss://y.example"})
+
+
 def test_a_known_agent_needs_no_command() -> None:
     found = read({"servers": {"gemini": {"env": {"A": "b"}}, "claude": {"command": "claude-agent-acp"}}}).entries
     assert found["gemini"].command_line() == ["gemini", "--acp"]
@@ -136,7 +179,48 @@ WRONG: list[tuple[str, str, str]] = [
     ("two of a name", '{"servers": {"a": {"command": "x"},\n "a": {"command": "y"}}}', 'line 2: "a" stands here twice'),
     ("a list", "[]", "line 1: the file must be an object, not a list"),
     ("an unknown key", '{"servers": {},\n "serverz": {}}', "line 2: unknown key 'serverz'; did you mean servers?"),
-    ("no command", '{"servers": {\n "a": {}}}', "line 2: a server needs a command"),
+    ("no command", '{"servers": {\n "a": {}}}', "line 2: a server needs a command, or a url"),
+    (
+        "a capability nobody knows",
+        '{"servers": {"a": {"command": "x", "capabilities": {\n"terminals": true}}}}',
+        "line 2: unknown key 'terminals'; did you mean terminal?",
+    ),
+    (
+        "a file capability nobody knows",
+        '{"servers": {"a": {"command": "x", "capabilities": {"fs":\n {"readText": true}}}}}',
+        "line 2: unknown key 'readText'; did you mean readTextFile?",
+    ),
+    (
+        "a capability that is no yes or no",
+        '{"servers": {"a": {"command": "x", "capabilities": {\n\n"fs": "yes"}}}}',
+        "line 3: fs must be true or false, not text",
+    ),
+    (
+        "a file capability that is no yes or no",
+        '{"servers": {"a": {"command": "x", "capabilities": {"fs": {"readTextFile": 1}}}}}',
+        "line 1: readTextFile must be true or false, not a number",
+    ),
+    (
+        "capabilities",
+        '{"servers": {"a": {"command": "x",\n"capabilities": []}}}',
+        "line 2: servers.a.capabilities must be",
+    ),
+    ("no address", '{"servers": {"a": {"url":\n"ftp://x"}}}', "url begins with https://, http://, wss:// or ws://"),
+    (
+        "url and command",
+        '{"servers": {"a": {"url": "ws://x",\n"command": "x"}}}',
+        "line 2: command is for an agent that",
+    ),
+    (
+        "a token for a command",
+        '{"servers": {"a": {"command": "x",\n"token": "x"}}}',
+        "line 2: token is for an agent with",
+    ),
+    (
+        "two tokens",
+        '{"servers": {"a": {"url": "ws://x", "token": "x",\n"tokenFile": "x"}}}',
+        "line 2: token or tokenFile, not both",
+    ),
     ("a typing error", '{"servers": {"a": {"command": "x",\n "arg": []}}}', "line 2: unknown key 'arg'"),
     ("a wrong type", '{"servers": {"a": {"command":\n 7}}}', "line 1: command must be text, not a number"),
     ("a bool as number", '{"servers": {"a": {"command": "x",\n\n"timeoutMs": true}}}', "line 3: timeoutMs must be a"),

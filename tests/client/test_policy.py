@@ -12,7 +12,7 @@ from dragoman.client.evidence import Evidence, evidence
 from dragoman.client.policy import REASON_KEY, Decider, Policy, Rule, allowing, judge
 from dragoman.client.policy import Where as W
 from dragoman.client.workspace import Workspace
-from dragoman.errors import RequestFailed, UsageError
+from dragoman.errors import RequestCancelled, RequestFailed, UsageError
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import (
@@ -364,7 +364,7 @@ async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -
     assert set(file.read_text()) == {"x"}
 
 
-async def test_a_question_nobody_will_answer_is_a_no_that_is_not_remembered(tmp_path: Path) -> None:
+async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behind_it(tmp_path: Path) -> None:
     seen: list[RequestPermission] = []
 
     async def never(request: RequestPermission) -> None:
@@ -373,7 +373,15 @@ async def test_a_question_nobody_will_answer_is_a_no_that_is_not_remembered(tmp_
 
     decider = Decider(Policy(), [tmp_path], ask=never)
     for count in (1, 2):
-        asking = asyncio.ensure_future(decider.permits(CreateTerminal("s", "ls")))
-        await until(lambda count=count: len(seen) == count)  # type: ignore[misc]
+        # The second waits for the answer to the first: it is the same question.
+        asking = [asyncio.ensure_future(decider.permits(CreateTerminal("s", "ls"))) for _ in range(2)]
+        asking.append(asyncio.ensure_future(decider.permits(CreateTerminal("s", "pwd"))))
+        await until(lambda count=count: len(seen) == 2 * count)  # type: ignore[misc]
         decider.dismiss()
-        assert await asking == "the user said no"
+        asking.append(asyncio.ensure_future(decider.permits(CreateTerminal("s", "id"))))
+        ended = await asyncio.gather(*asking, return_exceptions=True)
+        assert [type(end) for end in ended] == [RequestCancelled] * 4
+        assert (await decider(EDIT)) == PermissionAnswer(Dismissed())
+        assert len(seen) == 2 * count  # nothing was shown after the cancel
+        decider.new_turn()  # and nothing is remembered
+    assert decider.refused == 0

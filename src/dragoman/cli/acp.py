@@ -84,8 +84,15 @@ def run(arguments: argparse.Namespace) -> int:
     agent = coding_agent(
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )
+    agent.also_report = _record
     agent.run(trace=trace)
     return 0
+
+
+def _record(error: Exception) -> None:
+    from dragoman.cli.log import record
+
+    record("acp", error)
 
 
 def _manner(dialect: str | None) -> "Manner":

@@ -13,11 +13,13 @@ from typing import Final
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
 from dragoman.cli.plain import fit, harmless_json, harmless_line, pad
+from dragoman.client.connect import connect
 from dragoman.client.fleet import Fleet, Status, find_program
 from dragoman.client.fleet_edit import add_entry, remove_entry
 from dragoman.client.fleet_file import NAME, project_folder, untrusted
 from dragoman.client.known import KNOWN
-from dragoman.errors import DragomanError
+from dragoman.client.opening import is_address
+from dragoman.errors import DragomanError, UsageError
 
 NOT_DONE: Final = 1
 # What somebody waits who wants to know whether an agent works; one that fetches itself first takes longer.
@@ -54,14 +56,28 @@ def add_agent(arguments: argparse.Namespace) -> int:
     command: list[str] = arguments.agent_command
     if not name.isprintable() or not name.strip() or name.startswith("-"):
         return complain(f"{name!r} is no name for an agent")
-    entry: dict[str, object] = {"command": command[0], "args": command[1:]}
+    try:
+        entry = _entry(command, arguments.token_file)
+    except UsageError as error:
+        return complain(str(error))
     if arguments.description is not None:
         entry["description"] = arguments.description
     known = add_entry(home() / NAME, name, entry)
     print(f"{harmless_line(name)} is {'changed' if known else 'added'}: {harmless_line(shlex.join(command))}")
-    if find_program(command[0], os.environ) is None:
+    if "command" in entry and find_program(command[0], os.environ) is None:
         print(f"dragoman: there is no program {harmless_line(command[0])} on this machine yet", file=sys.stderr)
     return 0
+
+
+def _entry(command: list[str], token_file: str | None) -> dict[str, object]:
+    """What is written about an agent: how it is started, or where it is."""
+    if is_address(command[0]) and len(command) == 1:
+        connect(command[0])  # nothing is sent yet; it says what is wrong with the address
+        kept: dict[str, object] = {} if token_file is None else {"tokenFile": os.path.abspath(token_file)}
+        return {"url": command[0], **kept}
+    if token_file is not None:
+        raise UsageError("--token-file goes with an address, such as https://agents.example.org")
+    return {"command": command[0], "args": command[1:]}
 
 
 def remove_agent(arguments: argparse.Namespace) -> int:
@@ -101,6 +117,8 @@ def _as_json(status: Status, fleet: Fleet) -> dict[str, object]:
         "description": entry.description,
         "source": entry.source or "built in",
     }
+    if entry.url:
+        body["url"] = entry.url
     if not status.installed and entry.install:
         body["install"] = entry.install
     if status.version:
@@ -124,7 +142,9 @@ def _print_table(found: list[Status]) -> None:
 def _state(status: Status) -> str:
     if not status.installed:
         return "not installed"
-    return "installed" if status.state == "configured" else status.state
+    if status.state == "configured":
+        return "remote" if status.entry.url else "installed"
+    return status.state
 
 
 def _what(status: Status) -> str:

@@ -19,6 +19,7 @@ _EPILOG = """\
 
   dragoman agents list
   dragoman agents add mine -- python3 my_agent.py --acp
+  dragoman agents add far --token-file ~/.far-token https://agents.example.org
   dragoman agents remove mine
 """
 NOT_DONE = 1
@@ -38,10 +39,11 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     listing = _action(actions, "list", "the agents there are, and how they fare")
     listing.add_argument("--json", action="store_true", help="one JSON array of agents")
     listing.add_argument("--check", action="store_true", help="start each one that is installed and say hello to it")
-    adding = _action(actions, "add", "put an agent into acp.json, or change it", usage="%(prog)s NAME -- CMD ...")
+    adding = _action(actions, "add", "put an agent into acp.json, or change it", usage="%(prog)s NAME -- CMD ... | URL")
     adding.add_argument("name", metavar="NAME")
-    adding.add_argument("agent_command", metavar="CMD", nargs="+", help="how it is started; write it after --")
+    adding.add_argument("agent_command", metavar="CMD", nargs="+", help="how it is started, after --; or its address")
     adding.add_argument("--description", metavar="TEXT", help="what it is, in a few words")
+    adding.add_argument("--token-file", metavar="F", help="where the token for the address is kept")
     removing = _action(actions, "remove", "take an agent out of acp.json")
     removing.add_argument("name", metavar="NAME")
     return parser

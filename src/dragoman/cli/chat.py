@@ -21,6 +21,9 @@ Ctrl-D leaves.
   dragoman chat
   dragoman chat --resume
   dragoman chat -- gemini --acp
+  dragoman chat --agent https://agents.example.org --cwd /srv/app
+
+The token for an address is read from --token-file or DRAGOMAN_TOKEN.
 """
 
 
@@ -49,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.cli.target import chosen_folder, chosen_target
 
     try:
-        target, folder = chosen_target(arguments), chosen_folder(arguments)
+        target = chosen_target(arguments)
+        folder = chosen_folder(arguments, target)
     except Wrong as error:
         return complain(str(error))
     if not sys.stdin.isatty() or not sys.stdout.isatty():

@@ -42,6 +42,8 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Pass messages on until the editor is gone."""
+    from importlib.util import find_spec
+
     from dragoman.errors import UsageError
     from dragoman.gateway.relay import far_of, relay_stdio
     from dragoman.gateway.tokens import read_token
@@ -54,6 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
         open_far = far_of(arguments.url, token)
     except UsageError as error:
         return complain(str(error))
+    for library in ("httpx2", "websockets"):
+        if find_spec(library) is None:
+            return complain(f"connecting needs {library}, which is not installed: pip install 'dragoman[serve]'")
     reason = asyncio.run(relay_stdio(open_far, _tell))
     return 0 if reason is None else complain(reason, 1)
 

@@ -73,6 +73,7 @@ def _findings(model: str | None) -> Iterator[Finding]:
         "search": _search,
         "programs": _programs,
         "extras": _extras,
+        "log": _log,
         "turn": _turn,
     }
     for what, look in looks.items():
@@ -181,6 +182,20 @@ def _extras() -> Finding:
     )
 
 
+def _log() -> Finding:
+    """Where failures are kept, and when the last one was."""
+    import time
+
+    from dragoman.cli.log import log_file
+
+    file = log_file()
+    try:
+        last = os.stat(file).st_mtime
+    except FileNotFoundError:
+        return Finding("log", "ok", f"{file} (made with the first failure)")
+    return Finding("log", "note", f"{file}; the last failure was on {time.strftime('%Y-%m-%d', time.localtime(last))}")
+
+
 def _turn() -> Finding:
     """The agent as an editor starts it, offline, in an empty folder."""
     import asyncio
@@ -208,10 +223,17 @@ def _editors() -> dict[str, str]:
     program = os.path.abspath(shutil.which("dragoman") or sys.argv[0])
     server = {"command": program, "args": ["acp"]}
     zed = {"agent_servers": {"Dragoman": {"type": "custom", **server, "env": {}}}}
-    default = f'{{ "{program}", "acp" }}'
+    extended = f'{{ name = "dragoman", commands = {{ default = {{ "{program}", "acp" }} }} }}'
+    started = f"""(acp-make-client :command "{program}" :command-params '("acp") :context-buffer buffer)"""
     return {
         "Zed, settings.json": json.dumps(zed, indent=2),
         "JetBrains, ~/.jetbrains/acp.json": json.dumps({"agent_servers": {"Dragoman": server}}, indent=2),
-        "Neovim, codecompanion.nvim": f"adapters.acp.dragoman = {{ commands = {{ default = {default} }} }}",
-        "Emacs, agent-shell": f'(agent-shell-make-agent-config :command "{program}" :command-params \'("acp"))',
+        "Neovim, codecompanion.nvim, in adapters.acp": (
+            f'dragoman = function() return require("codecompanion.adapters").extend("goose", {extended}) end'
+        ),
+        "Emacs, agent-shell": (
+            "(agent-shell-start :config (agent-shell-make-agent-config :identifier 'dragoman\n"
+            '  :mode-line-name "Dragoman" :buffer-name "Dragoman" :shell-prompt "Dragoman> "\n'
+            f'  :shell-prompt-regexp "Dragoman> " :client-maker (lambda (buffer) {started})))'
+        ),
     }

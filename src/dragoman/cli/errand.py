@@ -114,6 +114,7 @@ class Errand:
     async def _call_off(self, work: "asyncio.Future[int]") -> None:
         if self._turn is not None:
             await self._turn.cancel()
+            self._offer.dismiss()
             await asyncio.wait([work], timeout=CANCEL_SECONDS)
         work.cancel()
         await asyncio.wait([work])
@@ -260,9 +261,9 @@ class Errand:
         for denial in self._offer.denials[:_TOLD]:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
         if self._offer.denied and code == OK:
-            more = "--allow edit or --allow all" if self._arguments.allow in ("", "read") else "--allow all"
+            files = "--allow edit covers files in the folder, " if self._arguments.allow in ("", "read") else ""
             count = "1 request was" if self._offer.denied == 1 else f"{self._offer.denied} requests were"
-            self._screen.say(f"dragoman: {count} denied; {more} would allow more")
+            self._screen.say(f"dragoman: {count} denied; {files}--allow all covers everything")
             return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")

@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "agents",
     "config",
     "doctor",
+    "completion",
     "demo",
 )
 
@@ -50,15 +51,30 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; Python must not complain about it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:
+        from dragoman.cli.log import record
+
+        record(_command_of(sys.argv[1:] if argv is None else argv), error)
+        raise
     return code
+
+
+def _command_of(given: Sequence[str]) -> str:
+    """Which command, and not what it was told."""
+    return given[0] if given and given[0] in COMMANDS else ""
 
 
 def _run(given: Sequence[str]) -> int:
     if not given:
         command_line().print_help(sys.stderr)
         return 2
+    if given[0] == "--version":  # no command has to be loaded for that
+        print(f"dragoman {VERSION}")
+        return 0
     if given[0] == "--acp":  # as a program whose users come to us has it
         given = ["acp", "--dialect", "agentao", *given[1:]]
+    elif list(given[:2]) == ["acp", "serve"]:  # as another one has it
+        given = ["serve", "--elephant", *given[2:]]
     parser = command_line(given[0])
     arguments = parser.parse_args(given)
     code: int = arguments.run(arguments)

@@ -76,6 +76,10 @@ class Offer:
         if self._decider is not None:
             self._decider.new_turn()
 
+    def dismiss(self) -> None:
+        """The turn is cancelled: a question that stands there goes away, and no other comes."""
+        self._judge().dismiss()
+
     async def close(self) -> None:
         """End every terminal."""
         for watching in self._watching.values():

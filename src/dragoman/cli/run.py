@@ -19,6 +19,7 @@ _EPILOG = """\
   dragoman run "Explain @src/main.py"
   dragoman run --allow edit "Fix the typo in the README" -- gemini --acp
   git diff | dragoman run --format json "Review this:" -
+  dragoman run --agent https://agents.example.org --cwd /srv/app "What is new?"
 
 A word - stands for what comes on stdin, and @path for a file that goes along
 (not inside what comes on stdin).
@@ -26,7 +27,8 @@ A word - stands for what comes on stdin, and @path for a file that goes along
 With --allow read or edit, an agent may read or edit files in its folder without
 asking; with all, anything it asks for. The rest is asked on a terminal, and
 refused where there is nobody to ask. This does not hold back an agent that does
-not ask.
+not ask. The token for an address is read from --token-file or DRAGOMAN_TOKEN,
+and an agent there works on the files there.
 
 exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5 done but
 something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
@@ -66,7 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         typed, piped = _prompt(arguments.prompt)
-        errand = Errand(arguments, chosen_target(arguments), chosen_folder(arguments), typed, piped)
+        target = chosen_target(arguments)
+        errand = Errand(arguments, target, chosen_folder(arguments, target), typed, piped)
     except Wrong as error:
         return complain(str(error))
     return asyncio.run(errand.perform())

@@ -1,4 +1,4 @@
-"""Which agent `run` and `chat` talk to: one of the fleet, a command after `--`, or our own."""
+"""Which agent `run` and `chat` talk to: one of the fleet, one behind an address, a command after `--`, or our own."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ class Wrong(Exception):
 
 
 class Target(NamedTuple):
-    """An agent to start."""
+    """An agent to start or to reach."""
 
     name: str
     command: Sequence[str]
@@ -28,8 +28,13 @@ class Target(NamedTuple):
     cwd: str | None = None
     # Our own keeps its own rules about files, and is told its model and mode when it starts.
     ours: bool = False
-    # One of the fleet is started by it.
+    # One of the fleet is started by it; one behind an address is a fleet of its own.
     fleet: "Fleet | None" = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether its files are not ours, as far as we can know."""
+        return self.fleet is not None and bool(self.fleet.entry(self.name).url)
 
     def policy(self, level: "Level") -> "Policy":
         """What it may do; `level` is what the user allows now."""
@@ -43,7 +48,10 @@ class Target(NamedTuple):
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Declare the options, and `-- CMD ...`: argparse would give what stands there to the other arguments."""
     parser.add_argument("--cwd", metavar="DIR", help="the folder to work in; the current one if not given")
-    parser.add_argument("--agent", metavar="NAME", help="an agent of the fleet; `dragoman agents list` shows them")
+    parser.add_argument(
+        "--agent", metavar="NAME", help="an agent of the fleet, as `dragoman agents list` shows them, or its address"
+    )
+    parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
     parser.add_argument("--model", metavar="M", help="who thinks, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
     parser.set_defaults(command_given=None)
@@ -66,17 +74,21 @@ def chosen_target(arguments: argparse.Namespace) -> Target:
     command: list[str] | None = arguments.command_given
     if command is not None and arguments.agent is not None:
         raise Wrong("--agent NAME or -- CMD, not both")
+    if arguments.token_file is not None and not _is_address(arguments.agent):
+        raise Wrong("--token-file goes with an address, such as --agent https://agents.example.org")
     if command is not None:
         if not command:
             raise Wrong("which command? Write it after the --, such as: -- gemini --acp")
         return Target(os.path.basename(command[0]), command)
-    return _ours(arguments) if arguments.agent is None else _of_fleet(arguments)
+    if arguments.agent is None:
+        return _ours(arguments)
+    return _at_address(arguments) if _is_address(arguments.agent) else _of_fleet(arguments)
 
 
-def chosen_folder(arguments: argparse.Namespace) -> str:
-    """The folder to work in."""
+def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
+    """The folder to work in. Whether one exists elsewhere is not ours to say."""
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
-    if not os.path.isdir(folder):
+    if not target.elsewhere and not os.path.isdir(folder):
         raise Wrong(f"{arguments.cwd}: there is no such folder")
     return folder
 
@@ -89,6 +101,24 @@ def _ours(arguments: argparse.Namespace) -> Target:
             command += [f"--{name}", getattr(arguments, name)]
     # It is ourselves, so it may have our keys.
     return Target("dragoman", command, env=dict(os.environ), ours=True)
+
+
+def _is_address(agent: str | None) -> bool:
+    return agent is not None and "://" in agent
+
+
+def _at_address(arguments: argparse.Namespace) -> Target:
+    from dragoman.client.entry import Entry
+    from dragoman.client.fleet import Fleet
+    from dragoman.client.fleet_file import FleetFile
+    from dragoman.client.lent import FORMS_ALONE
+
+    url: str = arguments.agent
+    token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
+    # What stands there is meant as it is: a $ in it is no variable.
+    exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
+    entry = Entry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
+    return Target(url, (), fleet=Fleet(FleetFile({url: entry}), environment=os.environ))
 
 
 def _of_fleet(arguments: argparse.Namespace) -> Target:

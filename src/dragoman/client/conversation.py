@@ -31,7 +31,7 @@ from dragoman.vocabulary.requests import (
 from dragoman.vocabulary.word import Word
 
 if TYPE_CHECKING:
-    from dragoman.client.connect import Client
+    from dragoman.client.client import Client
 
 __all__ = ["Answer", "Conversation", "Turn"]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from dragoman import limits
+from dragoman.client.lent import EVERYTHING, Lent
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
@@ -15,12 +16,17 @@ PermissionPolicy = Literal["auto-approve", "prompt", "deny"]
 NonInteractive = Literal["reject_all", "accept_all"]
 DIALECTS: Final = ("v1", "v2", "v2-june", "iac-code", "elephant", "agentao", "simse")
 DEFAULT_RESTARTS: Final = 3
+# Behind a gateway: all sessions of a connection in one process, or a process for each of them.
+Processes = Literal["shared", "session"]
+# A gateway stops one that has had nothing to do for so long, and starts it again when it is needed: a coffee, not a
+# night, because an agent of this kind holds some hundred MiB.
+DEFAULT_IDLE_MS: Final = 15 * 60 * 1000
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How an agent is started and treated. Texts may still hold `$VARIABLES`; `expanded` puts their values in."""
+    """How an agent is reached and treated. Texts may still hold `$VARIABLES`; `expanded` puts their values in."""
 
     name: str
     command: str
@@ -36,10 +42,16 @@ class Entry:
     rules: tuple[Rule, ...] = ()
     auto_start: bool = True
     max_recoverable_restarts: int = DEFAULT_RESTARTS
+    process: Processes = "shared"
+    idle_ms: int = DEFAULT_IDLE_MS  # 0: it is never stopped
     description: str = ""
     default_agent: str = ""
     mcp_servers: tuple[McpServer, ...] = ()
-    capabilities: Mapping[str, object] = field(default_factory=dict)
+    lent: Lent = EVERYTHING
+    # Behind an address instead of a command; the token comes from a variable or from a file of its own.
+    url: str = ""
+    token: str = field(default="", repr=False)
+    token_file: str = ""
     # Where it is written, for people; how to get the program; which of our secrets are its own.
     source: str = ""
     install: str = ""
@@ -58,6 +70,9 @@ class Entry:
             args=tuple(fill(arg, f"args[{at}]") for at, arg in enumerate(self.args)),
             env=own | {name: fill(value, f"env.{name}") for name, value in self.env.items()},
             cwd=fill(self.cwd, "cwd"),
+            url=fill(self.url, "url"),
+            token=fill(self.token, "token"),
+            token_file=fill(self.token_file, "tokenFile"),
         )
 
     def patience(self) -> Patience:
@@ -76,8 +91,8 @@ class Entry:
         )
 
     def command_line(self) -> list[str]:
-        """The command and its arguments, as they are written."""
-        return [self.command, *self.args]
+        """The command and its arguments, or the address, as they are written."""
+        return [self.url] if self.url else [self.command, *self.args]
 
 
 def _expand(text: str, environment: Mapping[str, str], place: str) -> str:

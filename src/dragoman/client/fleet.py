@@ -165,20 +165,23 @@ class _Member:
         self._version = "" if info is None else f"{info.name} {info.version}"
 
     def connect(self, settings: Mapping[str, Any]) -> Client:
-        entry = self.entry
         try:
-            expanded = entry.expanded(self._environment)
-            if find_program(expanded.command, self._environment) is None:
-                raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
+            self._latest = self._connect(self.entry.expanded(self._environment), settings)
         except DragomanError as error:
             self._note(error)
             raise
-        given = {"patience": entry.patience()} | dict(settings)
-        given["cwd"] = expanded.cwd or given.get("cwd")
-        given["env"] = dict(expanded.env) | dict(given.get("env") or {})
-        given["dialect"] = given.get("dialect") or entry.dialect or None
-        self._latest = connect(expanded.command_line(), **given)
         return self._latest
+
+    def _connect(self, entry: Entry, settings: Mapping[str, Any]) -> Client:
+        given = {"patience": entry.patience()} | entry.lent.of(settings)
+        given["dialect"] = given.get("dialect") or entry.dialect or None
+        if entry.url:
+            return connect(entry.url, token=entry.token or None, token_file=entry.token_file or None, **given)
+        if find_program(entry.command, self._environment) is None:
+            raise StartFailed(f"{entry.command} is not installed. {entry.install}".strip())
+        given["cwd"] = entry.cwd or given.get("cwd")
+        given["env"] = dict(entry.env) | dict(given.get("env") or {})
+        return connect(entry.command_line(), **given)
 
     async def client(self, settings: Mapping[str, Any]) -> Client:
         async with self._lock:
@@ -229,7 +232,7 @@ class _Member:
             self.entry.name,
             state,
             self.entry,
-            find_program(self.entry.command, self._environment) is not None,
+            bool(self.entry.url) or find_program(self.entry.command, self._environment) is not None,
             self._restarts,
             self._error,
             (latest.stderr_tail() if latest is not None else "") or self._stderr,

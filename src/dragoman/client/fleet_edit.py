@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
-from dragoman.client.fleet_file import FleetFileWrong, Found, file_bytes, read_file
+from dragoman.client.fleet_file import OF_ADDRESSES, OF_COMMANDS, FleetFileWrong, Found, file_bytes, read_file
 
 
 def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
@@ -15,12 +15,18 @@ def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
     if isinstance(servers, list):
         at = next((at for at, one in enumerate(servers) if one.get("name") == name), len(servers))
         known = at < len(servers)
-        servers[at : at + 1] = [(servers[at] if known else {"name": name}) | entry]
+        servers[at : at + 1] = [_changed(servers[at] if known else {"name": name}, entry)]
     else:
         known = name in servers
-        servers[name] = servers.get(name, {}) | entry
+        servers[name] = _changed(servers.get(name, {}), entry)
     _replace(path, document)
     return known
+
+
+def _changed(before: dict[str, Any], entry: dict[str, object]) -> dict[str, Any]:
+    """An entry with what is new about it. What is started here has no address any more, and the other way round."""
+    gone = OF_COMMANDS if "url" in entry else ("url", *OF_ADDRESSES)
+    return {key: value for key, value in before.items() if key not in gone} | entry
 
 
 def remove_entry(path: Path, name: str) -> bool:

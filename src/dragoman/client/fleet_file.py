@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from dragoman.client.entry import DIALECTS, Entry, NonInteractive, PermissionPolicy
+from dragoman.client.entry import DIALECTS, Entry, NonInteractive, PermissionPolicy, Processes
 from dragoman.client.known import KNOWN
+from dragoman.client.lent import FORMS_ALONE, Lent
 from dragoman.client.located import Located, Misplaced, parse
 from dragoman.client.located import Path as Place
+from dragoman.client.opening import SCHEMES
 from dragoman.client.rules import Effect, Rule
 from dragoman.client.tables import Table, kind_of, misplaced
 from dragoman.errors import UsageError, WorldError
@@ -129,8 +131,16 @@ _TOP: Final = frozenset(
 _ENTRY: Final = frozenset(
     {"name", "command", "args", "env", "cwd", "dialect", "startupTimeoutMs", "requestTimeoutMs", "timeoutMs"}
     | {"promptIdleTimeoutMs", "permissionPolicy", "nonInteractivePolicy", "permissions", "autoStart", "description"}
-    | {"maxRecoverableRestarts", "defaultAgent", "mcpServers", "capabilities"}
+    | {"maxRecoverableRestarts", "process", "idleTimeoutMs", "defaultAgent", "mcpServers", "capabilities"}
+    | {"url", "token", "tokenFile"}
 )
+# What only an agent has that is started here, and only one that is not.
+OF_COMMANDS: Final = ("command", "args", "env", "cwd")
+OF_ADDRESSES: Final = ("token", "tokenFile")
+_LENT: Final = frozenset({"fs", "terminal", "elicitation"})
+_FILES: Final = frozenset({"readTextFile", "writeTextFile"})
+# What files for other clients note about an agent under capabilities; it changes nothing here.
+_REMARKS: Final = frozenset({"chat", "web"})
 _EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "reject")
 
 
@@ -188,13 +198,7 @@ class _Reader:
         rules: tuple[Rule, ...],
         servers: tuple[McpServer, ...],
     ) -> Entry:
-        known = KNOWN.get(name)
-        command = table.text("command")
-        if not command and known is None:
-            raise table.wrong("command", "a server needs a command")
-        base = known if known is not None and not command else Entry(name, command or "")
-        if known is not None and command == known.command:
-            base = replace(base, install=known.install, passed_on=known.passed_on)
+        base = self._base(name, table)
         given: dict[str, object] = {
             "args": table.texts("args"),
             "env": table.env("env"),
@@ -207,9 +211,11 @@ class _Reader:
             "non_interactive": self._non_interactive(table),
             "auto_start": table.flag("autoStart"),
             "max_recoverable_restarts": table.number("maxRecoverableRestarts", _MOST_RESTARTS, least=0),
+            "process": table.choice("process", get_args(Processes)),
+            "idle_ms": table.number("idleTimeoutMs", _LONGEST_MS, least=0),
             "description": table.text("description"),
             "default_agent": table.text("defaultAgent"),
-            "capabilities": table.map("capabilities"),
+            "lent": self._lent(table, base.lent),
         }
         chosen: dict[str, Any] = {**common, **{key: value for key, value in given.items() if value is not None}}
         return replace(
@@ -220,6 +226,43 @@ class _Reader:
             built_in=False,
             **chosen,
         )
+
+    def _base(self, name: str, table: Table) -> Entry:
+        """What an entry is before the rest of it counts: a command, an address, or a known agent."""
+        known, command, url = KNOWN.get(name), table.text("command"), table.text("url")
+        for key in OF_COMMANDS if url else OF_ADDRESSES:
+            if table.given(key) is not None:
+                raise table.wrong(key, f"{key} is for an agent {'that is started here' if url else 'with a url'}")
+        if url:
+            return self._at_address(name, url, table)
+        if not command and known is None:
+            raise table.wrong("command", "a server needs a command, or a url")
+        if known is not None and not command:
+            return known
+        if known is not None and command == known.command:
+            return replace(known, args=(), description="", auto_start=True)
+        return Entry(name, command or "")
+
+    def _at_address(self, name: str, url: str, table: Table) -> Entry:
+        token, file = table.text("token") or "", self._folder(table.text("tokenFile")) or ""
+        if not url.lower().startswith(tuple(f"{scheme}://" for scheme in SCHEMES)) and not url.startswith("$"):
+            raise table.wrong("url", f"url begins with https://, http://, wss:// or ws://, not {url!r}")
+        if token and file:
+            raise table.wrong("tokenFile", "token or tokenFile, not both")
+        return Entry(name, "", url=url, token=token, token_file=file, lent=FORMS_ALONE)
+
+    def _lent(self, table: Table, before: Lent) -> Lent:
+        """What is lent, said as a client says it to an agent; what is not named stays as it was."""
+        if table.given("capabilities") is None:
+            return before
+        inner = table.table("capabilities", _LENT | _REMARKS)
+        if isinstance(inner.given("fs"), dict):
+            files = inner.table("fs", _FILES)
+            read, write = files.flag("readTextFile"), files.flag("writeTextFile")
+        else:
+            read = write = inner.flag("fs")
+        found = {"read": read, "write": write} | {key: inner.flag(key) for key in ("terminal", "elicitation")}
+        return replace(before, **{key: value for key, value in found.items() if value is not None})
 
     def _folder(self, cwd: str | None) -> str | None:
         """Relative to where the file stands, unless a variable may yet make it absolute."""

@@ -7,6 +7,7 @@ import sys
 from typing import Final
 
 from dragoman.client.entry import Entry
+from dragoman.client.lent import EVERYTHING, Lent
 
 
 def _npm(package: str) -> str:
@@ -18,9 +19,25 @@ _OPENAI: Final = ("OPENAI_API_KEY",)
 _ANTHROPIC: Final = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 
 
-def _known(name: str, command: str, *args: str, description: str, install: str, keys: tuple[str, ...] = ()) -> Entry:
+def _known(
+    name: str,
+    command: str,
+    *args: str,
+    description: str,
+    install: str,
+    keys: tuple[str, ...] = (),
+    lent: Lent = EVERYTHING,
+) -> Entry:
     return Entry(
-        name, command, args, description=description, install=install, passed_on=keys, auto_start=False, built_in=True
+        name,
+        command,
+        args,
+        description=description,
+        install=install,
+        passed_on=keys,
+        lent=lent,
+        auto_start=False,
+        built_in=True,
     )
 
 
@@ -39,6 +56,8 @@ _ENTRIES: Final = (
         description="Gemini CLI, by Google",
         install=_npm("@google/gemini-cli"),
         keys=_GOOGLE,
+        # It cannot tell from any error that a lent file does not exist, so it could make no new one.
+        lent=Lent(read=False, write=False),
     ),
     _known(
         "claude",

@@ -15,7 +15,7 @@ from dragoman import limits
 from dragoman.errors import TimedOut
 
 if TYPE_CHECKING:
-    from dragoman.client.connect import Client
+    from dragoman.client.client import Client
     from dragoman.client.turn import Run
 
 # The figures of the seeds' clients, and of most others.

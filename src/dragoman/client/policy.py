@@ -13,6 +13,7 @@ from dragoman.client.evidence import Evidence, command_line, evidence
 from dragoman.client.face import rejection
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
+from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.paths import PathRefused, Roots
 from dragoman.host.protected import is_protected
 from dragoman.vocabulary.asking import Done, Reply
@@ -21,6 +22,7 @@ from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
     CommandSubject,
     CreateTerminal,
+    Dismissed,
     PermissionAnswer,
     PermissionOption,
     ReadTextFile,
@@ -71,12 +73,16 @@ class Decider:
         self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
         self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
         self._questions = Questions()
+        self._dismissed = False
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
         """The option to choose; a rejection with its reason where the answer has room for it."""
         verdict = judge(request, self.policy, self._where)
         if verdict.effect == "ask" and self._ask is not None:
-            return await self._asked(request, self._ask)
+            try:
+                return await self._asked(request, self._ask)
+            except RequestCancelled:
+                return PermissionAnswer(Dismissed())
         if self._allows(verdict):
             option = allowing(request)
             if option is not None:
@@ -88,7 +94,10 @@ class Decider:
     async def permits(
         self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look | None = None
     ) -> str | None:
-        """Why a file or a command is not for this agent; None if it is. `look` gives the file as it is now."""
+        """Why a file or a command is not for this agent; None if it is. `look` gives the file as it is now.
+
+        `RequestCancelled` if nobody will say, because of `dismiss`.
+        """
         verdict = judge(request, self.policy, self._where)
         if verdict.effect == "ask" and self._ask is not None:
             return await self._shown(request, look or _nothing, self._ask)
@@ -110,9 +119,11 @@ class Decider:
     def new_turn(self) -> None:
         """A person's no was for the turn that is over."""
         self._said_no.clear()
+        self._dismissed = False
 
     def dismiss(self) -> None:
-        """Nobody will answer what is being asked now: a no, but not one to remember."""
+        """The turn is cancelled: nobody will answer what is asked now, nor what is asked before `new_turn`."""
+        self._dismissed = True
         self._questions.dismiss_all()
 
     def _allows(self, verdict: Verdict) -> bool:
@@ -135,6 +146,8 @@ class Decider:
         if key in self._said_no:
             self.refused += 1
             return None
+        if self._dismissed:
+            raise _cancelled()
         over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._asking[key] = over
         try:
@@ -142,11 +155,12 @@ class Decider:
         finally:
             del self._asking[key]
             over.set_result(None)
-        option = reply.option if isinstance(reply, _Chosen) else None
+        if not isinstance(reply, _Chosen):
+            raise _cancelled()
+        option = reply.option
         if option is None or not option.kind.startswith("allow"):
             self.refused += 1
-            if reply is not _DISMISSED:
-                self._said_no[key] = None
+            self._said_no[key] = None
             if len(self._said_no) > _REMEMBERED:
                 self._said_no.popitem(last=False)
         return option
@@ -189,6 +203,10 @@ class _Chosen(Reply, frozen=True, gc=False):
 
 
 _DISMISSED: Final = Done()
+
+
+def _cancelled() -> RequestCancelled:
+    return RequestCancelled(CANCELLED, "Cancelled: the turn was cancelled before anybody had answered")
 
 
 async def _ask_for_reply(request: RequestPermission, ask: Ask) -> Reply:

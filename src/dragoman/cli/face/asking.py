@@ -10,7 +10,7 @@ import termios
 from collections.abc import Callable
 from typing import Final, TextIO, TypeVar
 
-from dragoman.cli.face.box import chosen, framed, question
+from dragoman.cli.face.box import OPTIONS, chosen, framed, question
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 T = TypeVar("T")
@@ -102,9 +102,9 @@ class Asker:
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
         """The option chosen; None if nobody chose."""
-        lines = question(request)
-        how = f"1-{min(len(request.options), 20)}, y or n"
-        return await self.ask(lines, how, lambda words: chosen(words, request.options))
+        lines, options = question(request)
+        how = f"1-{min(len(options), OPTIONS)}, y or n"
+        return await self.ask(lines, how, lambda words: chosen(words, options))
 
     async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
         """The answer, as soon as it can be understood."""

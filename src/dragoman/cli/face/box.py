@@ -2,15 +2,16 @@
 
 No agent can draw it: its glyphs are taken out of everything an agent says, and it bears a word that no agent was told.
 What an agent wrote stands behind our own labels, and an option is named by what it does and not by what it is called.
+Nobody can say yes for ever to what was not shown whole.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import UNSET, json
 
 from dragoman.cli.face.inert import inert, inert_line
-from dragoman.cli.face.telling import DIFF_LINES, diff_text, title
+from dragoman.cli.face.telling import DIFF_LINES, TITLE_LENGTH, diff_text, title
 from dragoman.cli.plain import pad, width
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
@@ -82,14 +83,33 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
     yield part
 
 
-def question(request: RequestPermission) -> list[str]:
-    """What an agent wants to do, in lines."""
-    return [*_subject(request), "", *_choices(request.options)]
+class Question(NamedTuple):
+    """What an agent wants to do, in lines, and what can be answered."""
+
+    lines: list[str]
+    options: list[PermissionOption]
+
+
+class _Cut(str):
+    """A line that says that something is not shown."""
+
+
+def question(request: RequestPermission) -> Question:
+    """A permission request, to be put into the frame."""
+    lines = list(_subject(request))
+    options = list(request.options)
+    if any(isinstance(line, _Cut) for line in lines):
+        options = [option for option in options if option.kind != "allow_always"]
+        if len(options) < len(request.options):
+            lines.append("(!) Not all of it is shown, so it cannot be allowed for ever.")
+    return Question([*lines, "", *_choices(options)], options)
 
 
 def _subject(request: RequestPermission) -> Iterator[str]:
     yield "The agent asks for permission:"
     yield f"  {title(request.title)}"
+    if len(request.title) > TITLE_LENGTH:
+        yield _Cut("  (!) the title is longer than this")
     if isinstance(request.description, str):
         yield from _some(inert(request.description))
     match request.subject:
@@ -100,7 +120,7 @@ def _subject(request: RequestPermission) -> Iterator[str]:
         case ToolCallSubject(tool_call=call):
             yield from _call(call)
         case UnknownSubject(kind=kind):
-            yield f"About something this release does not know: {inert_line(kind)}"
+            yield _Cut(f"About something this release does not know: {inert_line(kind)}")
         case _:
             pass
 
@@ -112,7 +132,7 @@ def _call(call: ToolCallUpdate) -> Iterator[str]:
     for place in places[:PLACES]:
         yield f"File: {inert_line(place.path)}"
     if len(places) > PLACES:
-        yield f"({len(places) - PLACES} more files)"
+        yield _Cut(f"(!) {len(places) - PLACES:,} more files are not shown here")
     diffs = [item for item in call.content or () if isinstance(item, Diff)]
     for diff in diffs:
         yield from _some(diff_text(diff), DIFF_LINES)
@@ -128,27 +148,35 @@ def _input(given: object, *, told: bool) -> Iterator[str]:
         rest = {name: value for name, value in given.items() if name != "command"}
     if not told and rest is not UNSET and rest not in (None, {}):
         yield "Input:"
-        yield from _some(inert(_as_json(rest)))
+        text = _as_json(rest)
+        yield from _some(inert(text[:_INPUT_LENGTH]))
+        if len(text) > _INPUT_LENGTH:
+            yield _Cut(f"  (!) {len(text) - _INPUT_LENGTH:,} more characters are not shown here")
 
 
 def _as_json(value: object) -> str:
     try:
-        text = json.format(json.encode(value), indent=2).decode()
+        return json.format(json.encode(value), indent=2).decode()
     except (TypeError, ValueError, RecursionError):
-        text = repr(value)
-    return text if len(text) <= _INPUT_LENGTH else f"{text[:_INPUT_LENGTH]}\n({len(text) - _INPUT_LENGTH:,} more)"
+        return repr(value)
 
 
 def _some(text: str, most: int = LINES) -> Iterator[str]:
     """The text, its middle left out if it is long: what stands at its end counts as much as its start."""
     lines = text.rstrip("\n").split("\n")
-    if len(lines) > most:
-        left_out = f"(!) {len(lines) - most:,} more lines are not shown here"
-        lines = [*lines[: most - 5], left_out, *lines[-5:]]
+    if len(lines) <= most:
+        yield from _lines(lines)
+        return
+    yield from _lines(lines[: most - 5])
+    yield _Cut(f"  (!) {len(lines) - most:,} more lines are not shown here")
+    yield from _lines(lines[-5:])
+
+
+def _lines(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         yield f"  {line[: LINES * WIDEST]}"
         if len(line) > LINES * WIDEST:
-            yield f"  (!) {len(line) - LINES * WIDEST:,} more characters are not shown here"
+            yield _Cut(f"  (!) {len(line) - LINES * WIDEST:,} more characters are not shown here")
 
 
 def _choices(options: Sequence[PermissionOption]) -> Iterator[str]:

@@ -62,7 +62,10 @@ class Composer:
 
     async def read(self) -> str:
         """What the user says. `EOFError` and `KeyboardInterrupt` are what they always are."""
-        return await self._session.prompt_async("> ")
+        # On a dumb terminal the library shows the prompt first and takes the keys afterwards: what is typed in between
+        # would be echoed, and a Ctrl-D lost.
+        with self._session.input.raw_mode():
+            return await self._session.prompt_async("> ")
 
     def _toolbar(self) -> StyleAndTextTuples:
         columns = self._session.app.output.get_size().columns

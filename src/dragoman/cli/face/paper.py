@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Final
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
 from rich.markdown import Markdown
 from rich.segment import Segment
@@ -25,6 +25,8 @@ from dragoman.cli.plain import fit
 # What is laid out again and again while it grows; of more only the end is shown until the block is whole.
 _TAIL_LENGTH: Final = 4 * 1024
 _TAIL_LINES: Final = 12
+# Nothing is drawn over on a dumb terminal, so this bounds nothing; rich wants both numbers or takes neither.
+_DUMB_ROWS: Final = 25
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
 _STYLES: Final = {
@@ -99,7 +101,7 @@ class Paper:
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=False)
         self._moves = self.console.is_terminal and not self.console.is_dumb_terminal
         if self.console.is_dumb_terminal:
-            self.console.width = columns()  # rich takes such a terminal for one of 80
+            self.console.size = ConsoleDimensions(columns(), _DUMB_ROWS)  # rich takes such a terminal for one of 80
         self._blocks = Blocks()
         self._thought = ""
         self._form = ""

@@ -127,7 +127,8 @@ class Talk:
         await choose(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
         name = f"{info.title or info.name} {info.version}" if info is not None else self._target.name
-        self._paper.say(f"{title(name)} in {inert_line(self._folder)}. /help shows what there is.")
+        self._paper.say(f"{title(name)} in {inert_line(self._folder)}")
+        self._paper.say("/help shows what there is.")
         self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
     async def _newest(self) -> str:
@@ -221,8 +222,10 @@ class Talk:
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
-        self._paper.say("(stopping; Ctrl-C once more leaves at once)")
         await turn.cancel()
+        self._offer.dismiss()
+        await self._free.wait()  # a question that stood there has gone away
+        self._paper.say("(stopping; Ctrl-C once more leaves at once)")
 
     async def _move(self) -> None:
         while True:

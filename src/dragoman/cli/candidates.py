@@ -1,0 +1,177 @@
+"""What may come next on a command line that is being written; for shells that complete it.
+
+The parsers say which commands, options and choices there are. Values that only this machine knows (agents, sessions)
+are looked up when they are asked for, and whatever goes wrong with that, there is simply nothing to offer.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+# Not words of ours: the shell completes paths by itself.
+FILES: Final = ":files"
+FOLDERS: Final = ":folders"
+# More than this nobody reads.
+SESSIONS: Final = 50
+
+
+class Candidate(NamedTuple):
+    """A word, or FILES or FOLDERS; and what it is for, in a line."""
+
+    word: str
+    about: str = ""
+
+
+class _Place(NamedTuple):
+    """Where the last word stands: whose words come before it, and how many arguments there were already."""
+
+    parser: argparse.ArgumentParser
+    given: int
+    used: frozenset[str]
+
+
+def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:
+    """What the last of the words may become; the words come after the program's name."""
+    *before, last = [*words] or [""]
+    lead = ""
+    if last == "=":  # bash makes three words of --option=value
+        before, last = [*before, "="], ""
+    if len(before) > 1 and before[-1] == "=":
+        before = before[:-1]
+    elif last.startswith("--") and "=" in last:
+        option, _, last = last.partition("=")
+        before, lead = [*before, option], f"{option}="
+    if "--" in before:
+        return [Candidate(FILES)]  # the command of another program
+    place, waiting = _walk(parser, before)
+    if waiting is not None and (not last.startswith("-") or lead):
+        found = _values(waiting)
+    elif last.startswith("-"):
+        found = _options(place)
+    else:
+        found = _arguments(place) or _options(place)
+    return [
+        Candidate(word if word in (FILES, FOLDERS) else lead + word, about)
+        for word, about in found
+        if word in (FILES, FOLDERS) or word.startswith(last)
+    ]
+
+
+def _walk(parser: argparse.ArgumentParser, words: Sequence[str]) -> tuple[_Place, argparse.Action | None]:
+    """Follow the words through the parsers; the option that still waits for its value is the second part."""
+    given, used, waiting = 0, set[str](), None
+    for word in words:
+        if word.startswith("-"):
+            option, equals, _ = word.partition("=")
+            action = parser._option_string_actions.get(option)
+            used.update(action.option_strings if action is not None else ())
+            waiting = action if action is not None and action.nargs != 0 and not equals else None
+        elif waiting is not None:
+            waiting = None
+        else:
+            commands = _commands(parser)
+            if commands is not None and word in commands:
+                parser, given, used = commands[word], 0, set()
+            else:
+                given += 1
+    return _Place(parser, given, frozenset(used)), waiting
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser] | None:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return dict(action.choices)
+    return None
+
+
+def _options(place: _Place) -> list[Candidate]:
+    return [
+        Candidate(max(action.option_strings, key=len), action.help or "")
+        for action in place.parser._actions
+        if action.option_strings
+        and action.help != argparse.SUPPRESS
+        and (action.option_strings[0] not in place.used or isinstance(action, argparse._AppendAction))
+    ]
+
+
+def _arguments(place: _Place) -> list[Candidate]:
+    """What the next argument may be. The last one may be there many times, if it says so."""
+    arguments = [action for action in place.parser._actions if not action.option_strings]
+    if not arguments:
+        return []
+    action = arguments[min(place.given, len(arguments) - 1)]
+    if place.given >= len(arguments) and action.nargs not in ("+", "*"):
+        return []
+    if isinstance(action, argparse._SubParsersAction):
+        return [Candidate(choice.dest, choice.help or "") for choice in action._choices_actions]
+    return _values(action)
+
+
+def _values(action: argparse.Action) -> list[Candidate]:
+    if action.choices is not None:
+        return [Candidate(str(choice)) for choice in action.choices]
+    name = action.metavar if isinstance(action.metavar, str) else ""
+    # NAME is any name: of an agent where it is one of the fleet's.
+    look = _LOOKS.get("AGENT" if name == "NAME" and action.dest in ("agent", "name") else name)
+    try:
+        return list(look()) if look is not None else []
+    except Exception:  # a key was pressed: this is no time to complain
+        return []
+
+
+def _modes() -> Iterator[Candidate]:
+    from dragoman.coder.modes import MODES
+
+    return (Candidate(name, mode.description) for name, mode in MODES.items())
+
+
+def _dialects() -> Iterator[Candidate]:
+    from dragoman.agent.manners import NAMES
+
+    return (Candidate(name) for name in NAMES)
+
+
+def _agents() -> Iterator[Candidate]:
+    from dragoman.cli.home import home
+    from dragoman.client.fleet import Fleet
+
+    return (Candidate(name) for name in Fleet.read(home(), environment=os.environ, folder=".").names())
+
+
+def _sessions() -> Iterator[Candidate]:
+    import asyncio
+
+    from dragoman.cli.home import home, open_store
+
+    if not (home() / "sessions").exists():
+        return iter(())
+
+    async def look() -> list[Candidate]:
+        store = open_store()
+        try:
+            found = (await store.list()).sessions[:SESSIONS]
+            return [Candidate(session.id, session.title) for session in found]
+        finally:
+            await store.close()
+
+    return iter(asyncio.run(look()))
+
+
+def _providers() -> Iterator[Candidate]:
+    from dragoman.coder.models.names import PROVIDERS
+
+    return (Candidate(name) for name in PROVIDERS)
+
+
+_LOOKS: Final[dict[str, Callable[[], Iterator[Candidate]]]] = {
+    "MODE": _modes,
+    "D": _dialects,
+    "M": lambda: iter([Candidate("offline", "fixed rules, no network")]),
+    "AGENT": _agents,
+    "ID": _sessions,
+    "PROVIDER": _providers,
+    "DIR": lambda: iter([Candidate(FOLDERS)]),
+    "FILE": lambda: iter([Candidate(FILES)]),
+    "F": lambda: iter([Candidate(FILES)]),
+}

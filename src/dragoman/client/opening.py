@@ -1,0 +1,74 @@
+"""What a client can be connected to, and how that becomes a transport: a command is started, an address is reached.
+
+Promise: nothing is started or sent before the link starts the transport, except the process of a command.
+"""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dragoman.errors import UsageError
+from dragoman.transports.contract import Transport
+
+if TYPE_CHECKING:
+    from dragoman.host.process import Child
+
+Target = Sequence[str] | str | Transport
+# What agents are behind. No command has such a name as begins like an address, so others are mistakes.
+SCHEMES: Final = ("https", "http", "wss", "ws")
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+class Opened(NamedTuple):
+    """A transport, and the process behind it if we have started one."""
+
+    transport: Transport
+    child: "Child | None" = None
+
+
+def is_address(target: object) -> bool:
+    """Whether an agent is reached there, and not started."""
+    return isinstance(target, str) and _ADDRESS.match(target) is not None
+
+
+def resolved(
+    target: Target, *, env: Mapping[str, str] | None, token: str | None, token_file: str | os.PathLike[str] | None
+) -> Target:
+    """The same target, or the transport to an address; `UsageError` names what does not go together."""
+    if not isinstance(target, str) or not is_address(target):
+        if token is not None or token_file is not None:
+            raise UsageError("a token is for an agent behind an address, such as https://agents.example.org")
+        return target
+    if env is not None:
+        raise UsageError("env is for an agent that is started here, not for one behind an address")
+    if token is not None and token_file is not None:
+        raise UsageError("token or token_file, not both")
+    # Here and not at the top: a client that starts its agent pays for no address.
+    from dragoman.transports.remote import transport_for
+    from dragoman.transports.token import one_token, read_token
+
+    if token_file is not None:
+        token = read_token(os.path.expanduser(token_file))
+    elif token is not None:
+        token = one_token(token, "token")
+    return transport_for(target, token)
+
+
+def open_target(target: Target, cwd: str | None, env: Mapping[str, str] | None) -> Opened:
+    """A transport to talk over."""
+    if not isinstance(target, (str, Sequence)):
+        if not hasattr(target, "close_writing"):
+            raise UsageError(f"connect() takes a command, an address or a transport, not {type(target).__name__}")
+        return Opened(target)
+    # Here and not at the top: a client over another transport starts no process.
+    from dragoman.host.environment import child_environment
+    from dragoman.host.process import Child
+    from dragoman.transports.child import ChildTransport
+
+    command = shlex.split(target) if isinstance(target, str) else list(target)
+    if not command:
+        raise UsageError("connect() needs a command, such as ['gemini', '--acp'], an address or a transport")
+    child = Child.start(command, cwd=cwd or os.getcwd(), env=child_environment(os.environ, env))
+    return Opened(ChildTransport(child), child)

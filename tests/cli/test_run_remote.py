@@ -1,0 +1,90 @@
+"""`dragoman run --agent URL`: an agent behind our own gateway, with a token from a file or the environment."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from dragoman.agent.agent import Agent
+from tests.cli.editor import DRAGOMAN
+from tests.gateway.serving import gateway
+
+pytestmark = pytest.mark.anyio
+SECONDS = 40
+# Where the agent works; there is no such folder here.
+FAR = "/srv/far-away/project"
+
+
+class Done(NamedTuple):
+    code: int | None
+    out: str
+    error: str
+
+
+async def run(folder: Path, *arguments: str, token: str = "") -> Done:
+    environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), "DRAGOMAN_TOKEN": token}
+    process = await asyncio.create_subprocess_exec(
+        *[*DRAGOMAN, "run", *arguments], stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environment, cwd=folder
+    )
+    async with asyncio.timeout(SECONDS):
+        out, error = await process.communicate()
+    return Done(process.returncode, out.decode(), error.decode())
+
+
+def far_agent() -> Agent:
+    """Says where it works, what it was lent, and whether it may write."""
+    agent = Agent("far")
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        able = session.client
+        async with session.tool("write", kind="edit", locations=[f"{session.cwd}/new.txt"]) as tool:
+            allowed = bool(await session.ask_permission("Write new.txt?", tool=tool))
+        lent = [able.read_text_file, able.write_text_file, able.terminal]
+        await session.say(json.dumps([prompt.text, allowed, lent]))
+
+    return agent
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_an_agent_behind_an_address_is_run(scheme: str, tmp_path: Path) -> None:
+    async with gateway(far_agent(), tmp_path) as far:
+        url = (far.http if scheme == "http" else far.ws).removesuffix("/acp")
+        file = tmp_path / "token"
+        file.touch(mode=0o600)
+        file.write_text(far.token)
+        first = await run(tmp_path, "hello", "--agent", url, "--token-file", str(file))
+        second = await run(tmp_path, "hello", "--agent", url, "--allow", "edit", token=far.token)
+        wrong = await run(tmp_path, "hello", "--agent", url, token="wrong-token")
+    assert (first.code, json.loads(first.out)) == (5, ["hello", False, [False] * 3]), first
+    assert (second.code, json.loads(second.out)) == (0, ["hello", True, [False] * 3]), second
+    assert (wrong.code, wrong.out) == (6, "")
+    assert "does not know this token" in wrong.error
+    assert "wrong-token" not in wrong.error
+
+
+async def test_its_folder_need_not_exist_here(tmp_path: Path) -> None:
+    async with gateway(far_agent(), tmp_path) as far:
+        done = await run(tmp_path, "hello", "--agent", far.http, "--cwd", FAR, token=far.token)
+    assert (done.code, done.error) == (6, "dragoman: Not a folder on the agent's machine (-32602)\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--agent", "ftp://x"], "'ftp://x' is no address of an agent"),
+        (["--agent", "gemini", "--token-file", "t"], "--token-file goes with an address"),
+        (["--token-file", "t", "--", sys.executable], "--token-file goes with an address"),
+        (["--agent", "https://x.example", "--token-file", "/nowhere"], "/nowhere: no such file"),
+        (["--agent", "https://x.example", "--", "agent"], "--agent NAME or -- CMD, not both"),
+    ],
+)
+async def test_what_cannot_be_meant_is_exit_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    done = await run(tmp_path, "hello", *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert sentence in done.error

@@ -1,0 +1,85 @@
+"""The names of `dragoman` itself: all there, each from where it is used, and none paid for before."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dragoman
+from tests.needs import ROOT
+
+# Of ours, what `import dragoman` loads; and of what others wrote, nothing.
+AT_ONCE = {"dragoman", "dragoman.version"}
+
+
+def loaded(program: str) -> set[str]:
+    """The modules of a fresh interpreter after a program, beside those it starts with."""
+    told = "import json; print(json.dumps(sorted(set(sys.modules) - before)))"
+    whole = f"import sys; before = set(sys.modules)\n{program}\n{told}"
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=60, check=True)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("name", dragoman.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(dragoman, name) is not None
+    assert name in dir(dragoman)
+
+
+def test_a_name_that_is_none_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'dragoman' has no attribute 'conect'"):
+        dragoman.conect  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    found = loaded("import dragoman")
+    assert {name for name in found if name.startswith("dragoman")} == AT_ONCE
+    assert not found & {"asyncio", "msgspec", "inspect", "importlib.metadata", "socket", "subprocess"}
+
+
+@pytest.mark.parametrize(
+    ("names", "without"),
+    [
+        ("Agent", "dragoman.client"),
+        ("connect, Client, Conversation, Turn, Answer, Patience", "dragoman.agent"),
+        ("Workspace, Decider, Policy, Rule, Fleet", "dragoman.agent"),
+        ("events, errors, RequestPermission, PermissionOption", "asyncio"),
+    ],
+)
+def test_nobody_pays_for_what_they_do_not_use(names: str, without: str) -> None:
+    found = loaded(f"from dragoman import {names}")
+    assert not [name for name in found if name == without or name.startswith(f"{without}.")]
+    assert not {name.partition(".")[0] for name in found} & {"rich", "prompt_toolkit", "httpx2", "websockets", "mcp"}
+
+
+CLIENT = """
+import asyncio, os, sys
+from dragoman import Decider, Policy, RequestPermission, Rule, Turn, Workspace, connect, errors, events
+
+async def main(command, folder):
+    decider = Decider(Policy("read", (Rule("allow", "edit"),)), [folder])
+    async with Workspace([folder], environment=os.environ, decider=decider) as workspace:
+        async with connect(command, permission=decider, **workspace.callbacks()) as client:
+            session = await client.new_session(folder)
+            turn: Turn = session.prompt("hello there")
+            async for event in turn:
+                match event:
+                    case events.AgentMessageChunk():
+                        print(event.text, end="")
+                    case events.Idle():
+                        print(f" ({turn.stop_reason})")
+            try:
+                await client.load_session("nobody", folder)
+            except errors.RequestFailed as error:
+                print(type(error).__name__)
+
+asyncio.run(main(sys.argv[2:], sys.argv[1]))
+"""
+
+
+def test_a_client_needs_no_other_module(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", CLIENT, str(tmp_path), sys.executable, str(ROOT / "examples" / "agent.py")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("You said: hello there (end_turn)\nRequestFailed\n", "")
