@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.coder.modes import MODES, Act
-from dragoman.coder.permissions import Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
+from dragoman.coder.permissions import NOES, Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
 
 READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
 WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])
@@ -224,3 +224,65 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
 def test_nobody_else_can_approve() -> None:
     with pytest.raises(TypeError, match="only the permission gate"):
         Approved(BASH, True, object())
+
+
+def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
+    guarded = Call("4", "web_fetch", {}, [Act("network", "example.com", guarded=True)])
+    other = Call("4", "mcp__x__fetch", {}, [Act("network", "example.com")])
+    assert [decide(call, "ask", [], fetches=True).verdict for call in (FETCH, guarded, other, BASH)] == [
+        "allow",
+        "ask",
+        "ask",
+        "ask",
+    ]
+    assert decide(FETCH, "read-only", [], fetches=True).verdict == "deny"
+    assert decide(FETCH, "ask", [Rule("deny", "web_fetch", "example.com")], fetches=True).verdict == "deny"
+
+
+async def test_after_so_many_noes_nobody_is_asked_any_more() -> None:
+    asked = []
+
+    async def no(call: Call) -> str:
+        asked.append(call)
+        return "reject_once"
+
+    async def remember(rule: Rule) -> None:
+        raise AssertionError
+
+    gate = Gate(lambda: "ask", [], remember)
+    for number in range(NOES + 3):
+        call = Call(str(number), "bash", {}, [Act("command", f"make {number}")])
+
+        async def look(call: Call = call) -> Call:
+            return call
+
+        found = await gate.approve(call, look, no)
+    assert found == Decision("deny", f"you have said no {NOES} times in this turn")
+    assert len(asked) == NOES
+
+
+async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
+    kept: list[Rule] = []
+
+    async def remember(rule: Rule) -> None:
+        kept.append(rule)
+
+    twice = Call("1", "bash", {}, [Act("command", "make"), Act("command", "make")])
+    gate = Gate(lambda: "ask", [], remember)
+
+    async def look() -> Call:
+        return twice
+
+    async def always(call: Call) -> str:
+        return "allow_always"
+
+    assert isinstance(await gate.approve(twice, look, always), Approved)
+    assert kept == gate.rules
+    assert len(kept) == 1
+
+
+def test_a_rule_that_cannot_be_read_covers_its_own_text_alone() -> None:
+    torn = "make 'half …"
+    rules = [Rule("allow", "bash", torn), Rule("deny", "bash", "ls 'half …")]
+    assert decide(run("make"), "ask", rules).verdict == "ask"
+    assert decide(run("ls"), "workspace-write", rules).reason != "you said: never"

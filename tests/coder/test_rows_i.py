@@ -164,8 +164,9 @@ async def test_the_agent_is_neither_seen_nor_touched(
 async def test_without_a_sandbox_no_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     """Row I4: the reason is told, and nothing runs bare."""
     nothing = Confinement(None, 0, ("There is no bubblewrap: apt install bubblewrap.",))
-    monkeypatch.setattr("dragoman.host.sandbox.probe", lambda: nothing)
+    # This one may be imported by its line, and must not find the other one changed: it would keep that.
     monkeypatch.setattr("dragoman.coder.sandbox.probe", lambda: nothing)
+    monkeypatch.setattr("dragoman.host.sandbox.probe", lambda: nothing)
     work, home = tmp_path / "work", tmp_path / "home"
     work.mkdir()
     model = Told(apart([in_mode(mode, f"touch ran {tmp_path}/ran")]))

@@ -3,10 +3,11 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, write_bytes
+from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, remove_file, write_bytes
 
 
 @pytest.fixture
@@ -115,3 +116,78 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(workspace: Path, mo
         write_bytes(place, b"new")
     assert (workspace / "file.txt").read_text() == "inside"
     assert sorted(os.listdir(workspace)) == ["file.txt"]
+
+
+def test_a_root_itself_is_inside_and_no_file(workspace: Path) -> None:
+    place = Roots([str(workspace)]).place(".")
+    assert place == Place(os.path.realpath(workspace), ())
+    for work in (lambda: read_bytes(place, 1), lambda: write_bytes(place, b""), lambda: remove_file(place)):
+        with pytest.raises(PathRefused, match="is a folder"):
+            work()
+
+
+@pytest.mark.parametrize("path", ["/proc/self/environ", "/sys", "/dev/null"])
+def test_the_kernels_files_are_inside_of_no_ordinary_root(path: str) -> None:
+    with pytest.raises(PathRefused, match="outside of the workspace"):
+        Roots(["/"]).place(path)
+
+
+def test_a_link_that_changes_while_it_is_read_is_refused(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    roots = Roots([str(workspace)])
+
+    def changed(path: str) -> str:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os.path, "realpath", changed)
+    with pytest.raises(PathRefused, match="does not stand still"):
+        roots.place("file.txt")
+
+
+def test_a_tree_is_placed_as_a_path_is_and_seen_as_it_lies(workspace: Path) -> None:
+    roots = Roots([str(workspace)])
+    assert roots.tree(".") == roots.place(".")
+    assert roots.seen("/some/where") == "/some/where"
+
+
+def test_removing_takes_a_link_and_not_what_it_leads_to(workspace: Path) -> None:
+    (workspace / "link").symlink_to("file.txt")
+    remove_file(Place(os.path.realpath(workspace), ("link",)))
+    assert sorted(file.name for file in workspace.iterdir()) == ["file.txt"]
+    with pytest.raises(PathRefused, match="no such file or directory"):
+        remove_file(Place(os.path.realpath(workspace), ("folder", "link")))
+
+
+def test_a_folder_that_somebody_else_makes_first_is_used(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = os.mkdir
+
+    def slower(path: str, *, dir_fd: int) -> None:
+        make(path, dir_fd=dir_fd)
+        make(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "mkdir", slower)
+    write_bytes(Roots([str(workspace)]).place("new/file"), b"x")
+    assert (workspace / "new" / "file").read_bytes() == b"x"
+
+
+def test_a_file_of_another_owner_keeps_its_owner_where_we_may_give_it(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[int, int]] = []
+
+    def refused(fd: int, owner: int, group: int) -> None:
+        given.append((owner, group))
+        raise PermissionError
+
+    before = os.stat
+
+    def of_another(path: str, **options: Any) -> os.stat_result:
+        found = list(before(path, **options))
+        found[4:6] = [4711, 4712]
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "fchown", refused)
+    monkeypatch.setattr(os, "stat", of_another)
+    write_bytes(Roots([str(workspace)]).place("file.txt"), b"new")
+    monkeypatch.undo()
+    assert given == [(4711, 4712)]
+    assert (workspace / "file.txt").read_bytes() == b"new"

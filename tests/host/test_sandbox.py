@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -291,6 +291,18 @@ def test_what_is_there_is_no_placeholder(workspace: Path) -> None:
     (workspace / ".envrc").mkdir(0o755)
     with pytest.raises(FileExistsError):
         Placeholder.hold(str(workspace / ".envrc"))
+
+
+@pytest.mark.parametrize("meanwhile", [lambda path: os.chmod(path, 0o1555), os.rmdir], ids=["made", "gone"])
+def test_a_placeholder_that_somebody_else_is_making_or_taking_away_is_waited_for(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Path], None]
+) -> None:
+    path = workspace / ".envrc"
+    path.mkdir()
+    monkeypatch.setattr("dragoman.host.placeholders.time.sleep", lambda _: meanwhile(path))
+    held = Placeholder.hold(str(path))
+    assert is_placeholder(str(path))
+    held.release()
 
 
 def test_many_commands_at_once_protect_together(workspace: Path) -> None:

@@ -8,10 +8,13 @@ and held by a lock, so that of many users, in this process and in others, the la
 import fcntl
 import os
 import stat
+import time
 from typing import Final, Self
 
 _MODE: Final = 0o1555
 _TRIES: Final = 100
+# Between making a folder and giving it its mode lies less than this, mostly.
+_STEP_SECONDS: Final = 0.001
 
 
 class Placeholder:
@@ -20,13 +23,16 @@ class Placeholder:
     @classmethod
     def hold(cls, path: str) -> Self:
         """Makes it, or joins those who hold it; `OSError` if something else is there or nothing can be made."""
-        for _ in range(_TRIES):
+        for attempt in range(_TRIES):
             try:
                 os.mkdir(path)
                 os.chmod(path, _MODE)
             except FileExistsError:
                 if not is_placeholder(path):
-                    raise
+                    if attempt == _TRIES - 1 or not _may_be_in_the_making(path):
+                        raise
+                    time.sleep(_STEP_SECONDS)
+                    continue
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except FileNotFoundError:
@@ -63,6 +69,16 @@ def is_placeholder(path: str) -> bool:
     try:
         mode = os.lstat(path).st_mode
         return stat.S_ISDIR(mode) and stat.S_IMODE(mode) == _MODE and not os.listdir(path)
+    except OSError:
+        return False
+
+
+def _may_be_in_the_making(path: str) -> bool:
+    """Whether somebody else may be between making it and giving it its mode, or have just taken it away."""
+    try:
+        return os.listdir(path) == []
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
 
