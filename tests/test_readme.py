@@ -1,33 +1,213 @@
-"""README is run, not trusted: its code is the code in examples/, and that works."""
+"""README is run, not trusted: its commands are started, its code is the code in examples/, and its settings work."""
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from dragoman.coder.models.script import parse
-from dragoman.dialects.losses import LOSSES
+from dragoman import connect
+from tests.docs.settings import commands_of
+from tests.docs.snippets import Snippet, commands_in, is_balanced, lines_of, snippets
+from tests.gateway.serving import free_port
+from tests.needs import ROOT, need
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"```python\n# (examples/\S+)\n(.*?)```", README, re.DOTALL)
-PATH = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+DOCS = ("README.md", "docs/how-to/editors.md")
+PROGRAMS = Path(sys.executable).parent
+# They need a network, a package index, or all of the time there is; what they do is tested elsewhere.
+NOT_RUN = ("git clone", "./dev run", "./dev test", "uv tool install")
+# Other people's agents, played by ours: what README says of them is about our side.
+STAND_INS = ("gemini", "opencode")
+PATIENCE_SECONDS = 50
+
+DOCTOR = "dragoman doctor"
+EXPLAIN = 'dragoman run "explain calc.py"'
+GEMINI = 'dragoman run --agent gemini "explain this project"'
+AGENTS = "dragoman agents list"
+SESSIONS = "dragoman sessions list --cwd ."
+MEND = 'dragoman run --mode sandbox --allow edit --timeout 600 "fix the failing test test_add"'
+REVIEW = 'git diff | dragoman run --format json "Review this:" - > review.jsonl'
+CHATS = ("dragoman chat", "dragoman chat --resume", "dragoman chat -- opencode acp")
+SERVE = "dragoman serve --port 8790"
+REMOTE = "dragoman chat -- dragoman connect http://127.0.0.1:8790 --token-file token.txt"
 
 
-def run(*command: str) -> str:
-    environment = {**os.environ, "PATH": PATH}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=50, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small project with a bug in it, and a shell that finds our program."""
+    folder = tmp_path / "calc"
+    folder.mkdir()
+    (folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
+    (folder / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
+    subprocess.run([need("git"), "init", "--quiet"], cwd=folder, check=True)
+    others = tmp_path / "bin"
+    others.mkdir()
+    for name in STAND_INS:
+        (others / name).write_text(f'#!/bin/sh\nexec "{PROGRAMS}/dragoman" acp --model offline\n')
+        (others / name).chmod(0o755)
+    path = os.pathsep.join([str(PROGRAMS), str(others), os.environ["PATH"]])
+    for name, value in {"PATH": path, "DRAGOMAN_HOME": str(tmp_path / "home"), "TERM": "dumb"}.items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+def run(line: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+    )
+    assert done.returncode == 0, (line, done.stdout, done.stderr)
     return done.stdout
 
 
-@pytest.mark.parametrize(("path", "code"), SNIPPETS, ids=[path for path, _ in SNIPPETS])
-def test_a_snippet_is_the_file_it_names(path: str, code: str) -> None:
-    assert (ROOT / path).read_text(encoding="utf-8") == code
+def chat(line: str, folder: Path) -> str:
+    """Start a conversation, say one thing, and leave."""
+    program, *arguments = shlex.split(line)
+    child = pexpect.spawn(program, arguments, cwd=str(folder), timeout=PATIENCE_SECONDS, encoding="utf-8", echo=False)
+    try:
+        child.expect("/help shows")
+        child.expect("> ")
+        child.send("list files\r")
+        child.expect("calc.py")
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while child.isalive():  # a key that comes while it still speaks may be taken for something else
+            assert time.monotonic() < deadline, child.before
+            child.send("\x04")
+            child.expect([pexpect.EOF, pexpect.TIMEOUT], timeout=0.5)
+        assert child.exitstatus == 0
+        return str(child.before)
+    finally:
+        child.close(force=True)
+
+
+# --- commands -------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_of_the_readme_is_run_here_or_said_not_to_be() -> None:
+    shown = {line for one in snippets("sh", pages=("README.md",)) for line in lines_of(one.text)}
+    tested = {DOCTOR, EXPLAIN, GEMINI, AGENTS, SESSIONS, MEND, REVIEW, *CHATS, SERVE, REMOTE}
+    assert [line for line in shown - tested if not line.startswith(NOT_RUN)] == []
+    assert tested - shown == {"dragoman chat -- opencode acp"}  # that one stands in a sentence
+
+
+def test_the_doctor_finds_nothing_broken_and_its_settings_can_be_read(project: Path) -> None:
+    assert "ok      turn" in run(DOCTOR, project)
+    editors = json.loads(run(f"{DOCTOR} --json", project))["editors"]
+    for name, text in editors.items():
+        language = {"Z": "json", "J": "json", "N": "lua", "E": "elisp"}[name[0]]
+        (command,) = commands_of(Snippet("doctor", 0, language, name, text))
+        assert command == [str(PROGRAMS / "dragoman"), "acp"]
+        comment = {"lua": "--", "elisp": ";"}.get(language)
+        assert comment is None or is_balanced(text, comment=comment, characters=language == "elisp")
+
+
+def test_the_terminal_commands(project: Path) -> None:
+    assert "add" in run(EXPLAIN, project)
+    assert "calc.py" in run(GEMINI, project)
+    assert re.search(r"^gemini +installed", run(AGENTS, project), re.MULTILINE)
+    assert "explain calc.py" in run(SESSIONS, project)
+
+
+def test_the_script_mends_the_bug_in_a_sandbox(project: Path) -> None:
+    need("bwrap")
+    run(MEND, project)
+    assert "return a + b" in (project / "calc.py").read_text()
+
+
+def test_the_project_of_the_tutorial_is_mended(project: Path) -> None:
+    need("bwrap")
+    for snippet in snippets("python", pages=("docs/tutorial.md",)):
+        if snippet.title:
+            (project / snippet.title).write_text(snippet.text)
+    assert "passes now" in run(MEND, project)
+
+
+def test_the_script_gets_a_review_as_json(project: Path) -> None:
+    run(REVIEW, project)
+    last = json.loads((project / "review.jsonl").read_text().splitlines()[-1])
+    assert (last["type"], last["stopReason"]) == ("result", "end_turn")
+
+
+@pytest.mark.parametrize("line", CHATS)
+def test_the_conversations(project: Path, line: str) -> None:
+    assert f"`{line}`" in README or f"\n{line} " in README
+    if "--resume" in line:
+        run(EXPLAIN, project)
+    chat(line, project)
+
+
+def test_the_gateway(project: Path) -> None:
+    port = free_port()
+    with serving(SERVE.replace("8790", str(port)), project):
+        chat(REMOTE.replace("8790", str(port)), project)
+        assert "calc.py" in run(f"python {ROOT}/examples/gateway_client.py http://127.0.0.1:{port} token.txt", project)
+
+
+@contextmanager
+def serving(line: str, folder: Path) -> Iterator[None]:
+    """The server; the token that its first start prints is put where README wants it."""
+    child = pexpect.spawn("bash", ["-c", line], cwd=str(folder), timeout=PATIENCE_SECONDS, encoding="utf-8")
+    try:
+        child.expect(r"shown this once: (\S+)")
+        (folder / "token.txt").write_text(child.match.group(1) + "\n")
+        (folder / "token.txt").chmod(0o600)
+        child.expect("listening on")
+        yield
+        child.sendintr()
+        child.expect(pexpect.EOF)
+    finally:
+        child.close(force=True)
+
+
+def test_the_demonstration_shows_both_versions(project: Path) -> None:
+    shown = run("dragoman demo", project)
+    assert [line for line in shown.splitlines() if line.startswith("──")] == [
+        "── ACP v1: dragoman 0.1.0",
+        "── ACP v2: dragoman 0.1.0",
+    ]
+    assert shown.count("(cancelled)") == 2
+
+
+# --- editors --------------------------------------------------------------------------------------------------------
+
+SETTINGS = [
+    one
+    for one in snippets("json", "lua", "elisp", "python", pages=DOCS)
+    if one.language in ("lua", "elisp") or one.title.startswith(("Zed", "JetBrains", "VS Code", "Jupyter"))
+]
+
+
+@pytest.mark.parametrize("snippet", SETTINGS, ids=str)
+def test_editors_settings_can_be_read(snippet: Snippet) -> None:
+    if snippet.language == "lua":
+        assert is_balanced(snippet.text, comment="--")
+    if snippet.language == "elisp":
+        assert is_balanced(snippet.text, comment=";", characters=True)
+    assert commands_of(snippet)
+
+
+async def test_the_commands_in_editors_settings_answer(project: Path) -> None:
+    named = [tuple(command) for snippet in SETTINGS for command in commands_of(snippet)]
+    marimo = [words for one in snippets("sh", pages=DOCS) for words in commands_in(one.text) if words[0] == "npx"]
+    named += [tuple(shlex.split(words[2])) for words in marimo]
+    assert len(named) >= 12
+    for command in sorted(set(named)):
+        async with connect(list(command), env={"DRAGOMAN_HOME": os.environ["DRAGOMAN_HOME"]}) as client:
+            assert client.agent.info is not None
+            assert client.agent.info.name == "dragoman"
+            session = await client.new_session(project)
+            assert (await session.ask("list files")).stop_reason == "end_turn"
+
+
+# --- code -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_shortest_agent_and_client_are_under_fifteen_lines() -> None:
@@ -36,31 +216,34 @@ def test_the_shortest_agent_and_client_are_under_fifteen_lines() -> None:
         assert len(lines) < 15
 
 
-def test_the_client_talks_to_the_agent() -> None:
-    assert run("python", "examples/client.py") == "You said: Hello!"
+def test_the_client_talks_to_the_agent(project: Path) -> None:
+    assert run("python examples/client.py", ROOT) == "You said: Hello!"
 
 
-def test_the_test_of_an_agent_passes() -> None:
-    assert "1 passed" in run(
-        "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "0", "examples/test_agent.py"
-    )
+def test_the_client_without_async_asks_and_keeps_to_its_policy(project: Path) -> None:
+    ask = f"python {ROOT}/examples/ask.py ."
+    assert "`calc.py`" in run(f"{ask} 'list files' dragoman acp --model offline", project)
+    assert "Permission denied" in run(f"{ask} 'create x.txt saying hi' dragoman acp --model offline", project)
+    assert not (project / "x.txt").exists()
 
 
-def test_the_script_of_the_exact_agent_can_be_played() -> None:
-    (script,) = re.findall(r"```json\n(.*?)```", README, re.DOTALL)
-    assert len(parse(json.loads(script)).turns) == 2
+def test_the_larger_agent_reviews_and_remembers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REVIEWER_HOME", str(project / "sessions"))
+    (project / "long.py").write_text("x = 1\n" + "#" * 100 + "\n")
+    agent = f"-- python {ROOT}/examples/reviewer.py"
+    assert run(f"dragoman run long.py {agent}", project) == "Longer than 120: no line.\n"
+    strict = json.loads(run(f"dragoman run --format json --mode strict long.py {agent}", project).splitlines()[-1])
+    again = run(f"dragoman run --session {strict['sessionId']} /past {agent}", project)
+    assert again == "long.py: 1 long lines\n"
 
 
-def test_the_demonstration_shows_both_versions() -> None:
-    shown = run("dragoman", "demo")
-    assert [line for line in shown.splitlines() if line.startswith("──")] == [
-        "── ACP v1: dragoman 0.1.0",
-        "── ACP v2: dragoman 0.1.0",
-    ]
-    assert shown.count("(cancelled)") == 2
+def test_the_test_of_an_agent_passes(project: Path) -> None:
+    assert "1 passed" in run("python -m pytest -q -p no:cacheprovider -n 0 examples/test_agent.py", ROOT)
 
 
-def test_architecture_shows_the_losses_as_they_are() -> None:
-    shown = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    rows = [line for line in shown.splitlines() if line.startswith(("| same |", "| v1→v2 |", "| v2→v1 |"))]
-    assert rows == [f"| {loss.direction} | {loss.what} | {loss.instead} |" for loss in LOSSES]
+# --- links and tables -----------------------------------------------------------------------------------------------
+
+
+def test_what_the_readme_links_to_is_there() -> None:
+    links = [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", README) if "://" not in link]
+    assert [link for link in links if not (ROOT / link).is_file()] == []

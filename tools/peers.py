@@ -4,13 +4,15 @@ Standard library only.
 
 Promise: what cannot be installed is named in a sentence, and never ends the program: the tests that need it decide.
 The Python SDK for v1 (`agent-client-protocol` 0.12.1) is in the lock and so in `.venv`; the one for v2 cannot live
-beside it, so it gets a folder of its own: put `.peers/python-v2` first on PYTHONPATH.
+beside it, so it gets a folder of its own: put `.peers/python-v2` first on PYTHONPATH. Agents in Python get a virtual
+environment each, in which nothing of ours is found.
 """
 
 import json
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,6 +23,9 @@ ACPX = "0.19.1"
 GEMINI_CLI = "0.61.0"
 OPENCODE = "1.18.33"
 CLAUDE_AGENT = "0.99.1"
+AGENTAO = ("agentao==0.5.17",)
+# It takes any newer SDK and MCP package, starts with neither, and imports a package that it does not name.
+IAC_CODE = ("iac-code==0.16.0", "agent-client-protocol==0.9.0", "mcp==1.28.1", "websockets>=15,<16")
 EXAMPLES = "1.9.0"  # of the TypeScript SDK: the last release that ships its example agents
 # acpx wants 22.13, and under an older node npm would pick an older acpx without a word. These packages are node itself.
 NODE = "22.23.3"
@@ -107,15 +112,47 @@ def python_v2(folder: Path, installer: Sequence[str], say: Say) -> None:
     unfinished.rename(target)
 
 
+def agentao(folder: Path, installer: Sequence[str], say: Say) -> None:
+    """Agentao in `.peers/agentao`: an agent, and a client for other agents."""
+    _environment(folder / "agentao", AGENTAO, installer, say)
+
+
+def iac_code(folder: Path, installer: Sequence[str], say: Say) -> None:
+    """iac-code in `.peers/iac-code`."""
+    _environment(folder / "iac-code", IAC_CODE, installer, say)
+
+
+def packages_of(environment: Path) -> Path:
+    """The folder of a virtual environment that holds its packages, for the Python we run under."""
+    return environment / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+
+
 def _troubles(folder: Path, installer: Sequence[str], say: Say, by_name: bool) -> Iterator[str]:
     peers: list[Callable[[], None]] = [lambda: typescript(folder, say), lambda: python_v2(folder, installer, say)]
     if by_name:
         peers += [partial(peer, folder, say) for peer in (acpx, gemini_cli, opencode, claude_agent, sdk_examples)]
+        peers += [partial(peer, folder, installer, say) for peer in (agentao, iac_code)]
     for peer in peers:
         try:
             peer()
         except Missing as missing:
             yield str(missing)
+
+
+def _environment(target: Path, packages: Sequence[str], installer: Sequence[str], say: Say) -> None:
+    """A virtual environment with these packages. What is installed is noted last, so half of one is made anew."""
+    wanted = "\n".join(packages) + "\n"
+    note = packages_of(target) / "installed-by-dragoman"
+    if note.is_file() and note.read_text() == wanted:
+        return
+    say(f"Installing {target.name}.")
+    target.parent.mkdir(exist_ok=True)
+    _run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(target)], f"{target.name} got no environment")
+    _run(
+        [*installer, "--target", str(packages_of(target)), *packages],
+        f"{target.name} could not be installed",
+    )
+    note.write_text(wanted)
 
 
 def _npm(folder: Path, packages: Mapping[str, str], what: str, say: Say) -> None:

@@ -1,0 +1,15 @@
+import sys
+
+from dragoman import connect_sync
+from dragoman.client.policy import Decider, Policy
+
+folder, question, *command = sys.argv[1:]
+may_read = Decider(Policy(allow="read"), [folder])
+
+with connect_sync(command, permission=may_read) as client:
+    session = client.new_session(folder)
+    answer = session.ask(question)
+    print(answer.text)
+    for denial in may_read.denials:
+        print(f"not allowed: {denial.what} ({denial.reason})", file=sys.stderr)
+    sys.exit(0 if answer.stop_reason == "end_turn" else 1)

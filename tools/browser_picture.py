@@ -1,0 +1,93 @@
+"""The browser in README: a real `dragoman serve`, its page in a real browser. `python -m tools.browser_picture`
+
+The offline model mends a bug there as it does in the terminal; the picture is taken when it asks whether it may edit.
+It needs chromium and the extra `[serve]`, and no network. The browser is driven as the tests drive it.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.browser.chrome import ALT, ARTIFACTS, Tab, browser, tab
+from tools.picture import ROOT, SAID, Failed, small_project
+
+TARGET: Final = ROOT / "docs" / "pictures" / "browser.png"
+PORT: Final = 8790
+WIDTH: Final = 1000
+HEIGHT: Final = 760
+
+
+def main() -> int:
+    program = shutil.which("chromium")
+    if program is None:
+        print("The picture needs chromium.", file=sys.stderr)
+        return 1
+    try:
+        with small_project() as project, serving(project) as address, browser(program) as driver:
+            asyncio.run(taken(driver, address))
+    except Failed as failure:
+        print(failure, file=sys.stderr)
+        return 1
+    TARGET.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(ARTIFACTS / "docs.png", TARGET)
+    print(f"Wrote {TARGET.relative_to(ROOT)}")
+    return 0
+
+
+@contextmanager
+def serving(project: Path) -> Iterator[str]:
+    """A gateway there; the address that a person would be sent."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-picture-") as home:
+        command = [sys.executable, "-m", "dragoman.cli.main", "serve", "--port", str(PORT), "--model", "offline"]
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "DRAGOMAN_HOME": home, "PATH": path}
+        server = subprocess.Popen(command, cwd=project, env=environment, stderr=subprocess.PIPE, text=True)
+        assert server.stderr is not None
+        said = ""
+        try:
+            for line in server.stderr:
+                said += line
+                if "listening on" in line:
+                    break
+            token = re.search(r"shown this once: (\S+)", said)
+            if token is None:
+                raise Failed(f"the gateway did not start:\n{said}")
+            yield f"http://127.0.0.1:{PORT}/#token={token[1]}"
+        finally:
+            server.terminate()
+            server.wait(30)
+            server.stderr.close()
+
+
+async def taken(driver: str, address: str) -> None:
+    async with tab(driver) as page:
+        await page.resize(WIDTH, HEIGHT)
+        await page.go(address)
+        await page.until("document.querySelector('#options select')")
+        await page.click("#prompt")
+        await page.type(SAID)
+        await page.press("Enter")
+        await page.until_text("#question", "pytest")
+        await answered(page, "2")
+        await page.until_text("#question .patch .added", "return a + b")
+        await page.until("!document.querySelector('#question button').disabled")
+        await page.picture("docs")
+        await answered(page, "1")
+        await page.until_text(".message.agent:last-of-type", "passes now")
+
+
+async def answered(page: Tab, key: str) -> None:
+    await page.until("!document.querySelector('#question button').disabled")
+    await page.press(key, ALT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""The coding agent's tools, modes and slash commands, from their own tables."""
+
+from tools.reference.markdown import table
+
+
+def tools_page() -> str:
+    from dragoman.coder.commands import BUILT_IN
+    from dragoman.coder.modes import MODES
+    from dragoman.coder.tools.bash import Bash
+    from dragoman.coder.tools.delegating import Delegate
+    from dragoman.coder.tools.reading import ReadFile
+    from dragoman.coder.tools.searching import Glob, Grep, ListFiles
+    from dragoman.coder.tools.talking import AskUser, UpdatePlan
+    from dragoman.coder.tools.web import WebFetch
+    from dragoman.coder.tools.writing import EditFile, WriteFile
+
+    kinds = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile, Bash, WebFetch, Delegate, UpdatePlan, AskUser)
+    tools = [(f"`{one.name}({inputs(one.schema)})`", one.kind, f"`{one.does}`", one.description) for one in kinds]
+    modes = [
+        (f"`{name}`", mode.description, mode.read, mode.write, mode.command, mode.network, mode.foreign, mode.sandboxed)
+        for name, mode in MODES.items()
+    ]
+    commands = [(f"`/{name}{f' {hint}' if hint else ''}`", about) for name, (about, hint) in BUILT_IN.items()]
+    parts = [
+        "# Tools, modes and slash commands",
+        "Of Dragoman's own coding agent.",
+        "## Tools",
+        (
+            "Names and inputs are a contract; an input with a question mark may be left out. Paths are absolute, or "
+            "relative to the working folder. The tools of an MCP server are named `mcp__SERVER__TOOL`. In mode "
+            "`sandbox` the model sees `sandbox_…` tools in place of those for files and commands."
+        ),
+        table(("tool", "kind", "act", "what it does"), tools),
+        "After a refusal the model is told exactly `Permission denied.`",
+        "## Modes",
+        (
+            "What a mode says about each kind of act. `foreign` is the tool of an MCP server. What a mode denies is "
+            "not offered to the model, and is refused if it is called."
+        ),
+        table(("mode", "", "read", "write", "command", "network", "foreign", "in a view"), modes),
+        (
+            "In `workspace-write` a command that is known to only look needs no question. Protected names ask in every "
+            "mode but `full-access`. On the command line `full` is another name of `full-access`."
+        ),
+        "## Slash commands",
+        table(("command", "what it does"), commands),
+        "Your own are Markdown files: [how](../how-to/commands.md).",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def inputs(schema: object) -> str:
+    assert isinstance(schema, dict)
+    return ", ".join(name if name in schema["required"] else f"{name}?" for name in schema["properties"])

@@ -1,0 +1,153 @@
+"""Settings, variables, files and exit codes. A key without a sentence here stops the build; so does one too many."""
+
+from typing import Final
+
+from tools.reference.markdown import table
+
+PROVIDER_KEYS: Final = {
+    "base_url": "where it listens; needed for a provider of your own",
+    "api_key_env": "the environment variable that holds its key; `dragoman login NAME` keeps one without it",
+    "model": "the model that is meant when only the provider can be used",
+    "images": "whether its models look at pictures",
+    "window": "how many tokens its models see",
+}
+MCP_KEYS: Final = {
+    "type": "`stdio`, `http` or `sse`; found by itself from `command` or `url`",
+    "command": "the program to start (`stdio`)",
+    "args": "its arguments, a list of texts",
+    "env": "its variables, a table; `$NAME` is taken from your environment",
+    "url": "where it listens (`http`, `sse`)",
+    "headers": "what is sent with every request, a table; `$NAME` is taken from your environment",
+}
+FLEET_TOP_KEYS: Final = {
+    "$schema": "for editors; not read",
+    "servers": "the agents: an object by name, or a list of objects with a `name`",
+    "defaultServer": "the agent that `dragoman run` and `dragoman chat` start without `--agent`",
+    "defaultAgent": "for every agent: see below",
+    "mcpServers": "for every agent: see below",
+    "permissionPolicy": "for every agent: see below",
+    "nonInteractivePolicy": "for every agent: see below",
+    "permissions": "for every agent: see below",
+}
+FLEET_KEYS: Final = {
+    "name": "its name, where `servers` is a list",
+    "command": "the program; not needed for an agent that is known by name",
+    "url": "the address of a gateway in its place: `https://`, `http://`, `wss://` or `ws://`",
+    "token": "the token for that address, as `$NAME`",
+    "tokenFile": "or a file that holds it, which only you can read",
+    "args": "its arguments; `$NAME` is taken from your environment",
+    "env": "variables for it; secrets of your environment reach it only when they are named here",
+    "cwd": "where it is started, relative to the file",
+    "dialect": "how it speaks, where that is not the protocol's own: {dialects}",
+    "startupTimeoutMs": "how long `initialize` may take",
+    "requestTimeoutMs": "how long an answer may take, but for prompts",
+    "timeoutMs": "another name of `requestTimeoutMs`",
+    "promptIdleTimeoutMs": "how long a turn may be silent",
+    "permissionPolicy": "`prompt` (ask, the default), `auto-approve`, `deny`",
+    "nonInteractivePolicy": "`mode` is `reject_all` (the default) or `accept_all`: the answer with nobody to ask",
+    "permissions": "lists `allow`, `ask`, `reject` of rules (`kind`, `path`, `command`); reject beats ask beats allow",
+    "autoStart": "whether `Fleet.start` starts it",
+    "description": "a line for `dragoman agents list`",
+    "maxRecoverableRestarts": "how often in a row it is started again after it has died",
+    "process": "behind `dragoman serve`: `shared` (one process for a connection's sessions) or `session` (one each)",
+    "idleTimeoutMs": "`dragoman serve` stops it after so long with nothing to do, if it can resume; 0: never",
+    "defaultAgent": "kept for clients that have such a key",
+    "mcpServers": "MCP servers it is given with every session",
+    "capabilities": "what is lent to it, true or false: `fs`, `terminal`, `elicitation`",
+}
+ENVIRONMENT: Final = {
+    "DRAGOMAN_HOME": "the folder for everything that is kept; without it the platform's data folder",
+    "DRAGOMAN_TOKEN": "the token of `dragoman connect`, where `--token-file` is not given",
+    "OPENAI_API_KEY": "the key of `openai`",
+    "ANTHROPIC_API_KEY": "the key of `anthropic`",
+    "GEMINI_API_KEY": "the key of `google`",
+    "OLLAMA_HOST": "where Ollama listens; setting it makes Ollama the model where there is no key",
+    "LLM_PROVIDER": "one provider by name; then `NAME_API_KEY`, `NAME_BASE_URL` and `NAME_MODEL` are read too",
+    "DRAGOMAN_TREE": "set by us for every program that is started, to find it again; not for you to set",
+    "NO_COLOR": "no colours on the terminal",
+    "XDG_DATA_HOME": "the platform's data folder on Linux",
+}
+RUN_EXITS: Final = (
+    ("0", "the agent is done"),
+    ("1", "the answer could not be written"),
+    ("2", "wrong usage"),
+    ("3", "the agent refused"),
+    ("4", "a limit of the model: tokens, or model calls in one turn"),
+    ("5", "done, but something was not allowed"),
+    ("6", "the agent failed, or could not be started"),
+    ("124", "not done after `--timeout`"),
+    ("130", "cancelled, by Ctrl-C or a signal"),
+)
+
+
+def settings_page() -> str:
+    from dragoman.cli.settings import KEYS
+    from dragoman.client.entry import DIALECTS
+    from dragoman.client.fleet_file import _ENTRY, _TOP
+    from dragoman.coder.mcp.config import _KEYS
+    from dragoman.coder.models.endpoints import _KNOWN_KEYS
+
+    words = {int: "a whole number", str: "text"}
+    config = [
+        (f"`{name}`", words[key.kind], f"`{key.default}`" if key.default else "", key.about)
+        for name, key in KEYS.items()
+    ]
+    fleet = {
+        name: about.format(dialects=", ".join(f"`{one}`" for one in DIALECTS)) for name, about in FLEET_KEYS.items()
+    }
+    check("config.toml [providers.NAME]", set(PROVIDER_KEYS), set(_KNOWN_KEYS))
+    check("config.toml [mcp.NAME]", set(MCP_KEYS), set().union(*_KEYS.values()))
+    check("acp.json", set(FLEET_TOP_KEYS), set(_TOP))
+    check("acp.json servers", set(FLEET_KEYS), set(_ENTRY))
+    parts = [
+        "# Settings, variables and exit codes",
+        "## config.toml",
+        (
+            "In `$DRAGOMAN_HOME`. The command line counts first, then the environment (`DRAGOMAN_MODEL` for "
+            "`model` and so on), then this file. `dragoman config show` says what holds, and why. A key that is not "
+            "known is an error."
+        ),
+        table(("key", "is", "if not set", "what it is for"), config),
+        "### [providers.NAME]",
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in PROVIDER_KEYS.items()]),
+        "### [mcp.NAME]",
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in MCP_KEYS.items()]),
+        "## acp.json",
+        (
+            "The agents that `dragoman run --agent NAME` knows: in `$DRAGOMAN_HOME`, and in a project (`acp.json` or "
+            "`.dragoman/acp.json`) once it is trusted. An unknown key, or a value of the wrong kind, is an error that "
+            "names the line."
+        ),
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in FLEET_TOP_KEYS.items()]),
+        "### A server",
+        table(("key", "what it is for"), [(f"`{name}`", about) for name, about in fleet.items()]),
+        "## Environment variables",
+        table(("variable", "what it is for"), [(f"`{name}`", about) for name, about in ENVIRONMENT.items()]),
+        "## Files in $DRAGOMAN_HOME",
+        table(
+            ("name", "what it is"),
+            [
+                ("`config.toml`", "settings, yours to write"),
+                ("`acp.json`", "agents, yours to write; `dragoman agents add` writes it too"),
+                ("`credentials.toml`", "keys that `dragoman login` kept; readable by you alone"),
+                ("`commands/NAME.md`", "slash commands of your own"),
+                ("`sessions/`", "one file a session, and an index that can be thrown away"),
+                ("`log/`", "failures of our own"),
+                ("`trust.json`", "the projects you have trusted"),
+                ("`gateway/`", "hashes of tokens, and whose sessions are whose"),
+            ],
+        ),
+        "## Exit codes",
+        "Of `dragoman run`:",
+        table(("code", "means"), RUN_EXITS),
+        (
+            "Every other command: 0 done, 1 it could not be done, 2 wrong usage, 130 interrupted. A sentence on stderr "
+            "says why."
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def check(what: str, described: set[str], there: set[str]) -> None:
+    if described != there:
+        raise LookupError(f"tools/reference/settings.py and the code differ about {what}: {sorted(described ^ there)}")
