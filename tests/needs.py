@@ -11,7 +11,7 @@ from typing import NoReturn
 
 import pytest
 
-from tools.peers import node_package, opencode_package
+from tools.peers import node_package, opencode_package, packages_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
@@ -54,6 +54,19 @@ def need_claude_agent() -> list[str]:
 def need_opencode() -> list[str]:
     """The command that starts opencode: a program of its own."""
     return _by_name("opencode", PEERS / "opencode" / "node_modules" / opencode_package() / "bin" / "opencode")
+
+
+def need_agentao(module: str) -> list[str]:
+    """The command that runs a module of Agentao in its own environment; `-P`, so that a folder's module is none."""
+    home = PEERS / "agentao"
+    python, _ = _by_name("agentao", home / "bin" / "python", packages_of(home) / "agentao" / "__init__.py")
+    return [python, "-P", "-m", module]
+
+
+def need_iac_code() -> list[str]:
+    """The command that starts iac-code in its own environment."""
+    home = PEERS / "iac-code"
+    return _by_name("iac-code", home / "bin" / "python", packages_of(home) / "bin" / "iac-code")
 
 
 def need_sdk_example(name: str) -> list[str]:

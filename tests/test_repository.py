@@ -21,6 +21,8 @@ GENERATED = {
     "src/dragoman/wire/v1.py": "tools.generate_wire",
     "src/dragoman/wire/v2.py": "tools.generate_wire",
     "requirements/dev.txt": "./dev lock",
+    "docs/compatibility.md": "tools.compatibility",
+    "docs/losses.md": "tools.compatibility",
 }
 
 

@@ -40,11 +40,14 @@ def instances(version: int, *, vendor: bool = False, foreign: bool = False) -> I
     return Instances(definitions(f"v{version}"), vendor=vendor, foreign=foreign)
 
 
+# A strategy is made once: making it takes longer than drawing from it.
+@cache
 def messages(version: int, name: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[Any]:
     """Valid messages of a definition; with `foreign`, variants in them that no schema knows."""
     return instances(version, vendor=vendor, foreign=foreign).of(name).map(grounded)
 
 
+@cache
 def updates(version: int, tag: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[dict[str, Any]]:
     """The params of `session/update` with one kind of update."""
     schema = definitions(f"v{version}")["SessionUpdate"]

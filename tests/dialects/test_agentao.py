@@ -482,3 +482,10 @@ def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
     assert content("a", "b", "c") == ["a", "b", "c"]
     assert content("d", status="completed") == ["a", "b", "c", "d"]
     assert content("e") == ["e"]
+    # The program repeats a text with what has come since, and cuts the middle out of a long one.
+    assert content("e f") == ["e f"]
+    assert content("e f", "Error") == ["e f", "Error"]
+    long = "e f" + "x" * 5000
+    assert content(long, "Error") == [long, "Error"]
+    cut = long[:4000] + " ... " + "y"
+    assert content(cut, "Error", status="failed") == [cut, "Error"]

@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from dragoman.dialects.contract import AnswerError, Notify
 from dragoman.dialects.named import named
 from dragoman.errors import WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.hello import Implementation
+from tests.dialects import speech
 from tests.dialects.schemas import text
 from tests.dialects.seeds import (
     HELLO_WORLD,
@@ -224,6 +227,26 @@ def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("said", "usage"),
+    [
+        ({"usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3}}, events.Usage(3, 1, 2)),
+        ({"_meta": {"usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}}}, events.Usage(3, 1, 2)),
+        ({"_meta": {"usage": {"input_tokens": 1, "output_tokens": "2", "total_tokens": 3}}}, UNSET),
+        ({"_meta": {"usage": {"input_tokens": 1, "output_tokens": True, "total_tokens": 3}}}, UNSET),
+        ({"_meta": {"usage": 3}}, UNSET),
+        ({}, UNSET),
+    ],
+)
+def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) -> None:
+    prompt = requests.Prompt("s", [Text("Hi")])
+    client = client_of(NAME)
+    client.ask(prompt)
+    ((_, end),) = client.hear_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).told
+    assert isinstance(end, events.Idle)
+    assert (end.stop_reason, end.usage) == ("end_turn", usage)
+
+
 # -- permission ------------------------------------------------------------------------------------------------------
 
 KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
@@ -298,5 +321,14 @@ def test_8_1_4_a_client_sets_a_model_as_such() -> None:
     ],
 )
 def test_8_1_19_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: Any) -> None:
-    (answer,) = client_of(NAME).reply(1, QUESTION, services.PermissionAnswer(outcome))
-    assert json.loads(answer.result) == said  # type: ignore[union-attr]
+    called_so = replace(AGENT, info=Implementation("iac-code", "0.16.0"))
+    # In the dialect, and to an agent of that name without it.
+    for client in (client_of(NAME), speech.client_of(1, agent=called_so)):
+        (answer,) = client.reply(1, QUESTION, services.PermissionAnswer(outcome))
+        assert json.loads(answer.result) == said  # type: ignore[union-attr]
+
+
+def test_every_other_agent_is_told_which_no_was_chosen() -> None:
+    (answer,) = speech.client_of(1).reply(1, QUESTION, services.PermissionAnswer(services.Selected("id-reject_once")))
+    chosen = {"outcome": {"outcome": "selected", "optionId": "id-reject_once"}}
+    assert json.loads(answer.result) == chosen  # type: ignore[union-attr]

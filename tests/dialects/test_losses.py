@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
 from dragoman.dialects.contract import Answer, AnswerError, Dialect
 from dragoman.dialects.handshake import hear_agent, hear_client, say_agent, say_client
 from dragoman.dialects.losses import LOSSES
 from dragoman.errors import PeerMistake, RequestFailed, WireError
+from dragoman.vocabulary.hello import Implementation
 from dragoman.vocabulary.requests import Prompt, PromptAccepted
 from tests.dialects.expected import APPLIED
 from tests.dialects.schemas import text
-from tests.dialects.speech import CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
+from tests.dialects.speech import AGENT, CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
 
 SHOWN: set[str] = set()
 HI = {"type": "text", "text": "hi"}
@@ -213,6 +215,18 @@ def test_outcome_without_a_word() -> None:
     for outcome in ({"outcome": "_odd"}, {"outcome": "selected", "optionId": "z"}):
         found = Bridge(1, 1).answer_to_agent("session/request_permission", params, {"outcome": outcome})
         assert found == {"outcome": {"outcome": "cancelled"}}
+
+
+@shows("no-that-is-misheard")
+def test_no_that_is_misheard() -> None:
+    no = {"optionId": "n", "name": "No", "kind": "reject_once"}
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [YES, no]}
+    bridge = Bridge(1, 1)
+    bridge.agents_side = client_of(1, agent=replace(AGENT, info=Implementation("iac-code", "0.16.0")))
+    chosen = {"outcome": {"outcome": "selected", "optionId": "n"}}
+    found = bridge.answer_to_agent("session/request_permission", params, chosen)
+    assert found == {"outcome": {"outcome": "cancelled"}, "_meta": {"option_id": "n"}}
+    assert Bridge(1, 1).answer_to_agent("session/request_permission", params, chosen) == chosen
 
 
 @shows("stop-reason-without-a-word")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.interop.voices import ANTHROPIC, CHAT, GEMINI, ToolCall, Voice
-from tests.needs import need_claude_agent, need_gemini_cli, need_opencode
+from tests.needs import need_agentao, need_claude_agent, need_gemini_cli, need_iac_code, need_opencode
 
 # Whatever is not on this machine is not reached: nobody listens on the discard port.
 NOWHERE = "http://127.0.0.1:9"
@@ -26,6 +26,7 @@ class RealAgent(NamedTuple):
     arguments: tuple[str, ...] = ()
     login: str | None = None
     loads: bool = True
+    dialect: str | None = None
 
     def started(self) -> list[str]:
         """The command that starts it."""
@@ -77,6 +78,26 @@ def _claude(home: Path, url: str) -> dict[str, str]:
     }
 
 
+def _agentao(home: Path, url: str) -> dict[str, str]:
+    return {
+        "LLM_PROVIDER": "OPENAI",
+        "OPENAI_API_KEY": "none",
+        "OPENAI_BASE_URL": f"{url}/v1",
+        "OPENAI_MODEL": "fake",
+    }
+
+
+def _iac_code(home: Path, url: str) -> dict[str, str]:
+    return {
+        "IAC_CODE_PROVIDER": "openai",
+        "IAC_CODE_API_KEY": "none",
+        "IAC_CODE_BASE_URL": f"{url}/v1",
+        "IAC_CODE_MODEL": "fake",
+        # Or every turn waits until its telemetry has given up.
+        "IAC_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
+
+
 GEMINI_CLI = RealAgent(
     "gemini",
     version=1,
@@ -112,3 +133,28 @@ CLAUDE_AGENT = RealAgent(
     path="file_path",
 )
 REAL_AGENTS = (GEMINI_CLI, OPENCODE, CLAUDE_AGENT)
+
+# The two that a dialect is named after.
+AGENTAO = RealAgent(
+    "agentao",
+    version=1,
+    command=lambda: need_agentao("agentao.acp"),
+    voice=CHAT,
+    settings=_agentao,
+    read="read_file",
+    write="write_file",
+    path="file_path",
+    dialect="agentao",
+)
+IAC_CODE = RealAgent(
+    "iac-code",
+    version=1,
+    command=need_iac_code,
+    arguments=("acp",),
+    voice=CHAT,
+    settings=_iac_code,
+    read="read_file",
+    write="write_file",
+    path="path",
+    dialect="iac-code",
+)

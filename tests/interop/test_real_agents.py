@@ -2,84 +2,31 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dragoman import connect
-from dragoman.client.connect import Client
-from dragoman.client.conversation import Conversation
 from dragoman.client.policy import Decider, Policy
 from dragoman.client.workspace import Workspace
-from dragoman.vocabulary.events import (
-    AgentMessage,
-    AgentMessageChunk,
-    AnyEvent,
-    Idle,
-    Running,
-    ToolCallUpdate,
-    UserMessage,
-    UserMessageChunk,
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Running, ToolCallUpdate
+from dragoman.vocabulary.services import RequestPermission
+from tests.interop.desk import (
+    START_SECONDS,
+    Desk,
+    calls,
+    cancelled_at,
+    end,
+    events_of,
+    paths,
+    said,
+    told,
 )
-from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.coder.models.upstream import upstream
 from tests.interop.real import GEMINI_CLI, REAL_AGENTS, RealAgent
-from tests.interop.voices import FakeModel
 from tests.needs import need_sdk_example
 
 pytestmark = [pytest.mark.anyio, pytest.mark.interop]
 every_agent = pytest.mark.parametrize("agent", REAL_AGENTS, ids=str)
-
-# Node's own start, on a busy machine.
-START_SECONDS = 60.0
-# How long what an agent has started may outlive it.
-GONE_SECONDS = 2.0
-
-
-class Desk:
-    """A folder to work in, a home for the agent, its model, and a user who says what they are told to say."""
-
-    def __init__(self, agent: RealAgent, folder: Path) -> None:
-        self.agent = agent
-        self.work, self.home = folder / "work", folder / "home"
-        self.made = self.work / "made.txt"
-        self.model = FakeModel(agent.voice)
-        self.answer = "allow_once"
-        self.asked: list[RequestPermission] = []
-        self.outside: list[AnyEvent] = []
-        self.noise: list[str] = []
-        for each in (self.work, self.home):
-            each.mkdir()
-
-    async def user(self, request: RequestPermission) -> PermissionOption | None:
-        self.asked.append(request)
-        return next(option for option in request.options if option.kind == self.answer)
-
-    @asynccontextmanager
-    async def connected(self, decider: Decider | None = None, **lent: Any) -> AsyncIterator[Client]:
-        """The agent, logged in. Whatever it sends that we have to skip fails the test, and so does what it leaves."""
-        command = self.agent.started()
-        async with upstream(self.model) as server:
-            async with connect(
-                command,
-                cwd=str(self.work),
-                env=self.agent.environment(self.home, server.url),
-                permission=decider or self.user,
-                on_event=lambda conversation, event: self.outside.append(event),
-                on_noise=self.noise.append,
-                start_timeout=START_SECONDS,
-                **lent,
-            ) as client:
-                assert client.link.version == self.agent.version
-                assert living(self.home)
-                if self.agent.login is not None:
-                    await client.login(self.agent.login)
-                yield client
-            await nothing_is_left(self.home)
-        assert self.noise == []
 
 
 @pytest.fixture
@@ -211,84 +158,3 @@ async def test_the_sdks_own_example_of_v2_is_prompted_cancelled_listed_and_loade
     assert (said(cancelled), end(cancelled)) == ([], "cancelled")
     assert (told(story), said(story)) == (["hello", "stop"], hello)
     assert (said(after), end(after)) == (hello, "end_turn")
-
-
-# -- reading ---------------------------------------------------------------------------------------------------------
-
-
-async def events_of(session: Conversation, prompt: str) -> list[AnyEvent]:
-    return [event async for event in session.prompt(prompt)]
-
-
-async def cancelled_at(kind: type[AnyEvent], session: Conversation, prompt: str) -> list[AnyEvent]:
-    """Everything that is told of a turn that is cancelled at the first event of a kind."""
-    turn = session.prompt(prompt)
-    events: list[AnyEvent] = []
-    async for event in turn:
-        events.append(event)
-        if isinstance(event, kind):
-            await turn.cancel()
-    return events
-
-
-def said(events: Sequence[AnyEvent]) -> list[str]:
-    """What the agent said, message by message."""
-    messages: dict[str, str] = {}
-    for event in events:
-        if isinstance(event, AgentMessageChunk):
-            messages[event.message_id] = messages.get(event.message_id, "") + event.text
-        elif isinstance(event, AgentMessage) and isinstance(event.content, list):
-            messages[event.message_id] = texts(event.content)
-    return list(messages.values())
-
-
-def told(events: Sequence[AnyEvent]) -> list[str]:
-    """What the user said."""
-    messages: dict[str, str] = {}
-    for event in events:
-        if isinstance(event, UserMessageChunk):
-            messages[event.message_id] = messages.get(event.message_id, "") + texts([event.content])
-        elif isinstance(event, UserMessage):
-            messages[event.message_id] = texts(event.content)
-    return list(messages.values())
-
-
-def texts(content: object) -> str:
-    return "".join(getattr(block, "text", "") for block in content) if isinstance(content, list) else ""
-
-
-def calls(events: Sequence[AnyEvent]) -> dict[str, str]:
-    """The last state of every tool call."""
-    updates = [event for event in events if isinstance(event, ToolCallUpdate)]
-    return {event.tool_call_id: event.status for event in updates if isinstance(event.status, str)}
-
-
-def paths(events: Sequence[AnyEvent]) -> set[str]:
-    """Every place that a tool call was said to be about."""
-    updates = [event for event in events if isinstance(event, ToolCallUpdate) and isinstance(event.locations, list)]
-    return {location.path for event in updates for location in event.locations or []}
-
-
-def end(events: Sequence[AnyEvent]) -> object:
-    assert isinstance(events[-1], Idle)
-    return events[-1].stop_reason
-
-
-async def nothing_is_left(home: Path) -> None:
-    """No process that was started with this home lives on."""
-    until = asyncio.get_running_loop().time() + GONE_SECONDS
-    while found := list(living(home)):
-        assert asyncio.get_running_loop().time() < until, found
-        await asyncio.sleep(0.05)
-
-
-def living(home: Path) -> list[str]:
-    wanted = f"HOME={home}\0".encode()
-    found: list[str] = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-        except OSError:  # it has just gone, or is not ours
-            continue
-    return found

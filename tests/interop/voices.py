@@ -17,6 +17,8 @@ from tests.coder.models.upstream import DONE, Exchange, Reply, Request, chat, ch
 
 # To a model that Gemini CLI asks which model to ask; it then asks its usual one.
 ASIDE = {"candidates": [{"content": {"role": "model", "parts": [{"text": "{}"}]}, "finishReason": "STOP"}]}
+# Between two words of a model that drips: as slow as a slow model, and no slower than a test may be.
+DRIP_SECONDS = 0.05
 # Agents know a message and a call by its id again.
 _NUMBERS = itertools.count(1)
 
@@ -63,6 +65,25 @@ class FakeModel:
                 await exchange.chunk(event)
             await exchange.hung_up()
             self.left.set()
+
+        return reply
+
+    def drips(self, text: str) -> Reply:
+        """Says the same again and again, for an agent that sees a cancel only when its model says something."""
+
+        async def reply(exchange: Exchange) -> None:
+            await exchange.begin_stream()
+            gone = asyncio.ensure_future(exchange.hung_up())
+            try:
+                while not gone.done():
+                    for event in self._voice.opening(text):
+                        await exchange.chunk(event)
+                    await asyncio.wait([gone], timeout=DRIP_SECONDS)
+            except ConnectionError:
+                pass
+            finally:
+                gone.cancel()
+                self.left.set()
 
         return reply
 

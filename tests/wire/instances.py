@@ -54,6 +54,7 @@ class Instances:
         self.vendor = vendor
         self.foreign = foreign
         self.made: dict[str, st.SearchStrategy[Any]] = {}
+        self.made_fields: dict[str, st.SearchStrategy[dict[str, Any]]] = {}
 
     def of(self, name: str) -> st.SearchStrategy[Any]:
         if name not in self.made:
@@ -104,7 +105,10 @@ class Instances:
 
     def fields(self, schema: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
         if "$ref" in schema:
-            return self.fields(self.known[_name(schema)])
+            name = _name(schema)
+            if name not in self.made_fields:
+                self.made_fields[name] = self.fields(self.known[name])
+            return self.made_fields[name]
         properties = {name: self.property(name, part, schema) for name, part in schema.get("properties", {}).items()}
         required = set(schema.get("required", []))
         own = st.fixed_dictionaries(

@@ -171,8 +171,9 @@ class Connection:
         prompt = Prompt(request.prompt, new_id("msg"))
         if session.turn is None:
             # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
-            # Behind a journal the prompt is on disk before that.
-            if session.journal is not None:
+            # Behind a journal the prompt is on disk before that; not in the middle of a story that is told again, whose
+            # messages a wire without ids could take for this one's.
+            if session.journal is not None and (session.retelling is None or session.retelling.done()):
                 interjection = Interjection.of(prompt)
                 return self._accepted(self._begin(session, prompt, interjection.accept), interjection)
             self._begin(session, prompt, _nothing)

@@ -43,6 +43,8 @@ _FINAL: Final = ("completed", "failed")
 # Calls that go on at once, and items of one: an agent that sends more is not shown whole.
 _CALLS: Final = 64
 _ITEMS: Final = 4096
+# Of a long output the program cuts out the middle, and repeats so much of its beginning.
+_BEGINNING: Final = 4000
 
 
 # -- initialize ------------------------------------------------------------------------------------------------------
@@ -267,7 +269,10 @@ def _fields(params: Raw, *names: str, closed: bool = False) -> dict[str, str]:
 
 
 class ClientAgentao(ClientV1):
-    """The client's side: content of a call is added to what was there, unless it repeats that."""
+    """The client's side: content of a call is added to what was there, unless it repeats that.
+
+    The appendix has it added; the program, since it was written, sends the whole of it each time, longer than before.
+    """
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, agent)
@@ -283,12 +288,25 @@ class ClientAgentao(ClientV1):
             return told
         key = (told.session_id, event.tool_call_id)
         before = self._shown.pop(key, [])
-        whole = event.content if event.content[: len(before)] == before else [*before, *event.content]
+        whole = event.content if repeats(event.content, before) else [*before, *event.content]
         if event.status not in tools.FINAL_STATUSES:
             self._shown[key] = whole[:_ITEMS]
             while len(self._shown) > _CALLS:
                 del self._shown[next(iter(self._shown))]
         return Happened(told.session_id, replace(event, content=whole[:_ITEMS]))
+
+
+def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:
+    """Whether content is what was there before, each text of it at least as far as it went."""
+    return len(now) >= len(before) and all(map(_goes_on, now, before))
+
+
+def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
+    match now, before:
+        case tools.ContentItem(content.Text(text)), tools.ContentItem(content.Text(earlier)):
+            return text.startswith(earlier[:_BEGINNING])
+        case _:
+            return now == before
 
 
 def say_client(hello: ClientHello) -> bytes:

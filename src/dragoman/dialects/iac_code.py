@@ -13,7 +13,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import misspelt, seed
-from dragoman.dialects.contract import Answer, Call, Id, Out, Replied
+from dragoman.dialects.contract import Answer, Call, Id, Out, Replied, Told
 from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
 from dragoman.dialects.loose import as_object, loosely
@@ -249,6 +249,7 @@ class ClientIacCode(ClientV1):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
         self._models: dict[str, options.Select] = {}
+        self._mishears = True  # whatever it calls itself
         self._plural = False  # the agent knows `sessions/list` and no other
 
     def ask(self, request: Request) -> Call:
@@ -263,20 +264,11 @@ class ClientIacCode(ClientV1):
             return replace(call, method="sessions/list")
         return call
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; a no is said in the one form that releases of the program do not take for a yes."""
-        if isinstance(request, services.RequestPermission) and isinstance(reply, services.PermissionAnswer):
-            outcome = reply.outcome
-            chosen = outcome.option_id if isinstance(outcome, services.Selected) else ""
-            kinds = [option.kind for option in request.options if option.option_id == chosen]
-            if not kinds or not all(kind in ("allow_once", "allow_always") for kind in kinds):
-                said = {"outcome": {"outcome": "cancelled"}} | ({"_meta": {"option_id": chosen}} if chosen else {})
-                return [Answer(id, msgspec.json.encode(said))]
-        return super().reply(id, request, reply)
-
     def hear_reply(self, request: Request, result: Raw) -> Replied:
-        """As everywhere; which sessions have models of that kind is remembered."""
+        """As everywhere; tokens may be in `_meta`, and which sessions have models of that kind is remembered."""
         replied = super().hear_reply(request, result)
+        if isinstance(request, requests.Prompt):
+            return replace(replied, told=[Told(told.session_id, _counted(told.event)) for told in replied.told])
         if isinstance(replied.reply, requests.SessionOpened):
             model = misspelt.model_option(replied.reply.extras, [])
             if model is not None:
@@ -288,6 +280,19 @@ class ClientIacCode(ClientV1):
         if isinstance(request, requests.ListSessions) and error.code == METHOD_NOT_FOUND:
             self._plural = True
         return super().hear_failure(request, error)
+
+
+def _counted(event: events.AnyEvent) -> events.AnyEvent:
+    """The end of a turn with its tokens, from where the program has them: `_meta`, under the names of Python."""
+    if not isinstance(event, events.Idle) or isinstance(event.usage, events.Usage):
+        return event
+    used = event.meta.get("usage") if isinstance(event.meta, dict) else None
+    named = used if isinstance(used, dict) else {}
+    counts = [named.get(f"{kind}_tokens") for kind in ("total", "input", "output")]
+    total, read, written = (count if type(count) is int and count >= 0 else None for count in counts)
+    if total is None or read is None or written is None:
+        return event
+    return replace(event, usage=events.Usage(total, read, written))
 
 
 def say_client(hello: ClientHello) -> bytes:

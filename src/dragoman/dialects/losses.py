@@ -106,6 +106,12 @@ LOSSES: Final = (
         "`cancelled`",
     ),
     Loss(
+        "no-that-is-misheard",
+        "same",
+        "a no that was chosen, for a v1 agent known to hear it as a yes (iac-code)",
+        "`cancelled`, and the choice in `_meta.option_id`",
+    ),
+    Loss(
         "stop-reason-without-a-word",
         "same",
         "a stop reason that v1 does not know",

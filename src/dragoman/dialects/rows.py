@@ -3,7 +3,8 @@
 The first number of an id is the part of the survey, the second the system (1: iac-code, 2: the June draft of version 2,
 3: elephant.ai, 4: Agentao, 5: simse), the third the row. `kind` is T for tolerance that cannot change a meaning, A for
 a second name of a method, P for what only a chosen dialect does, and - where nothing has to be accepted. `where` is
-`always`, or the dialect in which it holds. A row has proofs, or it is among the `MISSING` with a reason; never both.
+`always`, or the dialect in which it holds. `proofs` are tests: a row without one fails the suite. The page
+`docs/compatibility.md` is made from this table by `python -m tools.compatibility`.
 """
 
 from typing import Final, Literal, NamedTuple
@@ -19,24 +20,26 @@ class Row(NamedTuple):
     where: str
     differs: str
     ours: str
-    proofs: tuple[str, ...] = ()
+    proofs: tuple[str, ...]
 
     @property
-    def seed(self) -> str:
-        """The document it is from."""
-        return SEEDS[int(self.id.split(".")[1]) - 1]
+    def system(self) -> str:
+        """Whose document it is from."""
+        return SYSTEMS[int(self.id.split(".")[1]) - 1]
 
 
-SEEDS: Final = ("000", "001", "002", "003", "004")
+SYSTEMS: Final = ("iac-code", "v2-june", "elephant", "agentao", "simse")
 _D: Final = "tests/dialects/"
 _T: Final = f"{_D}test_tolerance.py::test_"
 _IAC: Final = f"{_D}test_iac_code.py::test_"
 _JUNE: Final = f"{_D}test_v2_june.py::test_"
 _ELEPHANT: Final = f"{_D}test_elephant.py::test_"
+_GATE: Final = "tests/gateway/test_elephant.py::test_"
 _AGENTAO: Final = f"{_D}test_agentao.py::test_"
 _SIMSE: Final = f"{_D}test_simse.py::test_"
 _CLI: Final = "tests/cli/test_dialects.py::test_"
 _ASKED: Final = "tests/agent/test_permission.py::test_"
+_THEIRS: Final = "tests/interop/test_agentao_client.py::test_"
 _PATIENCE: Final = "tests/client/test_patience.py::test_"
 _V1: Final = f"{_D}test_v1_agent.py::test_"
 
@@ -49,12 +52,12 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.2", "T", "always", "`mcpServers` may be left out, or is an object"),
-        "none; an object whose values look like servers is a map by name",
+        "left out: no servers; an object whose values look like servers: a map by name; any other object: no servers",
         (f"{_T}8_5_1_mcp_servers_may_be_missing_or_odd", f"{_T}8_1_2_an_object_of_servers_is_a_map_by_name"),
     ),
     Row(
         *("8.1.3", "T", "always", "a session is loaded and forked without `mcpServers`"),
-        "no servers",
+        "taken as a list without servers",
         (f"{_T}8_1_3_every_opening_may_go_without_servers",),
     ),
     Row(
@@ -100,8 +103,11 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.10", "P", "iac-code", "the end of a prompt counts tokens"),
-        "three numbers, where the model tells them",
-        (f"{_IAC}8_1_10_the_end_of_a_turn_has_its_tokens",),
+        "agent: three numbers, where the model tells them; client: finds them there and in `_meta`",
+        (
+            f"{_IAC}8_1_10_the_end_of_a_turn_has_its_tokens",
+            f"{_IAC}8_1_10_a_client_finds_the_tokens_in_both_places",
+        ),
     ),
     Row(
         *("8.1.11", "T", "always", "a cancel is a request, and running tools go on"),
@@ -142,7 +148,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.16", "P", "iac-code", "errors and compaction are told as messages"),
-        "so they are, and an error is also the answer of the prompt",
+        "told as messages in the dialect; the prompt is answered with the error as well",
         (f"{_IAC}8_1_16_errors_and_compaction_are_messages",),
     ),
     Row(
@@ -163,7 +169,8 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.19", "T", "always", "a permission is answered with a plain word"),
-        "`allowed` beside an offered id is that option; every other word is a no; our client never says no as a choice",
+        "`allowed` beside an offered id is that option, every other word is a no; our client calls a question off "
+        "where a choice would be heard as a yes",
         (
             f"{_T}8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered",
             f"{_IAC}8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no",
@@ -173,7 +180,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.20", "P", "iac-code", "a session that is not there is a bad parameter"),
-        "so it is in the dialect; a client takes any code",
+        "-32602 in the dialect; a client takes any code",
         (f"{_IAC}8_1_20_an_unknown_session_is_a_bad_parameter", f"{_T}8_1_20_any_code_is_a_failure"),
     ),
     Row(
@@ -308,11 +315,23 @@ ROWS: Final = (
     Row(
         *("8.3.2", "A", "elephant", "two HTTP paths with a client's own id"),
         "served by the gateway where it is told to",
+        (
+            f"{_GATE}8_3_2_everything_comes_on_the_stream_and_a_post_has_a_status_and_nothing_else",
+            f"{_GATE}8_3_2_statuses",
+            f"{_GATE}8_3_2_a_body_over_4_mib_is_413_said_or_not_and_one_of_4_mib_is_read",
+            f"{_GATE}a_second_stream_of_one_client_ends_the_first_and_goes_on_in_its_place",
+            "tests/gateway/test_elephant_guard.py::test_without_a_token_it_works_here_and_only_on_these_paths",
+            "tests/gateway/test_elephant_guard.py::test_elsewhere_a_token_is_needed",
+        ),
     ),
-    Row(*("8.3.3", "A", "elephant", "one stream for all sessions of a client"), "as the row before"),
+    Row(
+        *("8.3.3", "A", "elephant", "one stream for all sessions of a client"),
+        "the paths of the row before have no other",
+        (f"{_GATE}8_3_3_all_sessions_of_a_client_are_on_its_one_stream",),
+    ),
     Row(
         *("8.3.4", "-", "elephant", "the version is always 1"),
-        "so it is",
+        "1, whatever is asked for",
         (f"{_ELEPHANT}8_3_4_the_version_is_always_1",),
     ),
     Row(
@@ -345,7 +364,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.3.10", "-", "always", "a second prompt is an invalid request"),
-        "so it is in version 1 as well",
+        "-32600 in the dialect and in version 1",
         (
             f"{_ELEPHANT}8_3_10_a_second_prompt_is_refused_with_a_text",
             f"{_V1}a_second_prompt_is_refused_while_the_first_one_runs",
@@ -396,10 +415,14 @@ ROWS: Final = (
     ),
     Row(
         *("8.3.17", "P", "elephant", "the data of an error is a text"),
-        "so it is",
+        "a text in the dialect",
         (f"{_ELEPHANT}8_3_17_error_data_is_a_text",),
     ),
-    Row(*("8.3.18", "-", "elephant", "`acp serve` on its command line"), "the same as our own `serve`"),
+    Row(
+        *("8.3.18", "-", "elephant", "`acp serve` on its command line"),
+        "the same as our own `serve --elephant`",
+        ("tests/gateway/test_elephant_command.py::test_8_3_18_its_command_serves_and_a_refusal_stays_one",),
+    ),
     # -- 4: Agentao --------------------------------------------------------------------------------------------------
     Row(
         *("8.4.1", "P", "agentao", "`clientCapabilities` must be there"),
@@ -431,7 +454,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.4.6", "P", "agentao", "-32002 is what comes before `initialize`"),
-        "so it is in the dialect; an invalid request elsewhere",
+        "-32002 in the dialect, an invalid request elsewhere",
         (
             f"{_AGENTAO}8_4_6_before_initialize_the_code_is_its_own",
             f"{_AGENTAO}8_4_6_everywhere_else_it_is_an_invalid_request",
@@ -452,7 +475,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.4.9", "P", "agentao", "errors are thoughts"),
-        "so they are, and the answer of the prompt as well",
+        "told as thoughts in the dialect; the prompt is answered with the error as well",
         (f"{_AGENTAO}8_4_9_an_error_is_a_thought",),
     ),
     Row(
@@ -474,6 +497,7 @@ ROWS: Final = (
         (
             f"{_AGENTAO}8_4_12_three_options_are_offered",
             f"{_AGENTAO}8_4_12_an_answer_is_one_of_them_or_a_no",
+            f"{_THEIRS}its_user_says_yes_and_no",
         ),
     ),
     Row(
@@ -490,6 +514,7 @@ ROWS: Final = (
         (
             f"{_AGENTAO}8_4_14_a_cancel_is_a_request_and_ends_a_question",
             f"{_V1}session_cancel_may_be_sent_as_a_request",
+            f"{_THEIRS}a_turn_is_cancelled_in_both_ways_and_another_process_loads_the_session",
         ),
     ),
     Row(
@@ -550,6 +575,7 @@ ROWS: Final = (
             f"{_CLI}8_4_21_agentao_asks_the_user_by_its_own_method",
             f"{_AGENTAO}8_4_21_the_user_can_always_be_asked",
             "tests/client/test_ask_user.py::test_a_person_is_asked",
+            f"{_THEIRS}its_user_answers_a_question",
         ),
     ),
     Row(
@@ -559,13 +585,13 @@ ROWS: Final = (
     ),
     Row(
         *("8.4.23", "-", "always", "each session has permissions of its own"),
-        "so it has here",
+        "a mode, and the answers that were given, hold for one session",
         (f"{_AGENTAO}8_4_20_a_preset_is_applied_and_any_other_mode_is_kept_and_echoed",),
     ),
     # -- 5: simse ----------------------------------------------------------------------------------------------------
     Row(
         *("8.5.1", "T", "always", "`mcpServers` may be left out; a folder is any path"),
-        "none; a relative folder is refused",
+        "left out: no servers; a relative folder is refused",
         (f"{_T}8_5_1_mcp_servers_may_be_missing_or_odd", f"{_T}8_5_1_a_relative_folder_is_refused"),
     ),
     Row(
@@ -644,10 +670,3 @@ ROWS: Final = (
         ),
     ),
 )
-
-# Rows that nothing proves yet, and why.
-MISSING: Final[dict[str, str]] = {
-    "8.3.2": "the paths belong to the gateway, which mounts them where it is told to",
-    "8.3.3": "as 8.3.2",
-    "8.3.18": "the command belongs to the gateway",
-}

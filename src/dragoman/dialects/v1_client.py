@@ -10,14 +10,14 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import misspelt, v1, v1_permissions, v1_routes
+from dragoman.dialects import misspelt, refusals, v1, v1_permissions, v1_routes
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Call, Heard, Replied, Told
+from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Replied, Told
 from dragoman.dialects.speaker import Route, Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_extras, hear_outer, plain, say_extras
 from dragoman.errors import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
-from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
@@ -63,6 +63,7 @@ class ClientV1(Speaker):
             granted=agent.capabilities,
         )
         self._agent = agent.capabilities
+        self._mishears = refusals.mishears(agent)
         self._sessions: dict[str, _Session] = {}
         self._named = 0
 
@@ -117,6 +118,14 @@ class ClientV1(Speaker):
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
         mode = self._session(request.session_id).mode
         return mode is not None and mode.config_id == request.config_id
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; an agent that would take a no for a yes is told it in another way."""
+        if self._mishears and isinstance(request, services.RequestPermission):
+            assert isinstance(reply, services.PermissionAnswer)
+            if (no := refusals.called_off(request, reply)) is not None:
+                return [Answer(id, no)]
+        return super().reply(id, request, reply)
 
     # -- hearing answers ---------------------------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ def task() -> Task:
 
 
 def tell(kind: str, value: Any) -> None:
-    """One thing that happened. Pydantic models as their JSON, without what is absent."""
+    """One thing that happened, in one write, since threads may tell. Pydantic models as their JSON, nothing absent."""
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json", by_alias=True, exclude_none=True)
-    print(json.dumps([kind, value]), flush=True)
+    print(json.dumps([kind, value]) + "\n", end="", flush=True)

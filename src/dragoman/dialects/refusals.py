@@ -1,0 +1,30 @@
+"""A no that nobody can take for a yes: for agents that are known to hear every chosen option as one.
+
+Releases of iac-code up to 0.16.0 run a call when its user has chosen an option that refuses it; only a question that
+was called off is a no to them. So that is what they are told, in their own dialect and out of it, also by a bridge.
+"""
+
+from typing import Final
+
+import msgspec
+
+from dragoman.vocabulary.hello import AgentHello
+from dragoman.vocabulary.services import PermissionAnswer, RequestPermission, Selected
+
+# What such agents call themselves.
+MISHEAR: Final = frozenset({"iac-code"})
+
+
+def mishears(agent: AgentHello) -> bool:
+    """Whether an agent takes a chosen no for a yes."""
+    return agent.info is not None and agent.info.name in MISHEAR
+
+
+def called_off(request: RequestPermission, answer: PermissionAnswer) -> bytes | None:
+    """The answer that such an agent hears as a no; None where the answer is a yes. What was chosen is in `_meta`."""
+    chosen = answer.outcome.option_id if isinstance(answer.outcome, Selected) else ""
+    kinds = [option.kind for option in request.options if option.option_id == chosen]
+    if kinds and all(kind in ("allow_once", "allow_always") for kind in kinds):
+        return None
+    said = {"outcome": {"outcome": "cancelled"}} | ({"_meta": {"option_id": chosen}} if chosen else {})
+    return msgspec.json.encode(said)

@@ -1,0 +1,57 @@
+"""The pages made from tables are what the tables say; `python -m tools.compatibility` writes them anew."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.dialects.findings import FINDINGS
+from dragoman.dialects.losses import LOSSES
+from dragoman.dialects.rows import ROWS, SYSTEMS
+from tests.needs import ROOT
+from tools import peers
+from tools.compatibility import LOSS_TESTS, PAGES, compatibility, losses, shown_by, tried
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_its_tables_say(name: str) -> None:
+    assert (ROOT / "docs" / name).read_text(encoding="utf-8") == PAGES[name](), "python -m tools.compatibility"
+
+
+def test_the_command_writes_both(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tools.compatibility", "--out", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, timeout=50, check=True)
+    assert {file.name: file.read_text(encoding="utf-8") for file in tmp_path.iterdir()} == {
+        name: page() for name, page in PAGES.items()
+    }
+
+
+def test_every_row_finding_and_loss_has_its_line() -> None:
+    cells = [line.split(" | ")[0].removeprefix("| ") for line in compatibility().splitlines() if line.startswith("| ")]
+    assert {row.id for row in ROWS} | {finding.id for finding in FINDINGS} <= set(cells)
+    assert len([line for line in losses().splitlines() if line.startswith("| ")]) == len(LOSSES) + 2
+    assert shown_by(LOSS_TESTS.read_text(encoding="utf-8")).keys() == {loss.id for loss in LOSSES}
+
+
+def test_the_counts_are_those_of_the_table() -> None:
+    (line,) = [line for line in compatibility().splitlines() if line.startswith("| **all** |")]
+    *kinds, rows, tests = map(int, re.findall(r"\d+", line))
+    assert (sum(kinds), rows) == (len(ROWS), len(ROWS))
+    assert tests == len({proof for row in ROWS for proof in row.proofs})
+
+
+def test_every_table_is_as_wide_as_its_head() -> None:
+    for page in (compatibility(), losses()):
+        for table in re.findall(r"(?:^\|.*\n)+", page, re.MULTILINE):
+            assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1, table
+
+
+def test_every_peer_that_is_installed_is_named() -> None:
+    versions = {one.version for one in tried()}
+    pinned = {packages[0].partition("==")[2] for packages in (peers.AGENTAO, peers.IAC_CODE)}
+    by_npm = {peers.ACPX, peers.GEMINI_CLI, peers.OPENCODE, peers.CLAUDE_AGENT, peers.EXAMPLES}
+    assert {peers.PYTHON_V2[1], peers.NPM_PACKAGES["@agentclientprotocol/sdk"]} | pinned | by_npm <= versions
+    assert [test for one in tried() for test in one.tests if not (ROOT / test).is_file()] == []
+    assert all(f"--dialect {system}" in compatibility() for system in SYSTEMS)
