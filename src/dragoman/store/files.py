@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from dragoman.limits import MIB
 from dragoman.store.connections import (
@@ -29,7 +29,7 @@ from dragoman.store.contract import Record, SessionDamaged, SessionHeld, Session
 from dragoman.store.entries import Entry, joined
 from dragoman.store.failures import told_plainly
 from dragoman.store.locks import Holder, locked, same_file
-from dragoman.store.rows import BadRow, add, build, last_in, meta_in, records_behind, rows_behind, transaction
+from dragoman.store.rows import BadRow, add, add_lone, build, last_in, meta_in, records_behind, rows_behind, transaction
 from dragoman.store.salvage import ASIDE, NEW, salvage
 
 # Names we give; anything else was never a session here, and is not asked of the file system.
@@ -37,14 +37,24 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 _SUFFIX: Final = ".session"
 # Files kept open: sessions that are busy, not sessions that are held. Each costs three descriptors of the usual 1024.
 _OPEN_FILES: Final = 100
+# Microseconds. Of a lone entry the file notes only now and then when it came; a turn's end is noted exactly.
+_ACTIVITY_STEP: Final = 1_000_000
 # Entries read at a time: enough to be quick, few enough that writers do not wait.
 BATCH: Final = 500
 BATCH_BYTES: Final = 4 * MIB
 
 
-class _Open(NamedTuple):
-    connection: sqlite3.Connection
-    identity: os.stat_result
+class _Open:
+    """A file in use. Only who holds a session writes its log, so its last number need not be asked for each time."""
+
+    __slots__ = ("activity", "connection", "identity", "last", "path")
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, identity: os.stat_result) -> None:
+        self.path = str(path)
+        self.connection = connection
+        self.identity = identity
+        self.last: int | None = None  # the number of the last entry; None: not known
+        self.activity = 0  # as it stands in the file
 
 
 class Files:
@@ -192,16 +202,31 @@ class Files:
         """Add entries in one transaction. The lease must still be ours, and the file in its place."""
         entries = joined(entries)
         with told_plainly(), self._file(session_id) as file:
-            with transaction(file):
-                moved = file.execute(
-                    "UPDATE session SET activity = max(activity, ?) WHERE holder = ?", (activity, self._holder.name)
-                )
-                if moved.rowcount != 1:
-                    raise SessionHeld("the session was taken over by another process")
-                add(file, entries)
+            known = self._open[session_id]
+            if len(entries) == 1 and known.last is not None and activity - known.activity < _ACTIVITY_STEP:
+                # A lone entry takes one statement, which is a transaction by itself: tokens of many sessions come so.
+                added = add_lone(file, known.last + 1, entries[0], self._holder.name)
+            else:
+                added = self._append_all(file, known, entries, activity)
+            if not added:
+                raise SessionHeld("the session was taken over by another process")
+            assert known.last is not None
+            known.last += len(entries)
             # After the commit: who takes the file away later, takes these entries with it.
-            if not same_file(self._path(session_id), self._open[session_id].identity):
+            if not same_file(known.path, known.identity):
                 raise SessionMissing("the session's file was taken away")
+
+    def _append_all(self, file: sqlite3.Connection, known: _Open, entries: Sequence[Entry], activity: int) -> bool:
+        with transaction(file):
+            moved = file.execute(
+                "UPDATE session SET activity = max(activity, ?) WHERE holder = ?", (activity, self._holder.name)
+            )
+            if moved.rowcount != 1:
+                return False
+            known.last = last_in(file)
+            add(file, known.last, entries)
+        known.activity = activity
+        return True
 
     def length(self, session_id: str) -> int:
         """The sequence number of the last entry."""
@@ -252,7 +277,7 @@ class Files:
         if file is None:
             path = self._path(session_id)
             identity = check_kind(path)
-            file = self._open[session_id] = _Open(connect(path), identity)
+            file = self._open[session_id] = _Open(path, connect(path), identity)
         self._open.move_to_end(session_id)
         try:
             yield file.connection

@@ -110,7 +110,7 @@ class Holder:
                     os.close(lock)
 
 
-def same_file(path: Path, known: os.stat_result) -> bool:
+def same_file(path: Path | str, known: os.stat_result) -> bool:
     """Whether the file at a path is the one we know."""
     try:
         found = os.lstat(path)

@@ -99,11 +99,16 @@ def _meta_checksum(columns: Sequence[object]) -> int:
 # -- the log ---------------------------------------------------------------------------------------------------------
 
 
-def add(file: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-    """Write entries behind what is there. Inside a transaction."""
-    last = last_in(file)
+def add(file: sqlite3.Connection, last: int, entries: Iterable[Entry]) -> None:
+    """Write entries behind the last one. Inside a transaction."""
     rows = (_row(last + offset, entry) for offset, entry in enumerate(entries, 1))
     file.executemany("INSERT INTO log VALUES (?, ?, ?, ?)", rows)
+
+
+def add_lone(file: sqlite3.Connection, sequence: int, entry: Entry, holder: str) -> bool:
+    """Write one entry, unless somebody else holds the session. A transaction by itself."""
+    values = (*_row(sequence, entry), holder)
+    return file.execute("INSERT INTO log SELECT ?, ?, ?, ? FROM session WHERE holder = ?", values).rowcount == 1
 
 
 def last_in(file: sqlite3.Connection) -> int:
