@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from dragoman.store.files import Files
 from dragoman.store.locks import Holder, locked
 from dragoman.store.rows import meta_in
 from dragoman.store.sqlite import SqliteStore
-from dragoman.store.writer import Writer, in_loop
+from dragoman.store.writer import Writer
 from dragoman.vocabulary.word import Extras
 from tests.store.scenes import meta, note, numbers_in, write
 
@@ -277,10 +278,49 @@ def test_a_program_that_forgets_to_close_ends_the_thread_at_its_exit() -> None:
     Writer()._exit()  # one that never began
 
 
-def test_a_loop_that_is_gone_is_told_nothing() -> None:
-    loop = asyncio.new_event_loop()
-    loop.close()
-    in_loop(loop, pytest.fail, "nobody is there")
+async def test_a_loop_that_is_gone_is_told_nothing_and_others_are() -> None:
+    gone = asyncio.new_event_loop()
+    gone.close()
+    writer, told = Writer(), asyncio.Event()
+    here = asyncio.get_running_loop()
+
+    def job() -> None:
+        writer.tell(gone, lambda: pytest.fail("nobody is there"))
+        writer.tell(here, told.set)
+
+    writer.put(job)
+    async with asyncio.timeout(5):
+        await told.wait()
+    await writer.stop()
+
+
+async def test_what_is_done_is_told_in_order_and_before_all_is_done() -> None:
+    """A thread that is never idle tells all the same, after a moment."""
+    writer, go_on = Writer(), threading.Event()
+    heard: list[int] = []
+    here = asyncio.get_running_loop()
+    first = asyncio.Event()
+
+    def done(number: int) -> None:
+        heard.append(number)
+        first.set()
+
+    def job(number: int) -> None:
+        writer.tell(here, lambda: done(number))
+        if number == 2:
+            time.sleep(0.01)  # longer than anybody is kept waiting
+        if number == 3:
+            go_on.wait(10)
+
+    for number in range(1, 5):
+        writer.put(partial(job, number))
+    async with asyncio.timeout(5):
+        await first.wait()
+    assert heard == [1, 2]
+    go_on.set()
+    await writer.stop()
+    await asyncio.sleep(0)
+    assert heard == [1, 2, 3, 4]
 
 
 async def test_a_caller_that_goes_away_hears_neither_result_nor_failure() -> None:

@@ -7,20 +7,21 @@ then can the caller know, and only what it appends knowing it is tried again.
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from dragoman.store.contract import Committed, Record, SessionMeta, StoreFailed
 from dragoman.store.entries import Entry, UnwritableEntry
-from dragoman.store.writer import in_loop
 
 T = TypeVar("T")
 _Batch = tuple[Sequence[Entry], Committed]
 
 
 class Keeper(Protocol):
-    """What a log needs of its store. `append`, `settle` and `release` are called in the writer thread."""
+    """What a log needs of its store. `tell`, `append`, `settle` and `release` are called in the writer thread."""
 
     def put(self, job: Callable[[], None]) -> bool: ...
+    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None: ...
     async def run(self, work: Callable[[], T]) -> T: ...
     def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None: ...
     def settle(self, session_id: str) -> SessionMeta: ...
@@ -128,7 +129,7 @@ class SqliteLog:
         if error is not None:
             self._failing = True
         if waiting:
-            in_loop(self._loop, self._committed, waiting, error, bool(entries))
+            self._keeper.tell(self._loop, partial(self._committed, waiting, error, bool(entries)))
 
     def _append(self, entries: Sequence[Entry]) -> StoreFailed | None:
         if self._is_over:

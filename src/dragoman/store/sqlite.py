@@ -133,6 +133,9 @@ class _Keeper:
     def put(self, job: Callable[[], None]) -> bool:
         return self._writer.put(job)
 
+    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        self._writer.tell(loop, call)
+
     async def run(self, work: Callable[[], T]) -> T:
         return await self._writer.run(work)
 

@@ -1,21 +1,26 @@
 """One thread that does everything with the disk, in order, so that no two threads ever share a connection.
 
 Two kinds of work: jobs (a call with a result) and logs that have entries waiting. Everything that waits in a log is
-committed at once: a lone entry immediately, a flood in large groups.
+committed at once: a lone entry immediately, a flood in large groups. What is done is told to the loop when nothing more
+waits, or after a moment: a loop that is woken for each of fifty commits does little else, and keeps us from the next.
 """
 
 import asyncio
 import atexit
 import queue
 import threading
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
 from dragoman.store.contract import StoreFailed
 
 T = TypeVar("T")
 Job = Callable[[], None]
 
+# So long may what is done wait to be told while there is more to do. A chunk's way to a client may take ten times that.
+_TELL_SECONDS: Final = 0.002
 # A program that ends without closing its store waits this long for what it has appended.
 _EXIT_SECONDS: Final = 2.0
 
@@ -29,6 +34,9 @@ class Writer:
         # Held for starting, ending, and putting: nothing is put behind the end.
         self._lock: Final = threading.Lock()
         self._stopped = False
+        # The thread's own: what is to be told, and since when.
+        self._untold: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
+        self._since = 0.0
 
     def put(self, job: Job) -> bool:
         """Do this after everything put before. It must not raise. False: the writer has done its last job."""
@@ -52,9 +60,9 @@ class Writer:
             try:
                 result = work()
             except BaseException as error:  # it is raised again where it is waited for
-                in_loop(loop, _fail, done, error)
+                self.tell(loop, partial(_fail, done, error))
             else:
-                in_loop(loop, _give, done, result)
+                self.tell(loop, partial(_give, done, result))
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
@@ -62,6 +70,12 @@ class Writer:
         # failure that nobody waits for any more worth a traceback.
         done.add_done_callback(_seen)
         return await asyncio.shield(done)
+
+    def tell(self, loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+        """Call back into a loop, soon and in order. In the thread; the call must not raise."""
+        if not self._untold:
+            self._since = time.monotonic()
+        self._untold.setdefault(loop, []).append(call)
 
     async def stop(self) -> None:
         """Finish what was put, then end."""
@@ -79,8 +93,10 @@ class Writer:
             self._thread.join(_EXIT_SECONDS)
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             job()
+            if self._untold and time.monotonic() - self._since > _TELL_SECONDS:
+                self._tell_all()
         # Under the lock: who is told that we have stopped is told after everything we had to tell.
         with self._lock:
             self._stopped = True
@@ -88,14 +104,27 @@ class Writer:
                 job = self._jobs.get()
                 if job is not None:
                     job()
+            self._tell_all()
+
+    def _next(self) -> Job | None:
+        try:
+            return self._jobs.get_nowait()
+        except queue.Empty:
+            self._tell_all()
+            return self._jobs.get()
+
+    def _tell_all(self) -> None:
+        untold, self._untold = self._untold, {}
+        for loop, calls in untold.items():
+            try:
+                loop.call_soon_threadsafe(_call_all, calls)
+            except RuntimeError:
+                pass  # the loop is closed: nobody waits for this any more
 
 
-def in_loop(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *arguments: Any) -> None:
-    """Call back into the loop, unless it is gone."""
-    try:
-        loop.call_soon_threadsafe(call, *arguments)
-    except RuntimeError:
-        pass  # the loop is closed: nobody waits for this any more
+def _call_all(calls: Sequence[Callable[[], None]]) -> None:
+    for call in calls:
+        call()
 
 
 def _seen(done: "asyncio.Future[T]") -> None:
