@@ -65,6 +65,7 @@ async def gateway(
     proxy_port: int = 0,
     versions: tuple[int, ...] = (1, 2),
     elephant: bool = False,
+    host: str = "127.0.0.1",
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
     tokens = Tokens(folder / "tokens.json")
@@ -78,7 +79,8 @@ async def gateway(
         kept_seconds=kept_seconds,
         log=log,
     )
-    server = Server(hub, tokens, port=free_port(), allowed_hosts=(f"127.0.0.1:{proxy_port}",), elephant=elephant)
+    allowed = (f"127.0.0.1:{proxy_port}",)
+    server = Server(hub, tokens, host=host, port=free_port(), allowed_hosts=allowed, elephant=elephant)
     await server.start()
     try:
         yield Served(server, tokens, token, bugs)

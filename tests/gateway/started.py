@@ -34,7 +34,7 @@ class Serving:
 async def serving(
     home: Path, port: int, script: dict[str, object], *more: str, until_listening: bool = True
 ) -> AsyncIterator[Serving]:
-    """The command, until it listens; where it does not say so, a client that comes too early tries again."""
+    """The command, until it listens; where it does not say so, until somebody can connect."""
     home.mkdir(exist_ok=True)
     (home / "script.json").write_text(json.dumps(script))
     agent = [] if "--agent" in more else ["--model", f"script:{home / 'script.json'}"]
@@ -49,11 +49,25 @@ async def serving(
                 line = (await process.stderr.readline()).decode()
                 assert line, lines
                 lines.append(line)
+            if not until_listening:
+                await _reachable(port)
         yield Serving(process, lines, port)
     finally:
         if process.returncode is None:
             process.kill()
         await process.communicate()
+
+
+async def _reachable(port: int) -> None:
+    while True:
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            await asyncio.sleep(0.05)
+            continue
+        writer.close()
+        await writer.wait_closed()
+        return
 
 
 def words(events: list[AnyEvent]) -> str:

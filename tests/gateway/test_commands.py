@@ -37,6 +37,19 @@ async def test_the_first_start_makes_a_token_and_shows_it_once(tmp_path: Path) -
         assert not [line for line in server.lines if "token" in line]
 
 
+async def test_a_start_after_every_token_was_revoked_makes_none(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    environment = {**os.environ, "DRAGOMAN_HOME": str(home)}
+    for given in (["--new-token", "phone", "--scopes", "read"], ["--revoke-token", "phone"]):
+        command = await asyncio.create_subprocess_exec(*DRAGOMAN, "serve", *given, env=environment, stdout=PIPE)
+        await command.communicate()
+        assert command.returncode == 0
+    async with serving(home, free_port(), SLOW) as server:
+        assert not [line for line in server.lines if "shown this once" in line]
+        assert [line for line in server.lines if "every token was revoked; make one with" in line]
+    assert (home / "gateway" / "tokens.json").read_text() == '{\n  "tokens": []\n}\n'
+
+
 @both_transports
 async def test_an_editor_works_through_connect_and_outlives_a_killed_server(scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
@@ -131,3 +144,23 @@ async def test_connect_says_what_is_wrong(tmp_path: Path) -> None:
         code, errors = await complaint(f"http://127.0.0.1:{server.port}", DRAGOMAN_TOKEN="wrong")
         assert code == 1
         assert "does not know this token" in errors
+
+
+@pytest.mark.parametrize("token", ["", "wrong"])
+async def test_an_editor_is_told_why_there_is_no_connection(token: str, tmp_path: Path) -> None:
+    """The answer to `initialize` is what an editor shows; stderr it may throw away."""
+
+    async def answer(url: str) -> str:
+        with pytest.raises(RequestFailed) as failed:
+            async with connect([*DRAGOMAN, "connect", url], env={"DRAGOMAN_TOKEN": token}):
+                pass
+        return failed.value.message
+
+    nobody = f"http://127.0.0.1:{free_port()}"
+    assert await answer(nobody) == (
+        f"{nobody} cannot be reached: connection refused; is `dragoman serve` running there?"
+    )
+    async with serving(tmp_path / "home", free_port(), SLOW) as server:
+        place = f"ws://127.0.0.1:{server.port}"
+        why = "does not know this token" if token else "wants a token, and none was given"
+        assert (await answer(place)).startswith(f"{place} {why}; give ")

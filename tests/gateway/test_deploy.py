@@ -15,7 +15,21 @@ import httpx2
 import pytest
 
 from dragoman.cli import serve
-from dragoman.gateway import app, connection, dead_peers, guard, hub, local, questions, rooms, server, window
+from dragoman.gateway import (
+    app,
+    callers,
+    connection,
+    dead_peers,
+    door,
+    guard,
+    hub,
+    local,
+    questions,
+    replies,
+    rooms,
+    server,
+    window,
+)
 from tests.needs import ROOT, need
 
 from .serving import counting, free_port, gateway
@@ -130,6 +144,15 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
     probing = dead_peers.IDLE_SECONDS + dead_peers.PROBES * dead_peers.INTERVAL_SECONDS
     expected = {
         "body of a request": f"{app.BODY_BYTES // mib} MiB, within 30 s",
+        "bodies that are read or worked on at once": f"{replies.BODIES_EACH_BYTES // mib} MiB of one principal, "
+        f"{replies.BODIES_ALL_BYTES // mib} MiB of all",
+        "values in a message": f"{door.VALUES}, names and commas among them",
+        "messages of a principal on WebSockets": f"{guard.MESSAGE_RATE:g} a second, {guard.MESSAGE_BURST:g} at once",
+        "a connection that asks nothing": f"{callers.FIRST_SECONDS:g} s at first, {callers.BETWEEN_SECONDS:g} s "
+        f"between requests; {callers.SILENT} at once",
+        "held for all streams": f"{window.HELD_EACH_BYTES // mib} MiB of one principal, "
+        f"{window.HELD_ALL_BYTES // mib} MiB of all; up to twice that, if many are new",
+        "tokens that cannot be read": f"503 at once; who is in stays for {guard.UNSURE_SECONDS:g} s",
         "headers": f"{guard.HEADER_COUNT}, {guard.HEADER_BYTES // 1024} KiB, within 10 s",
         "requests of a principal": f"{guard.RATE:g} a second, {guard.BURST:g} at once",
         "wrong tokens from an address": f"{guard._WRONG_RATE:g} a second, {guard._WRONG_BURST:g} at once",

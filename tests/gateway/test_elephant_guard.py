@@ -75,6 +75,11 @@ async def test_without_a_token_it_works_here_and_only_on_these_paths(served: Ser
         ({"Forwarded": "for=192.0.2.1"}, 401),
         ({"X-Real-IP": "192.0.2.1"}, 401),
         ({"Via": "1.1 proxy"}, 401),
+        ({"X-Forwarded-Proto": "https"}, 401),
+        ({"X-Forwarded-Anything": ""}, 401),
+        ({"CF-Connecting-IP": "192.0.2.1"}, 401),
+        ({"CF-Ray": "1"}, 401),
+        ({"True-Client-IP": "192.0.2.1"}, 401),
     ],
 )
 async def test_what_a_browser_or_a_proxy_sends_needs_a_token(

@@ -2,16 +2,21 @@
 
 import pytest
 
+from dragoman.gateway import cookies
 from dragoman.gateway.guard import (
     BURST,
     HEADER_BYTES,
     HEADER_COUNT,
+    MESSAGE_BURST,
+    MESSAGE_RATE,
     RATE,
+    UNSURE_SECONDS,
     Guard,
     Headers,
     Pass,
     Refusal,
     Token,
+    Unsure,
     digest_of,
     is_loopback,
     scopes_of,
@@ -123,7 +128,7 @@ def test_two_origins_are_one_too_many() -> None:
 
 def test_a_known_token_comes_in_with_its_rights() -> None:
     entrance = Door().enter(bearer(kind=b"bEARER"))
-    assert entrance == Pass("phone", "ada", ("read", "prompt"))
+    assert entrance == Pass("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
     assert isinstance(entrance, Pass)
     assert entrance.may("prompt")
     assert not entrance.may("admin")
@@ -226,16 +231,104 @@ def test_a_token_counts_before_a_cookie() -> None:
 def test_a_cookie_ends_with_its_token() -> None:
     door = Door()
     cookie = logged_in(door)
-    entrance = Pass("phone", "ada", ("read",))
-    assert door.guard.is_valid("phone")
-    assert door.guard.is_valid("")  # needed none
+    entrance = door.enter(bearer())
+    assert isinstance(entrance, Pass)
+    assert door.guard.is_valid(entrance)
+    assert door.guard.is_valid(Pass("", "ada", ("read",)))  # needed none
     kept, door.tokens = door.tokens, []
     refused = door.enter(cookie, OUR_PAGE)
     assert isinstance(refused, Refusal) and refused.status == 401
-    assert not door.guard.is_valid("phone")
+    assert not door.guard.is_valid(entrance)
     assert door.guard.cookie_for(entrance) is None
     door.tokens = kept  # a token that comes back does not bring the cookie back
     assert isinstance(door.enter(cookie, OUR_PAGE), Refusal)
+
+
+def test_another_token_of_the_old_name_is_another_token() -> None:
+    door = Door()
+    entrance = door.enter(bearer())
+    assert isinstance(entrance, Pass)
+    door.tokens = [Token("phone", "ada", ("read",), digest_of(b"new"))]
+    assert not door.guard.is_valid(entrance)
+    assert door.guard.cookie_for(entrance) is None
+
+
+def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at_once() -> None:
+    door = Door()
+    cookie = logged_in(door)
+    entrance = door.enter(bearer())
+    assert isinstance(entrance, Pass)
+
+    def broken() -> list[Token]:
+        raise Unsure("the disk is gone")
+
+    door.guard._tokens = broken
+    for headers in ([bearer()], [bearer(b"wrong")], [cookie, OUR_PAGE]):
+        refused = door.enter(*headers)
+        assert isinstance(refused, Refusal) and refused.status == 503
+    assert door.guard.is_valid(entrance)
+    assert door.guard.cookie_for(entrance) is None
+    door.clock.now += UNSURE_SECONDS - 1
+    assert door.guard.is_valid(entrance)
+    door.clock.now += 1
+    assert not door.guard.is_valid(entrance)
+    door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
+    assert door.guard.is_valid(entrance)
+    assert isinstance(door.enter(cookie, OUR_PAGE), Pass)
+    door.guard._tokens = broken  # and the time begins anew
+    assert door.guard.is_valid(entrance)
+
+
+@pytest.mark.parametrize(
+    ("sites", "status"),
+    [
+        ([], None),
+        ([b"same-origin"], None),
+        ([b"none"], None),
+        ([b"cross-site"], 403),
+        ([b"same-site"], 403),
+        ([b"same-origin", b"cross-site"], 403),
+        ([b"x"], 403),
+    ],
+)
+def test_a_browser_that_contradicts_itself_is_refused(sites: list[bytes], status: int | None) -> None:
+    named = [(b"host", b"localhost"), *((b"sec-fetch-site", site) for site in sites)]
+    assert Door().status([*named, OUR_PAGE]) == status
+    assert Door().status(named) is None  # a link from elsewhere to our page
+
+
+def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
+    door = Door("agents.example")
+    name, value = logged_in(door)
+    tls = (name, b"__Host-" + value)
+    plain, secure = (b"origin", b"http://agents.example"), (b"origin", b"https://agents.example")
+    assert isinstance(door.enter((name, value), plain), Pass)
+    assert isinstance(door.enter(tls, secure), Pass)
+    for shown, origin in ((tls, plain), ((name, value), secure)):
+        refused = door.enter(shown, origin)
+        assert isinstance(refused, Refusal) and refused.status == 401
+
+
+def test_whoever_says_too_much_on_a_socket_waits() -> None:
+    door = Door()
+    entrance = door.enter(bearer())
+    assert isinstance(entrance, Pass)
+    assert {door.guard.pause(entrance) for _ in range(int(MESSAGE_BURST))} == {0.0}
+    assert [door.guard.pause(entrance) for _ in range(2)] == [pytest.approx(n / MESSAGE_RATE) for n in (1, 2)]
+    assert isinstance(door.enter(bearer()), Pass)  # requests are counted for themselves
+    door.clock.now += 3 / MESSAGE_RATE
+    assert door.guard.pause(entrance) == 0.0
+
+
+def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:
+    door = Door()
+    used, unused = (door.enter(logged_in(door), OUR_PAGE) for _ in range(2))
+    assert isinstance(used, Pass) and isinstance(unused, Pass)
+    door.clock.now += cookies.IDLE_SECONDS - 1
+    door.guard.pause(used)
+    door.clock.now += 1
+    assert [door.guard.is_logged_in(one) for one in (used, unused)] == [True, False]
+    assert door.guard.is_logged_in(Pass("phone", "ada", ("read",)))  # came by no cookie
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,12 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
         refused = (await raw.answer(13))["error"]["message"]
         assert refused == "The agent has failed 3 times; connect anew"
         assert served.hub.counts["agents_died"] == 3
+        # The session is not lost with it: whoever connects anew has an agent that counts from nothing.
+        async with raw_http(served) as another:
+            params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
+            await another.post({"id": 5, "method": "session/load", "params": params}, session_id)
+            assert "result" in await another.answer(5)
+            assert await said(another, session_id, "well", 6) == "well"
 
 
 async def test_a_turn_that_ends_well_makes_up_for_a_death(tmp_path: Path) -> None:
@@ -245,7 +251,7 @@ def test_the_entry_of_the_fleet_says_how_it_runs(tmp_path: Path, monkeypatch: py
     servers = {"mine": mine | {"dialect": "v1"}, "plain": {"command": sys.executable}, "not": {"command": "no-such-x"}}
     (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
     agents = serve._fleet_agent("mine")
-    assert agents[1:] == ((1,), "", True, 2.0, 1, 64, 60.0)
-    assert serve._fleet_agent("plain")[1:] == ((), "", False, 900.0, 3, 64, 60.0)
+    assert agents[1:] == ((1,), "", True, 2.0, 1, 64, 60.0, True)
+    assert serve._fleet_agent("plain")[1:] == ((), "", False, 900.0, 3, 64, 60.0, True)
     with pytest.raises(serve.Wrong, match="no-such-x is not installed"):
         serve._fleet_agent("not")

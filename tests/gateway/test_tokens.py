@@ -1,13 +1,16 @@
-"""The file of tokens, and whose sessions are whose."""
+"""The file of tokens."""
 
+import errno
+import fcntl
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from dragoman.errors import UsageError
 from dragoman.gateway import tokens as tokens_module
-from dragoman.gateway.guard import Guard, Pass, is_loopback, scopes_of
-from dragoman.gateway.owners import Owners
+from dragoman.gateway.guard import Guard, Pass, Token, Unsure, is_loopback, scopes_of
 from dragoman.gateway.tokens import Tokens, read_token
 
 
@@ -36,11 +39,84 @@ def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
     token = other.make("phone")
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
-    assert isinstance(guard.enter(shown, ""), Pass)
+    entrance = guard.enter(shown, "")
+    assert isinstance(entrance, Pass)
     assert other.revoke("phone")
     assert not isinstance(guard.enter(shown, ""), Pass)
-    assert not guard.is_valid("phone")
+    assert not guard.is_valid(entrance)
     assert not other.revoke("phone")
+    other.make("phone", ("read",))
+    assert not guard.is_valid(entrance)
+
+
+def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_path: Path) -> None:
+    """Between a process's look and its writing another one cannot write."""
+    first, second = Tokens(tmp_path / "t"), Tokens(tmp_path / "t")
+    first.make("stolen")
+    write = first._write
+    revoked: list[bool] = []
+    revoking = threading.Thread(target=lambda: revoked.append(second.revoke("stolen")))
+
+    def slowly(tokens: list[Token]) -> None:
+        revoking.start()
+        revoking.join(0.2)
+        assert not revoked
+        write(tokens)
+
+    first._write = slowly  # type: ignore[method-assign]
+    first.make("new")
+    revoking.join(10)
+    assert revoked == [True]
+    assert [token.name for token in Tokens(tmp_path / "t").valid()] == ["new"]
+
+
+def test_whoever_holds_the_file_for_ever_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens_module, "_WAIT_SECONDS", 0.05)
+    held = os.open(tmp_path, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another process changes the tokens"):
+            Tokens(tmp_path / "t").make("new")
+    finally:
+        os.close(held)
+
+
+def test_a_file_that_cannot_be_read_for_a_moment_is_looked_at_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Tokens(tmp_path / "t")
+    kept.make("one")
+    stat = Path.stat
+
+    def broken(path: Path, **more: bool) -> os.stat_result:
+        if path == kept.path:
+            raise OSError(errno.EIO, "Input/output error")
+        return stat(path, **more)
+
+    with monkeypatch.context() as now:
+        now.setattr(Path, "stat", broken)
+        with pytest.raises(Unsure, match="input/output error"):
+            kept.valid()
+    assert [token.name for token in kept.valid()] == ["one"]
+
+
+def test_a_server_that_runs_sees_that_others_may_read_its_file(tmp_path: Path) -> None:
+    kept = Tokens(tmp_path / "t")
+    kept.make("one")
+    kept.valid()
+    kept.path.chmod(0o640)
+    with pytest.raises(Unsure, match="chmod 600"):
+        kept.valid()
+
+
+def test_a_file_from_which_every_token_was_revoked_is_not_a_new_one(tmp_path: Path) -> None:
+    assert Tokens(tmp_path / "t").never_made
+    kept = Tokens(tmp_path / "t")
+    kept.make("one")
+    assert kept.revoke("one")
+    assert not kept.never_made
+    assert not Tokens(tmp_path / "t").never_made
+    assert kept.valid() == []
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"tokens": [1]}', b"\xff"])
@@ -48,9 +124,9 @@ def test_a_file_that_cannot_be_read_lets_nobody_in_and_is_not_overwritten(conten
     path = tmp_path / "t"
     path.write_bytes(content)
     path.chmod(0o600)
-    assert Tokens(path).valid() == ()
-    with pytest.raises(UsageError, match="no file of tokens"):
-        Tokens(path).make("new")
+    for use in (Tokens(path).valid, lambda: Tokens(path).make("new"), lambda: Tokens(path).never_made):
+        with pytest.raises(Unsure, match="no file of tokens"):
+            use()
     assert path.read_bytes() == content
 
 
@@ -58,7 +134,8 @@ def test_a_file_that_others_can_read_lets_nobody_in(tmp_path: Path) -> None:
     kept = Tokens(tmp_path / "t")
     token = kept.make("one")
     kept.path.chmod(0o640)
-    assert Tokens(kept.path).valid() == ()
+    with pytest.raises(Unsure, match="chmod 600"):
+        Tokens(kept.path).valid()
     (tmp_path / "token").write_text(token)
     (tmp_path / "token").chmod(0o604)
     with pytest.raises(UsageError, match="chmod 600"):
@@ -89,16 +166,3 @@ def test_scopes_are_named(tmp_path: Path) -> None:
 )
 def test_what_only_this_machine_reaches(host: str, loops: bool) -> None:
     assert is_loopback(host) is loops
-
-
-def test_owners_survive_a_restart_and_a_torn_line(tmp_path: Path) -> None:
-    file = tmp_path / "gateway" / "owners.jsonl"
-    Owners(file).add("s1", "alice")
-    with file.open("ab") as opened:
-        opened.write(b'\n["s2", "bo')  # the machine went down here
-    owners = Owners(file)
-    owners.add("s3", "carol")
-    owners.add("s1", "mallory")  # it has an owner already
-    again = Owners(file)
-    assert [again.of(name) for name in ("s1", "s2", "s3")] == ["alice", None, "carol"]
-    assert file.stat().st_mode & 0o777 == 0o600

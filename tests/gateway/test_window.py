@@ -2,6 +2,7 @@
 
 import pytest
 
+from dragoman.gateway.budget import Budget
 from dragoman.gateway.window import BURST_BYTES, TOO_SLOW, Reader, Window
 
 pytestmark = pytest.mark.anyio
@@ -62,3 +63,46 @@ async def test_a_small_window_holds_one_burst_for_whoever_reads_it() -> None:
     for _ in range(BURST_BYTES // 1000 + 1):
         window.put(FRAME)
     assert reader.code == TOO_SLOW
+
+
+async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None:
+    held = Budget(1_000_000)
+    windows = [Window(lambda: None, held=held) for _ in range(10)]
+    for window in windows[:2]:
+        for _ in range(500):
+            window.put(FRAME)
+    assert held.used == 1_000_000
+    for window in windows[2:]:
+        for _ in range(500):
+            window.put(FRAME)
+        assert window.size <= 100_000
+    assert held.used == sum(window.size for window in windows) <= 2_000_000
+    windows[0].put(FRAME)  # whoever speaks lets go
+    assert windows[0].size <= 100_000
+    reader = windows[0].read(None)
+    assert take_all(windows[0], reader) == (100, 401)
+    for window in windows:
+        window.release()
+        window.release()
+    assert held.used == 0
+
+
+async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
+    held = Budget(10_000)
+    full = Window(lambda: None, held=held)
+    for _ in range(11):
+        full.put(FRAME)
+    read = Window(lambda: None, held=held)
+    reader = read.read(None)
+    for _ in range(60):
+        read.put(FRAME)
+    assert reader.code == 0
+    assert take_all(read, reader) == (60, 0)
+
+
+async def test_a_window_in_the_place_of_another_goes_on_counting() -> None:
+    window = filled(3, limit=1_000_000)
+    again = Window(lambda: None, place=window.place)
+    again.put(FRAME)
+    batch = again.take(again.read(None))
+    assert (batch.missed, [message.number for message in batch.messages]) == (3, [4])

@@ -50,6 +50,8 @@ UPDATE_HEADS: Final = (
     b'{"jsonrpc":"2.0","method":"session/update","params":',
     b'{"jsonrpc": "2.0", "method": "session/update", "params": ',
 )
+# Of a path that is refused, enough to know it by.
+_SHOWN_CHARACTERS: Final = 200
 UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
 
 
@@ -269,8 +271,10 @@ def check_paths(request: Request) -> None:
 
 
 def _check(*paths: str) -> None:
-    if not all(map(is_path, paths)):
-        raise PeerMistake(INVALID_PARAMS, "Paths must be absolute")
+    for path in paths:
+        if not is_path(path):
+            shown = path if len(path) <= _SHOWN_CHARACTERS else f"{path[:_SHOWN_CHARACTERS]}…"
+            raise PeerMistake(INVALID_PARAMS, f"Paths must be absolute; this one is not: {shown!r}")
 
 
 def is_path(path: str) -> bool:

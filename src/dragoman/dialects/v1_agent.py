@@ -148,8 +148,9 @@ class AgentV1(Speaker):
         self._models_asked.discard(id)
         if isinstance(request, requests.Prompt):
             held = self._prompts.get(request.session_id)
-            if held is not None and held.id == id:
-                del self._prompts[request.session_id]
+            if held is None or held.id != id:
+                return []  # it was answered when its session was closed
+            del self._prompts[request.session_id]
         return super().fail(id, request, error)
 
     def _opened(

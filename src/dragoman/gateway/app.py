@@ -15,6 +15,7 @@ a browser, which can set neither, says `?connection=ID&after=NUMBER` |
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
@@ -23,7 +24,9 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
+from dragoman.gateway.callers import Callers
 from dragoman.gateway.connection import Connection, Full
+from dragoman.gateway.door import refused
 from dragoman.gateway.elephant import RPC, SSE, Elephant
 from dragoman.gateway.front import Front
 from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
@@ -31,8 +34,9 @@ from dragoman.gateway.hub import Hub
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
 from dragoman.gateway.peek import NotAMessage, Peeked, peek
-from dragoman.gateway.replies import Stop, answer, message_in, number_in, read_body, refuse
+from dragoman.gateway.replies import Bodies, Stop, answer, message_in, number_in, refuse
 from dragoman.gateway.streaming import GOODBYE, Event, Receive, Send, send_messages, stream_events
+from dragoman.gateway.window import Reader
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -54,6 +58,8 @@ _NEED_SESSION: Final = frozenset(
 # Two are known.
 _QUERY_FIELDS: Final = 8
 _TOO_BIG: Final = 1009
+# An object whose values stay as they came: what is only passed on is not worth decoding.
+_members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Gateway:
@@ -64,11 +70,16 @@ class Gateway:
         self._guard = guard
         self._elephant = elephant
         self._pages = Pages(hub, guard)
+        self._bodies = Bodies() if elephant is None else elephant.bodies
+        self.callers: Final = Callers(time.monotonic)
         self._routes = self._routed()
 
     async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
-        if scope["type"] not in ("http", "websocket"):
-            return
+        if scope["type"] in ("http", "websocket"):
+            with self.callers.asks(scope.get("client")):
+                await self._answer(scope, receive, send)
+
+    async def _answer(self, scope: "Scope", receive: Receive, send: Send) -> None:
         headers: Headers = scope["headers"]
         scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
         refusal = self._guard.refusal(headers, scheme)
@@ -147,7 +158,11 @@ class Gateway:
         kind = (value_of(headers, b"content-type") or "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise Stop(415, "The body must be application/json.")
-        body = await read_body(headers, receive, BODY_BYTES)
+        async with self._bodies.read(scope, receive, BODY_BYTES) as body:
+            await self._take(scope, body, send)
+
+    async def _take(self, scope: "Scope", body: bytes, send: Send) -> None:
+        headers: Headers = scope["headers"]
         message = message_in(body)
         if value_of(headers, CONNECTION) is None:
             if message.method != "initialize" or not message.is_request:
@@ -163,20 +178,16 @@ class Gateway:
         body, message = _with_session(body, message, named, must_be_named=not one_stream)
         if not message.method and not connection.was_asked(message.id):
             raise Stop(400, "Nobody has asked this on this connection.")
-        number = number_in(value_of(headers, NUMBER))
-        if number is None or number > connection.received:
-            connection.received = connection.received if number is None else number
-            connection.expect(message)
-            await connection.feed(body)
+        await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
         await answer(send, 202)
 
     async def _initialize(self, entrance: Pass, body: bytes, message: Peeked, send: Send) -> None:
         front = self._hub.connect("http", entrance)
         connection = front.connection
         connection.version = min(message.version, 2)
-        connection.received = 1
+        connection.is_open = front.rooms.__contains__
         try:
-            await connection.feed(body)
+            await connection.feed(body, number=1)
             async with asyncio.timeout(limits.START_SECONDS + 1):
                 said = await asyncio.shield(connection.hello)
         except BaseException as error:
@@ -204,6 +215,8 @@ class Gateway:
         if session_id is not None:
             if session_id not in front.rooms and not await self._hub.exists(session_id, scope["pass"]):
                 raise Stop(404, "There is no such session.")
+            if front.ended:  # while we looked
+                raise Stop(404, "There is no such connection.")
             window = connection.stream(session_id)
             connection.names_sessions = True
         if window.reader is not None and after is None:
@@ -224,6 +237,8 @@ class Gateway:
         front = self._hub.find(connection_id, scope["pass"])
         if front is None:
             raise Stop(404, "There is no such connection.")
+        if scope["pass"].cookie:
+            front.connection.entrance = front.connection.entrance._replace(cookie=scope["pass"].cookie)
         return front
 
     # -- WebSocket ---------------------------------------------------------------------------------------------------
@@ -245,9 +260,46 @@ class Gateway:
             await send({"type": "websocket.send", "text": msgspec.json.encode(note).decode()})
         front.looked()
         goodbye = asyncio.Event()
-        await send_messages(reader, _hear(connection, receive, send, goodbye), send)
+        await send_messages(reader, self._hear(connection, reader, receive, send, goodbye), send)
         if goodbye.is_set() and connection.main.reader is None:
             await self._hub.end(front, with_work=True)
+
+    async def _hear(
+        self, connection: Connection, reader: Reader, receive: Receive, send: Send, goodbye: asyncio.Event
+    ) -> None:
+        """What the client says on a WebSocket, until it is gone or another one has replaced this. Binary frames say
+        nothing here; whoever says too much is read more slowly."""
+        while True:
+            event = await receive()
+            if event["type"] == "websocket.disconnect":
+                if event.get("code") == GOODBYE:
+                    goodbye.set()
+                return
+            text = event.get("text")
+            if not isinstance(text, str):
+                continue
+            pause = self._guard.pause(connection.entrance)
+            if pause:
+                await asyncio.sleep(pause)
+            frame = text.encode("utf-8", "replace")
+            if len(frame) > limits.FRAME_BYTES:
+                await send({"type": "websocket.close", "code": _TOO_BIG, "reason": ""})
+                return
+            turned_away = refused(frame)
+            if turned_away is not None:
+                connection.refuse(reader, turned_away.code, turned_away.reason)
+                continue
+            if not connection.version:
+                try:
+                    connection.version = min(peek(frame).version, 2)
+                except NotAMessage:
+                    pass
+            try:
+                await connection.feed(frame, reader=reader)
+            except (LinkClosed, Full):
+                return
+            if reader.code:
+                return
 
     # -- operations --------------------------------------------------------------------------------------------------
 
@@ -297,33 +349,6 @@ def _with_query(scope: "Scope") -> Headers:
     return list(scope["headers"])
 
 
-async def _hear(connection: Connection, receive: Receive, send: Send, goodbye: asyncio.Event) -> None:
-    """What the client says on a WebSocket, until it is gone. Binary frames say nothing here."""
-    while True:
-        event = await receive()
-        if event["type"] == "websocket.disconnect":
-            if event.get("code") == GOODBYE:
-                goodbye.set()
-            return
-        text = event.get("text")
-        if not isinstance(text, str):
-            continue
-        frame = text.encode("utf-8", "replace")
-        if len(frame) > limits.FRAME_BYTES:
-            await send({"type": "websocket.close", "code": _TOO_BIG, "reason": ""})
-            return
-        if not connection.version:
-            try:
-                connection.version = min(peek(frame).version, 2)
-            except NotAMessage:
-                pass
-        connection.received += 1
-        try:
-            await connection.feed(frame)
-        except (LinkClosed, Full):
-            return
-
-
 def _with_session(body: bytes, message: Peeked, named: str | None, *, must_be_named: bool) -> tuple[bytes, Peeked]:
     """The message with the session that the header names; 400 where the two differ, or the header has to be there."""
     if named is None:
@@ -334,9 +359,13 @@ def _with_session(body: bytes, message: Peeked, named: str | None, *, must_be_na
         raise Stop(400, "Acp-Session-Id is not the session of the message.")
     if message.method not in _NEED_SESSION or message.session_id is not None:
         return body, message
-    full = msgspec.json.decode(body)
-    params = full.get("params")
-    full["params"] = {**(params if isinstance(params, dict) else {}), "sessionId": named}
+    full = _members.decode(body)
+    try:
+        params = _members.decode(full.get("params", b"{}"))
+    except msgspec.ValidationError:
+        params = {}  # no object: there is nothing to keep
+    params["sessionId"] = msgspec.Raw(msgspec.json.encode(named))
+    full["params"] = msgspec.Raw(msgspec.json.encode(params))
     body = msgspec.json.encode(full)
     return body, peek(body)
 

@@ -7,6 +7,7 @@ is about, with the options it had, and no client has to know. How often in a row
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec.structs import replace
@@ -14,17 +15,21 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake import SPOKEN
-from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError
+from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed, UsageError
+from dragoman.gateway.asked import Asked
+from dragoman.gateway.early import Early
 from dragoman.gateway.gate import Gate
 from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.questions import refusal
+from dragoman.gateway.renaming import session_of, with_session
 from dragoman.gateway.rooms import SHORT_BYTES, Room
-from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, start_failure
+from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.link import Link
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import Prompt, SessionOpened
+from dragoman.vocabulary.requests import CloseSession, ForkSession, NewSession, Prompt, SessionOpened
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
 
 if TYPE_CHECKING:
@@ -42,6 +47,7 @@ class Agents(NamedTuple):
     - `restarts`: so often in a row one that dies is started again.
     - `most`: so many run at once; 0: as many as there are connections.
     - `start_seconds`: for its first answer, if that is less than anybody else has; 0: as long as they.
+    - `renames`: clients know its sessions by ids of ours, because each of its processes may count its own.
     """
 
     open: Callable[[], Transport]
@@ -52,14 +58,11 @@ class Agents(NamedTuple):
     restarts: int = 3
     most: int = 0
     start_seconds: float = 0.0
+    renames: bool = False
 
 
-class Asked(NamedTuple):
-    """A request of a client that the agent works on."""
-
-    front: "Front"
-    id: Id
-    request: Request
+# A session that was refused is closed in the agent; nobody waits for that.
+_FORSAKE_SECONDS: Final = 10.0
 
 
 class Back:
@@ -70,7 +73,7 @@ class Back:
         self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
         self.hub: Final = hub
         self.origin: Final = origin
-        self.rooms: Final[dict[str, Room]] = {}
+        self.rooms: Final[dict[str, Room]] = {}  # by the agent's ids
         self.asked: Final[dict[int, Asked]] = {}
         self.agent = AgentHello(None)
         self.life = 0  # which process it is
@@ -78,7 +81,7 @@ class Back:
         self.taken = False  # its process is somebody's, where every session has its own
         self._agents = agents
         self._hello: ClientHello | None = None
-        self._early: dict[str, list[tuple[AnyEvent, int]]] = {}
+        self._early = Early()
         self._closing: asyncio.Task[None] | None = None
         self._over = False
         self._resting: asyncio.Task[None] | None = None
@@ -125,12 +128,14 @@ class Back:
                 raise RequestFailed(INTERNAL_ERROR, GONE)
             if self.asleep:
                 await self._start_again()
+            if room is not None and self.rooms.get(room.agent_id) is not room:
+                raise missing(room.id)  # it was closed while we waited
             if room is not None and room.life != self.life:
                 await self._reopen(room)
 
     async def _start_again(self) -> None:
         assert self._hello is not None
-        if self._failures > self._agents.restarts:
+        if self.is_spent:
             raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
         await asyncio.sleep(backoff(self._failures))
         await self.hub.make_room(self._agents.most)
@@ -141,16 +146,23 @@ class Back:
             await self.greet(self._hello)
         except BaseException as error:
             self.asleep = True
-            self._failures = failures + 1
+            self._failed(failures + 1)
             await self.link.close()
             raise start_failure(error) from error
         if self._over:  # it was closed meanwhile
             await self.link.close()
             raise RequestFailed(INTERNAL_ERROR, GONE)
 
+    def _failed(self, times: int) -> None:
+        """It has failed so often in a row. Too often, and its sessions are free for another process to open."""
+        self._failures = times
+        if self.is_spent:
+            self._end_rooms()
+
     async def _reopen(self, room: Room) -> None:
         """Open a session in a new process, as it was in the old one."""
-        if room.opening is None or not self.keeps:
+        if room.opening is None or not self.keeps or self.hub.owners.is_unclear(room.id):
+            self._end_room(room)
             raise RequestFailed(INTERNAL_ERROR, GONE)
         before = room.opened
         try:
@@ -162,7 +174,7 @@ class Back:
             raise
         assert isinstance(opened, SessionOpened)
         room.is_open(room.opening, opened, fresh=False)
-        for request in changed_options(room.id, before, opened):
+        for request in changed_options(room.agent_id, before, opened):
             try:
                 room.options_set(await self.link.ask(request))
             except RequestFailed:
@@ -185,7 +197,20 @@ class Back:
             return False
         if any(room.running or room.waits or room.retelling for room in self.rooms.values()):
             return False
-        return self.keeps or not self.rooms
+        return not self.rooms or (self.keeps and not any(map(self.hub.owners.is_unclear, self._ids())))
+
+    def _ids(self) -> list[str]:
+        return [room.id for room in self.rooms.values()]
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has failed too often to be started again."""
+        return self._failures > self._agents.restarts
+
+    @property
+    def closing(self) -> bool:
+        """Whether it ends, or has ended."""
+        return self._over or self._closing is not None
 
     @property
     def idle_since(self) -> float:
@@ -222,24 +247,45 @@ class Back:
 
     # -- rooms -------------------------------------------------------------------------------------------------------
 
-    def room(self, session_id: str) -> Room:
-        """The room of a session of this agent."""
-        room = self.rooms.get(session_id)
-        if room is None:
-            room = self.rooms[session_id] = self.hub.rooms[session_id] = Room(session_id, self)
+    def room(self, session_id: str, agent_id: str) -> Room:
+        """The room of one more session of this agent; nobody has it open, here or elsewhere."""
+        assert session_id not in self.hub.rooms and agent_id not in self.rooms
+        room = self.rooms[agent_id] = self.hub.rooms[session_id] = Room(session_id, self, agent_id)
         return room
 
-    def adopt(self, session_id: str, front: "Front") -> Room:
+    def adopt(self, session_id: str, agent_id: str, front: "Front") -> Room:
         """A session whose id has become known; what was heard of it before is heard now."""
-        room = self.room(session_id)
+        room = self.room(session_id, agent_id)
         room.enter(front)
-        for event, size in self._early.pop(session_id, ()):
+        for event, size in self._early.take(agent_id):
             room.hear(event, size)
         return room
 
+    def give_way(self, agent_id: str) -> None:
+        """Its process has given this id to a new session, so one that an older process called so is over."""
+        room = self.rooms.get(agent_id)
+        if room is not None and room.life != self.life:
+            self._end_room(room)
+
+    async def close_unopened(self, room: Room) -> None:
+        """Somebody who may only read has it open, so without its servers: close it for whoever opens it with them."""
+        if self.is_awake(room) and self.agent.capabilities.close and not room.running:
+            with suppress(DragomanError):
+                await self.link.ask(CloseSession(room.agent_id))
+
+    async def forsake(self, agent_id: str) -> None:
+        """Close a session in the agent that nobody here may have, as far as the agent can do that."""
+        if self.agent.capabilities.close and agent_id not in self.rooms:
+            try:
+                async with asyncio.timeout(_FORSAKE_SECONDS):
+                    await self.link.ask(CloseSession(agent_id))
+            except (DragomanError, TimeoutError):
+                self.hub.counts["noise"] += 1
+
     def drop(self, room: Room) -> None:
         """The session is closed."""
-        self.rooms.pop(room.id, None)
+        if self.rooms.get(room.agent_id) is room:
+            del self.rooms[room.agent_id]
         if self.hub.rooms.get(room.id) is room:
             del self.hub.rooms[room.id]
         for front in list(room.fronts):
@@ -316,21 +362,27 @@ class Back:
             if room.behind:
                 self.pace()
             return
-        held = self._early.setdefault(session_id, [])
-        if len(self._early) <= limits.IN_FLIGHT and len(held) < limits.EARLY_UPDATES:
-            held.append((event, size))
+        if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self.asked.values()):
+            self._early.hold(session_id, event, size)
+        else:
+            self._early.forget()
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
             return self._ask_about(request, request.scope)
-        scope = request.scope if isinstance(request, Elicit) else request
-        room = self.rooms.get(getattr(scope, "session_id", ""))
+        room = self.rooms.get(session_of(request) or "")
         if room is None:
-            return self.origin.answer(request)
-        return room.ask(request)
+            return self._ask_one(self.origin, request)
+        return room.ask(with_session(request, room.id))
 
     def on_note(self, note: Note) -> None:
-        fronts = {self.origin, *(front for room in self.rooms.values() for front in room.fronts)}
+        room = self.rooms.get(session_of(note) or "")
+        if room is not None:
+            note, fronts = with_session(note, room.id), set(room.fronts)
+        else:
+            everybody = {self.origin, *(front for room in self.rooms.values() for front in room.fronts)}
+            # A session that nobody made here may be watched by several principals; the rest is its opener's.
+            fronts = {front for front in everybody if front.principal == self.origin.principal}
         for front in fronts:
             front.note(note)
 
@@ -350,13 +402,13 @@ class Back:
         """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
         self.asleep = True
         self.asked.clear()
-        self._early.clear()
+        self._early.forget()
         self._failures += 1
         self.hub.counts["agents_died"] += 1
         seconds = round(self._loop.time() - self._began, 3)
         self.hub.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
         for room in list(self.rooms.values()):
-            if self.keeps:
+            if self.keeps and not self.is_spent:
                 room.interrupt(GONE)
             else:
                 self._end_room(room)
@@ -374,27 +426,13 @@ class Back:
         there: RequestScope | SessionScope = RequestScope(asked.id)
         if isinstance(asked.request, Prompt) and asked.front.link.version != 1:
             there = SessionScope(asked.request.session_id)
+        return await self._ask_one(asked.front, replace(request, scope=there))
+
+    async def _ask_one(self, front: "Front", request: Request) -> Reply:
+        """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
+        if front.ended or not front.may("prompt"):
+            return refusal(request)
         try:
-            return await asked.front.answer(replace(request, scope=there))
+            return await front.answer(request)
         except LinkClosed:
-            return ElicitationAnswer("cancel")
-
-
-class Watched:
-    """One request on its way: which number the agent knows it by."""
-
-    def __init__(self, back: Back, asked: Asked) -> None:
-        self._back = back
-        self._asked = asked
-        self._number = 0
-
-    def sent(self, number: int) -> None:
-        self._number = number
-        self._back.asked[number] = self._asked
-
-    def heard(self) -> None:
-        """It is answered. A prompt is spoken of until its turn is over."""
-
-    def over(self, *, failed: bool) -> None:
-        if failed or not isinstance(self._asked.request, Prompt):
-            self._back.asked.pop(self._number, None)
+            return refusal(request)

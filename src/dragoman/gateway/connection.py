@@ -17,9 +17,10 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
+from dragoman.gateway.budget import Budget
 from dragoman.gateway.guard import Pass
 from dragoman.gateway.peek import Id, NotAMessage, Peeked, peek
-from dragoman.gateway.window import GONE, WINDOW_BYTES, Window
+from dragoman.gateway.window import GONE, WINDOW_BYTES, Place, Reader, Window
 from dragoman.transports.contract import Receiver
 
 Kind = Literal["http", "websocket", "elephant"]
@@ -28,6 +29,8 @@ Kind = Literal["http", "websocket", "elephant"]
 STREAMS: Final = 256
 # What all streams of one connection keep together; with many of them each keeps less.
 HELD_BYTES: Final = 16 * limits.MIB
+# Sessions that had a stream, whose numbers go on if they have one again; past this the oldest are forgotten.
+_PLACES: Final = 4096
 # Questions of ours whose answers are still taken; past this the oldest are forgotten.
 _ASKED: Final = 4096
 # A client that does not stop asking is not read for so long at most; then its message is refused.
@@ -41,17 +44,25 @@ class Full(Exception):
 class Connection:
     """A `Transport` for a link in the role of the agent. `principal` and `scopes` are those of the token."""
 
-    def __init__(self, kind: Kind, entrance: Pass, on_sent: Callable[[float], None] | None = None) -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        entrance: Pass,
+        on_sent: Callable[[float], None] | None = None,
+        held: Budget | None = None,
+    ) -> None:
         self.id: Final = secrets.token_hex(16)
         self.kind: Final = kind
-        self.entrance: Final = entrance
+        self.entrance = entrance  # what it was opened by; the newest cookie, where there were several
         self._on_sent = on_sent
-        self.main: Final = Window(self._room, on_sent=on_sent)
+        self._held = held
+        self.main: Final = Window(self._room, on_sent=on_sent, held=held)
         self.sessions: Final[dict[str, Window]] = {}
         self.names_sessions = False  # it has used Acp-Session-Id
         self.version = 0
         self.received = 0  # messages that came in, as the client counts them
         self.on_room = _nothing
+        self.is_open: Callable[[str], bool] = _is_open  # whether a session of its client is
         self.closed = False
         self._loop = asyncio.get_running_loop()
         self.opened_at: Final = self._loop.time()
@@ -61,6 +72,7 @@ class Connection:
         self._receiver: Receiver | None = None
         self._rest = b""
         self._on_main: set[str] = set()
+        self._places: dict[str, Place] = {}  # of sessions whose stream was let go
         self._waiting: dict[Id, str] = {}  # requests of theirs that belong to a session
         self._asked: dict[Id, None] = {}  # requests of ours
         self._reading = asyncio.Event()
@@ -91,7 +103,9 @@ class Connection:
         if window is None:
             if len(self.sessions) >= STREAMS:
                 self._make_room()
-            window = self.sessions[session_id] = Window(self._room, on_sent=self._on_sent)
+            place = self._places.pop(session_id, None)
+            window = Window(self._room, on_sent=self._on_sent, held=self._held, place=place)
+            self.sessions[session_id] = window
             share = min(WINDOW_BYTES, HELD_BYTES // (len(self.sessions) + 1))
             for each in (self.main, *self.sessions.values()):
                 each.limit = share
@@ -103,10 +117,15 @@ class Connection:
             self._on_main.discard(session_id)
 
     def forget(self, session_id: str) -> None:
-        """The session is over."""
+        """The session is over. Its client may come back to it, with a number; so numbers go on."""
         window = self.sessions.pop(session_id, None)
         if window is not None:
             window.close(GONE)
+            window.release()
+            if window.last:
+                self._places[session_id] = window.place
+            if len(self._places) > _PLACES:
+                del self._places[next(iter(self._places))]
         self._on_main.discard(session_id)
 
     # -- what the client says ----------------------------------------------------------------------------------------
@@ -128,8 +147,15 @@ class Connection:
         if message.is_request:
             self._waiting[message.id] = session_id
 
-    async def feed(self, frame: bytes) -> None:
-        """A message of the client. Waits while the agent's side does not read; `Full` if it does not begin to."""
+    async def feed(
+        self, frame: bytes, message: Peeked | None = None, *, number: int | None = None, reader: Reader | None = None
+    ) -> None:
+        """A message of the client. Waits while the agent's side does not read; `Full` if it does not begin to.
+
+        `number` is the client's own, where it counts; over a WebSocket that is read by `reader` it is the next one.
+        What came before, or from a reader that was ended meanwhile, is not heard: its client will say it elsewhere.
+        It has arrived when it is handed on, and not before.
+        """
         async with self._feeding:
             try:
                 async with asyncio.timeout(_READ_SECONDS):
@@ -138,7 +164,24 @@ class Connection:
                 raise Full from None
             if self._receiver is None or self.closed:
                 raise LinkClosed("the connection has ended")
+            if reader is not None:
+                if reader.code:
+                    return
+                number = self.received + 1
+            if number is not None and number <= self.received:
+                return
+            if message is not None:
+                self.expect(message)
+            if number is not None:
+                self.received = number
             self._receiver.data_received(frame.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
+
+    def refuse(self, reader: Reader, code: int, reason: str) -> None:
+        """A message of the client is not even looked at; it counts as one all the same."""
+        if not reader.code:
+            self.received += 1
+            error = {"code": code, "message": reason}
+            self.main.put(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
@@ -169,6 +212,7 @@ class Connection:
         self._reading.set()
         for window in (self.main, *self.sessions.values()):
             window.close(GONE)
+            window.release()
         if not self.hello.done():
             self.hello.cancel()
         if self._receiver is not None:
@@ -224,17 +268,25 @@ class Connection:
         return self.main
 
     def _make_room(self) -> None:
-        """Forget a stream that nobody reads and that has nothing to say."""
-        for session_id, window in self.sessions.items():
-            if window.reader is None and not window.size:
-                self.forget(session_id)
-                return
+        """Forget a stream: the oldest that nobody reads, and that has nothing to say or whose session is over; else the
+        oldest whose session is over, though somebody reads it."""
+        waited_for = set(self._waiting.values())
+        over = [name for name in self.sessions if not self.is_open(name) and name not in waited_for]
+        unread = [name for name, window in self.sessions.items() if window.reader is None]
+        for name in (*(name for name in unread if name in over or not self.sessions[name].size), *over):
+            self.forget(name)
+            return
         raise Full
 
     def _room(self) -> None:
         if not self.readers:
             self.alone_since = self._loop.time()
         self.on_room()
+
+
+def _is_open(session_id: str) -> bool:
+    """Nobody knows better."""
+    return True
 
 
 def _nothing() -> None:

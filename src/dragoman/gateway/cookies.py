@@ -43,21 +43,30 @@ class Cookies:
 
     def token_digest(self, digest: str) -> str | None:
         """The token that a cookie stands for, by the digest of the cookie; None where it does not count any more."""
+        counts = self.counts(digest)
         kept = self._kept.pop(digest, None)
-        now = self._clock()
-        if kept is None or now - kept.made >= LIFE_SECONDS or now - kept.used >= IDLE_SECONDS:
+        if kept is None or not counts:
             return None
-        self._kept[digest] = kept._replace(used=now)
+        self._kept[digest] = kept._replace(used=self._clock())
         return kept.token_digest
+
+    def counts(self, digest: str) -> bool:
+        """Whether it does now; looking is not using."""
+        kept = self._kept.get(digest)
+        now = self._clock()
+        return kept is not None and now - kept.made < LIFE_SECONDS and now - kept.used < IDLE_SECONDS
 
     def end(self, digest: str) -> None:
         """It counts no more."""
         self._kept.pop(digest, None)
 
-    def shown(self, header: str) -> str | None:
-        """The digest of the cookie of ours in a `Cookie` header. The one that only TLS can have set goes first."""
+    def shown(self, header: str, *, secure: bool | None = None) -> str | None:
+        """The digest of the cookie of ours in a `Cookie` header. A page that came by TLS has the one that only TLS can
+        have set, and one that did not has the other: what somebody else on this machine has set counts for neither.
+        None: nobody knows; the one of TLS goes first."""
         pairs = dict(reversed([_pair(part) for part in header.split(";")]))
-        value = pairs.get(f"__Host-{self._name}") or pairs.get(self._name)
+        plain, tls = pairs.get(self._name), pairs.get(f"__Host-{self._name}")
+        value = (tls or plain) if secure is None else tls if secure else plain
         return _digest(value) if value and len(value) <= _LENGTH else None
 
     def header(self, value: str, *, secure: bool) -> bytes:

@@ -45,7 +45,7 @@ _OPTIONS: Final = {
 
 def listeners(port: int) -> Iterator[socket.socket]:
     """Our sockets that listen on a port, as descriptors of their own."""
-    for one in _sockets():
+    for one in own_sockets():
         with suppress(OSError):
             if one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and one.getsockname()[1] == port:
                 yield one
@@ -53,7 +53,8 @@ def listeners(port: int) -> Iterator[socket.socket]:
         one.close()
 
 
-def _sockets() -> Iterator[socket.socket]:
+def own_sockets() -> Iterator[socket.socket]:
+    """Every socket of this process, as a descriptor of its own that whoever asks has to close."""
     for folder in _DESCRIPTORS:
         with suppress(OSError):
             names = os.listdir(folder)

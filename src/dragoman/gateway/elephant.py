@@ -28,7 +28,7 @@ from dragoman.gateway.front import Front
 from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.nobody import NOBODY, needs_no_token
-from dragoman.gateway.replies import Stop, answer, message_in, read_body
+from dragoman.gateway.replies import Bodies, Stop, answer, message_in
 from dragoman.gateway.streaming import Receive, Send
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class Elephant:
         self._hub = hub
         self._guard = guard
         self._open_to_all = open_to_all
+        self.bodies: Final = Bodies()
         self._connections: dict[_Client, str] = {}
 
     def enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
@@ -75,7 +76,11 @@ class Elephant:
         if scope["method"] != "POST":
             raise Stop(405, "Use POST.", allow="POST")
         client = _client_of(scope)
-        body = await read_body(scope["headers"], receive, BODY_BYTES)
+        async with self.bodies.read(scope, receive, BODY_BYTES) as body:
+            status = await self._hear(client, body)
+        await answer(send, status)
+
+    async def _hear(self, client: _Client, body: bytes) -> int:
         message = message_in(body)
         if message.method:
             again = message.method == "initialize" and message.is_request
@@ -88,7 +93,7 @@ class Elephant:
         connection = front.connection
         connection.alone_since = asyncio.get_running_loop().time()  # it is there, if only to speak
         await connection.feed(body)
-        await answer(send, 202 if message.method else 204)
+        return 202 if message.method else 204
 
     async def sse(self, scope: "Scope", receive: Receive, send: Send) -> None:
         """The stream of a client, for as long as it reads; `initialize` said again goes on in it."""

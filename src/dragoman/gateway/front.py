@@ -5,36 +5,41 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import Id
 from dragoman.errors import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
-    NOT_FOUND,
     TOO_MANY_IN_FLIGHT,
     LinkClosed,
     RequestFailed,
     UsageError,
 )
-from dragoman.gateway.back import Asked, Back, Watched
+from dragoman.gateway.asked import Asked, Watched
+from dragoman.gateway.back import Back
 from dragoman.gateway.connection import Connection
+from dragoman.gateway.cursors import Cursors
 from dragoman.gateway.guard import Scope
-from dragoman.gateway.logbook import connection_name, principal_name, session_name
+from dragoman.gateway.logbook import connection_name, principal_name
 from dragoman.gateway.methods import method_of
+from dragoman.gateway.opening import Openings
+from dragoman.gateway.reading import hello_to_read, reads, to_read
+from dragoman.gateway.renaming import session_of, with_session
 from dragoman.gateway.rooms import Room
-from dragoman.gateway.waking import GONE
+from dragoman.gateway.waking import GONE, UNCLEAR, missing
 from dragoman.link import Link
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 
 if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
 
-# What a token with no more than `read` may ask.
-_READING: Final = (ask.ListSessions, ask.ResumeSession, ask.GetSessionStatus, ask.GetAuthStatus)
+# Pages of an agent's list that one request may go through to find something of its principal's; ours have fifty each.
+_PAGES: Final = 100
 # They open a session, so it need not be open for them; or nobody will need it any more.
 _OPENING: Final = (ask.NewSession, ask.ResumeSession, ask.ForkSession, ask.DeleteSession)
 
@@ -48,9 +53,11 @@ class Front:
         self.rooms: Final[dict[str, Room]] = {}
         self.ended = False
         self._hub = hub
-        self._hello: ClientHello | None = None
+        self.hello: ClientHello | None = None
         self._unsaid: deque[tuple[str, AnyEvent]] = deque()
-        self._answering = 0  # answers that are known and not said yet: what comes after them waits
+        self._cursors = Cursors()
+        self._openings = Openings(self, hub)
+        self.answering = 0  # answers that are known and not said yet: what comes after them waits
         self._loop = asyncio.get_running_loop()
         self.link: Final = Link(connection, self, "agent", dialect=connection.dialect)
         connection.on_room = self.looked
@@ -71,21 +78,27 @@ class Front:
         return not self.ended and self.connection.readers > 0
 
     async def end(self, *, with_work: bool) -> None:
-        """The connection is over. `with_work`: what only it watches is stopped as well; else it goes on."""
+        """The connection is over. `with_work`: what only it watches is stopped as well, if it may prompt; else it goes
+        on."""
         if self.ended:
             return
         self.ended = True
-        for room in list(self.rooms.values()):
+        with_work = with_work and self.may("prompt")
+        rooms = list(self.rooms.values())
+        for room in rooms:
             room.leave(self)
-        if self.back is not None:
-            self.back.settle(now=with_work)
+        for back in {room.back for room in rooms} | {back for back in self._hub.backs if back.origin is self}:
+            back.settle(now=with_work)
+        for room in rooms:
+            if with_work and room.running and not room.fronts and not room.back.closing:
+                room.cancel()  # its agent has other sessions that somebody watches
         await self.link.close()
 
     # -- what is said to the client ----------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: AnyEvent) -> None:
         """Say an event, behind every answer that is on its way."""
-        if self._answering:
+        if self.answering:
             self._unsaid.append((session_id, event))
         elif not self.link.closed:
             try:
@@ -102,15 +115,15 @@ class Front:
         """Ask the client."""
         return await self.link.ask(request)
 
-    def _hold(self, task: "asyncio.Task[Any] | None") -> None:
+    def hold(self, task: "asyncio.Task[Any] | None") -> None:
         """An answer was heard here; it is said when this task is done."""
         if task is None:
             return
-        self._answering += 1
+        self.answering += 1
 
         def said(_: object) -> None:
-            self._answering -= 1
-            while self._unsaid and not self._answering:
+            self.answering -= 1
+            while self._unsaid and not self.answering:
                 self.tell(*self._unsaid.popleft())
 
         task.add_done_callback(said)
@@ -121,7 +134,11 @@ class Front:
         return self._meet(hello)
 
     async def _meet(self, hello: ClientHello) -> AgentHello:
-        self._hello = hello
+        if not reads(self.connection.entrance):
+            raise RequestFailed(INVALID_REQUEST, "This token may neither read nor prompt", {"reason": "scope"})
+        if not self.may("prompt"):
+            hello = hello_to_read(hello)
+        self.hello = hello
         self.back = await self._hub.new_back(self, hello)
         if self.ended:  # its client has left meanwhile
             self.back.settle(now=True)
@@ -168,16 +185,16 @@ class Front:
                 self._hub.log.debug("request", **who, method=method, status=status, seconds=round(seconds, 4))
 
     async def _carry(self, request: Request, id: Id) -> Reply:
-        if not self.may("prompt") and not isinstance(request, _READING):
-            raise RequestFailed(INVALID_REQUEST, "This token may only read", {"reason": "scope"})
-        session_id = _session_of(request)
+        if not self.may("prompt"):
+            request = to_read(request)
+        session_id = session_of(request)
         if session_id is not None and not self._hub.is_mine(session_id, self.connection.entrance):
-            raise _missing(session_id)
+            raise missing(session_id)
         match request:
             case ask.NewSession() | ask.ForkSession():
-                return await self._open(request, id, session_id)
+                return await self._openings.open(request, id)
             case ask.ResumeSession():
-                return await self._resume(request, id)
+                return await self._openings.resume(request, id)
             case ask.ListSessions():
                 return await self._list(request, id)
             case ask.CloseSession() | ask.DeleteSession():
@@ -185,87 +202,24 @@ class Front:
             case _:
                 return await self._pass(request, id, session_id)
 
-    async def _open(self, request: ask.NewSession | ask.ForkSession, id: Id, source: str | None) -> Reply:
-        # A copy is made where the session is that it is copied from.
-        back = self._back_of(source) if source is not None else await self._back_for_one_more()
-
-        def opened(reply: Reply) -> None:
-            assert isinstance(reply, ask.SessionOpened)
-            self._hub.owners.add(reply.session_id, self.principal)
-            self._hub.counts["sessions"] += 1
-            self._note_session(reply.session_id, request)
-            # What was heard of it before this answer is said behind it.
-            room = back.adopt(reply.session_id, self)
-            room.is_open(_opening(reply.session_id, request), reply, fresh=isinstance(request, ask.NewSession))
-
-        try:
-            return await self._ask(back, request, id, opened)
-        finally:
-            back.untake()
-
-    async def _resume(self, request: ask.ResumeSession, id: Id) -> Reply:
-        room = self._hub.rooms.get(request.session_id)
-        while room is not None and (room.retelling is not None or (room.running and self._answering)):
-            # Behind whoever is told the story now, and behind the answers that are on their way.
-            await (asyncio.sleep(0) if room.retelling is None else asyncio.shield(room.retelling))
-            room = self._hub.rooms.get(request.session_id)
-        if room is not None and room.running:
-            opened = room.join(self, replay=bool(request.replay_from))
-            self._hold(asyncio.current_task())  # what is heard from here on comes behind the answer
-            self._note_session(room.id, request)
-            return opened
-        fresh = room is None
-        if room is None:
-            back = await self._back_for_one_more()
-            room = self._hub.rooms.get(request.session_id)  # somebody else may have opened it meanwhile
-            if room is None:
-                room = back.room(request.session_id)
-            else:
-                back.untake()
-        was_here = self in room.fronts
-        room.enter(self)
-        opening = _opening(request.session_id, request)
-
-        def told(reply: Reply) -> None:
-            assert isinstance(reply, ask.SessionOpened)
-            room.story_told()
-            room.is_open(opening, reply, fresh=False)
-            self._note_session(room.id, request)
-
-        try:
-            return await room.told_to(self, lambda: self._ask(room.back, request, id, told))
-        except BaseException:
-            if not was_here:
-                room.leave(self)
-            if fresh and not room.fronts:
-                room.back.drop(room)
-            raise
-
-    def _note_session(self, session_id: str, request: Request) -> None:
-        who = {"connection": connection_name(self.connection.id), "principal": principal_name(self.principal)}
-        self._hub.log.info("session_opened", session=session_name(session_id), method=method_of(request), **who)
-
-    async def _back_for_one_more(self) -> Back:
-        """The agent for one more session: the connection's own, or where each session has its own, a new one."""
-        own = self._own()
-        if not self._hub.each_session or own.take():
-            return own
-        assert self._hello is not None
-        back = await self._hub.new_back(self, self._hello)
-        back.take()
-        return back
-
     async def _list(self, request: ask.ListSessions, id: Id) -> Reply:
-        page = cast(ask.SessionList, await self._ask(self._own(), request, id))
-        mine = [info for info in page.sessions if self._hub.is_mine(info.session_id, self.connection.entrance)]
-        return replace(page, sessions=mine)
+        """A page with something of this principal's, or the end; and no cursor that says what else there is."""
+        place = self._cursors.place(request.cursor)
+        for _ in range(_PAGES):
+            page = cast(ask.SessionList, await self.ask(self.own(), replace(request, cursor=place), id))
+            seen = [self._hub.listed(info, self.connection.entrance) for info in page.sessions]
+            mine = [info for info in seen if info is not None]
+            place = page.next_cursor or UNSET
+            if mine or not place:
+                break
+        return replace(page, sessions=mine, next_cursor=self._cursors.given(place))
 
     async def _close(self, request: Request, id: Id, session_id: str) -> Reply:
         room = self._hub.rooms.get(session_id)
         if room is not None and isinstance(request, ask.CloseSession) and not room.back.is_awake(room):
             reply: Reply = Done()  # no process has it open
         else:
-            reply = await self._ask(self._back_of(session_id), request, id)
+            reply = await self.ask(self.back_of(session_id), request, id)
         if room is not None:
             room.end("The session was closed")
             room.back.drop(room)
@@ -275,20 +229,24 @@ class Front:
         room = None if session_id is None else self._hub.rooms.get(session_id)
         on_reply = None
         if room is not None:
+            room.check_room(self)
             if isinstance(request, ask.Prompt):
                 if self._hub.closing:
                     raise RequestFailed(INTERNAL_ERROR, "The server is stopping", {"retry": True})
-                while room.retelling is not None:
+                while room is not None and room.retelling is not None:
                     await asyncio.shield(room.retelling)
+                    room = self._hub.rooms.get(request.session_id)
+                if room is None:
+                    raise missing(request.session_id)  # it was closed meanwhile
                 self._hub.counts["turns"] += 1
             elif isinstance(request, ask.SetOption):
                 on_reply = room.options_set
             room.enter(self)
-        elif isinstance(request, ask.Prompt):
-            raise _missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears
-        return await self._ask(self._back_of(session_id), request, id, on_reply)
+        elif isinstance(request, ask.Prompt) and not self.own().is_spent:
+            raise missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears
+        return await self.ask(self.back_of(session_id), request, id, on_reply)
 
-    async def _ask(
+    async def ask(
         self,
         back: Back,
         request: Request,
@@ -299,18 +257,18 @@ class Front:
         watched = Watched(back, Asked(self, id, request))
 
         def replied(reply: Reply) -> None:
-            self._hold(task)
+            self.hold(task)
             if on_reply is not None:
                 on_reply(reply)
 
         failed = True
-        room = None if isinstance(request, _OPENING) else self._hub.rooms.get(_session_of(request) or "")
+        room = None if isinstance(request, _OPENING) else self._hub.rooms.get(session_of(request) or "")
         if not back.is_awake(room):
             await back.wake(room)
         try:
             if back.link.busy and not isinstance(request, (ask.CloseSession, ask.ListSessions)):
                 raise RequestFailed(TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True})
-            reply = await back.link.ask(request, watched, replied)
+            reply = await back.link.ask(self._for_agent(back, request), watched, replied)
             failed = False
             return reply
         except LinkClosed:
@@ -320,50 +278,49 @@ class Front:
         finally:
             watched.over(failed=failed)
 
+    def _for_agent(self, back: Back, request: Request) -> Request:
+        """The request in the agent's words for the session; never about another one that it calls the same."""
+        session_id = session_of(request)
+        if session_id is None:
+            return request
+        agent_id = self._hub.agent_id(session_id)
+        room = back.rooms.get(agent_id)
+        if room is None or room.life != back.life:
+            unclear = self._hub.owners.is_unclear(session_id)
+        else:
+            unclear = room.id != session_id
+        if unclear:
+            raise RequestFailed(INTERNAL_ERROR, UNCLEAR)
+        return with_session(request, agent_id)
+
     def _pass_on(self, note: Note) -> None:
-        session_id = getattr(note, "session_id", None)
-        if isinstance(note, ExtensionNote) and isinstance(note.params, dict):
-            session_id = note.params.get("sessionId")
         if not self.may("prompt"):
             return
-        room = self._hub.rooms.get(session_id) if isinstance(session_id, str) else None
+        session_id = session_of(note)
+        room = self._hub.rooms.get(session_id or "")
         if room is not None and not self._hub.is_mine(room.id, self.connection.entrance):
             return
         back = self.back if room is None else room.back
-        if back is not None and not back.link.closed and back.link.version:
+        if back is None or back.link.closed or not back.link.version:
+            return
+        if room is not None:
+            back.link.note_now(with_session(note, room.agent_id))
+        elif session_id not in back.rooms:  # what only the agent calls so is no name here
             back.link.note_now(note)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def _own(self) -> Back:
+    def own(self) -> Back:
         if self.back is None:
             raise RequestFailed(INTERNAL_ERROR, GONE)
         return self.back
 
-    def _back_of(self, session_id: str | None) -> Back:
+    def back_of(self, session_id: str | None) -> Back:
         room = None if session_id is None else self._hub.rooms.get(session_id)
-        return self._own() if room is None else room.back
+        return self.own() if room is None else room.back
 
     def looked(self) -> None:
         """A reader came, went, or has caught up."""
         for room in list(self.rooms.values()):
             room.looked()
             room.back.pace()
-
-
-def _missing(session_id: str) -> RequestFailed:
-    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
-
-
-def _opening(session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession") -> ask.ResumeSession:
-    """What opens the same session in another process of its agent, without a word."""
-    return ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
-
-
-def _session_of(request: Request) -> str | None:
-    """The session a request names."""
-    if isinstance(request, Extension):
-        found = request.params.get("sessionId") if isinstance(request.params, dict) else None
-    else:
-        found = getattr(request, "session_id", None)
-    return found if isinstance(found, str) else None

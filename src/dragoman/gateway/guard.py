@@ -18,6 +18,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from dragoman.errors import UsageError
 from dragoman.gateway.cookies import Cookies
 
 Scope = Literal["read", "prompt", "admin"]
@@ -32,9 +33,15 @@ _TOKEN_LENGTH: Final = 512
 # Requests of one principal: a busy editor sends some ten a second.
 RATE: Final = 200.0
 BURST: Final = 1000.0
+# Messages of one principal on its WebSockets, which cost no head and no handshake. Past this they are read later.
+MESSAGE_RATE: Final = 1000.0
+MESSAGE_BURST: Final = 5000.0
 # Wrong tokens from one address: a person who mistypes, not a program that guesses.
 _WRONG_RATE: Final = 1.0
 _WRONG_BURST: Final = 20.0
+# While nobody can say which tokens count, nobody comes in; whoever is in stays for so long: a disk that fails for a
+# moment is no reason to end a night's work.
+UNSURE_SECONDS: Final = 60.0
 # Buckets kept; past this the oldest are forgotten, and start full again.
 _BUCKETS: Final = 10_000
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?", re.ASCII)
@@ -57,19 +64,25 @@ class Token(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """Whoever came in. `cookie` is the digest of the cookie it came in by, if it was one."""
+    """Whoever came in: by the token of this `digest`, since another one may have the same name tomorrow. `cookie` is
+    the digest of the cookie it came in by, if it was one."""
 
     token: str
     principal: str
     scopes: tuple[Scope, ...]
     cookie: str = ""
+    digest: str = ""
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
 
 
+class Unsure(UsageError):
+    """Nobody can say now which tokens count."""
+
+
 class Guard:
-    """One for a server. `tokens` gives those that are valid now; `hosts` are the names we answer to."""
+    """One for a server. `tokens` gives those that are valid now, or is `Unsure`; `hosts` are the names we answer to."""
 
     def __init__(
         self, tokens: Callable[[], Iterable[Token]], hosts: Iterable[str], port: int, clock: Callable[[], float]
@@ -78,7 +91,10 @@ class Guard:
         self._hosts = {host.lower().strip("[]") for host in hosts}
         self._port = port
         self._requests = _Buckets(RATE, BURST, clock)
+        self._messages = _Buckets(MESSAGE_RATE, MESSAGE_BURST, clock)
         self._wrong = _Buckets(_WRONG_RATE, _WRONG_BURST, clock)
+        self._clock = clock
+        self._unsure_since: float | None = None
         self.cookies: Final = Cookies(port, clock)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
@@ -97,10 +113,20 @@ class Guard:
             ours.add(f"https://{host}")  # TLS ends at a proxy before us
         if len(origins) > 1 or not ours.issuperset(origins):
             return Refusal(403, "Pages of another origin may not use this server.")
+        # No browser says "ours" and "from elsewhere" at once. A link from elsewhere to our page has no Origin.
+        sites = {value for name, value in headers if name == b"sec-fetch-site"}
+        if origins and not sites <= {b"none", b"same-origin"}:
+            return Refusal(403, "Pages of another origin may not use this server.")
         return None
 
     def enter(self, headers: Headers, address: str, method: str = "GET") -> Pass | Refusal:
         """Whoever has shown a valid token, or the cookie that it became; a token counts before a cookie."""
+        try:
+            return self._enter(headers, address, method)
+        except Unsure:
+            return Refusal(503, "The tokens cannot be read now. Try again later.")
+
+    def _enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
         shown = _bearer(headers)
         token = None if shown is None else self._known(shown)
         cookie = "" if value_of(headers, b"authorization") is not None else self._cookie(headers)
@@ -115,7 +141,7 @@ class Guard:
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return Pass(token.name, token.principal, token.scopes, cookie)
+        return Pass(token.name, token.principal, token.scopes, cookie, token.digest)
 
     def admit(self, entrance: Pass) -> Pass | Refusal:
         """Whoever needs no token where it comes in, at the rate of one principal."""
@@ -123,14 +149,39 @@ class Guard:
             return Refusal(429, "Too many requests. Slow down.")
         return entrance
 
-    def cookie_for(self, entrance: Pass) -> str | None:
-        """A cookie for whoever has shown a token; None: the token was revoked just now."""
-        digest = next((token.digest for token in self._tokens() if token.name == entrance.token), None)
-        return None if digest is None else self.cookies.make(digest)
+    def pause(self, entrance: Pass) -> float:
+        """A message came on a socket: the seconds after which it may be heard. Its cookie, if any, was used."""
+        if entrance.cookie:
+            self.cookies.token_digest(entrance.cookie)
+        return self._messages.wait(entrance.principal)
 
-    def is_valid(self, name: str) -> bool:
-        """Whether a token was not revoked since it was shown. Whoever needed none has none that could be."""
-        return not name or any(token.name == name for token in self._tokens())
+    def cookie_for(self, entrance: Pass) -> str | None:
+        """A cookie for whoever has shown a token; None: the token was revoked just now, or nobody knows."""
+        try:
+            return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None
+        except Unsure:
+            return None
+
+    def is_valid(self, entrance: Pass) -> bool:
+        """Whether the very token that was shown was not revoked since. Whoever needed none has none that could be."""
+        if not entrance.token:
+            return True
+        now = self._clock()
+        try:
+            kept = self._is_kept(entrance)
+        except Unsure:
+            if self._unsure_since is None:
+                self._unsure_since = now
+            return now - self._unsure_since < UNSURE_SECONDS
+        self._unsure_since = None
+        return kept
+
+    def is_logged_in(self, entrance: Pass) -> bool:
+        """Whether the cookie somebody came in by counts still, if it was one."""
+        return not entrance.cookie or self.cookies.counts(entrance.cookie)
+
+    def _is_kept(self, entrance: Pass) -> bool:
+        return any(token.digest == entrance.digest for token in self._tokens())
 
     def _known(self, shown: bytes) -> Token | None:
         """Every token is compared, and each in constant time: how long this takes says nothing."""
@@ -143,7 +194,9 @@ class Guard:
 
     def _cookie(self, headers: Headers) -> str:
         shown = b"; ".join(value for name, value in headers if name == b"cookie")
-        return self.cookies.shown(shown.decode("latin-1")) or ""
+        origin = value_of(headers, b"origin")
+        secure = None if origin is None else origin.lower().startswith("https:")
+        return self.cookies.shown(shown.decode("latin-1"), secure=secure) or ""
 
     def _meant(self, cookie: str) -> Token | None:
         """The token a cookie stands for, if it was not revoked."""
@@ -242,6 +295,15 @@ class _Buckets:
         if len(self._levels) > _BUCKETS:
             del self._levels[next(iter(self._levels))]
         return level >= 1
+
+    def wait(self, key: str) -> float:
+        """Take one, though there is none yet: the seconds until there will be. Whoever waits so owes it."""
+        level = self._level(key) - 1
+        self._levels.pop(key, None)
+        self._levels[key] = (level, self._clock())
+        if len(self._levels) > _BUCKETS:
+            del self._levels[next(iter(self._levels))]
+        return max(-level / self._rate, 0.0)
 
     def _level(self, key: str) -> float:
         level, since = self._levels.get(key, (self._burst, self._clock()))

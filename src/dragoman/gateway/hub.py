@@ -5,24 +5,30 @@ goes on after that until it is done.
 """
 
 import asyncio
+import secrets
 from collections import Counter
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Final
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.back import Agents, Back
+from dragoman.gateway.budget import Budgets
 from dragoman.gateway.connection import Connection, Full, Kind
 from dragoman.gateway.front import Front
 from dragoman.gateway.guard import Pass
 from dragoman.gateway.logbook import Logbook, connection_name, principal_name
 from dragoman.gateway.metrics import Measured
 from dragoman.gateway.owners import Owners
+from dragoman.gateway.reading import reads
 from dragoman.gateway.rooms import Room
-from dragoman.gateway.waking import start_failure
-from dragoman.gateway.window import GOING_AWAY, Window
+from dragoman.gateway.waking import TAKEN, start_failure
+from dragoman.gateway.window import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, Window
 from dragoman.vocabulary.hello import ClientHello
+from dragoman.vocabulary.requests import SessionInfo
 
 # A laptop that was closed for a coffee finds its connection again.
 KEPT_SECONDS: Final = 600.0
@@ -58,6 +64,7 @@ class Hub:
         self.owners: Final = owners or Owners()
         self.counts: Final[Counter[str]] = Counter()
         self.measured: Final = Measured()
+        self.held: Final = Budgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
         self.log: Final = log or Logbook()
         self.closing = False
         self._agents = agents
@@ -73,7 +80,8 @@ class Hub:
         own = sum(front.principal == entrance.principal for front in self.connections.values())
         if self.closing or len(self.connections) >= CONNECTIONS or own >= CONNECTIONS_EACH:
             raise Full
-        connection = Connection(kind, entrance, self.measured.chunk.observe)
+        held = self.held.of(entrance.principal)
+        connection = Connection(kind, entrance, self.measured.chunk.observe, held)
         front = self.connections[connection.id] = Front(self, connection)
         self.counts["connections"] += 1
         name = connection_name(connection.id)
@@ -81,9 +89,12 @@ class Hub:
         return front
 
     def find(self, connection_id: str, entrance: Pass) -> Front | None:
-        """A connection of this principal; another's is as unknown as one that never was."""
+        """A connection of this principal, which may do no more than who asks for it; any other is as unknown as one
+        that never was."""
         front = self.connections.get(connection_id)
-        return front if front is not None and not front.ended and front.principal == entrance.principal else None
+        if front is None or front.ended or front.principal != entrance.principal:
+            return None
+        return front if set(front.connection.entrance.scopes) <= set(entrance.scopes) else None
 
     async def end(self, front: Front, *, with_work: bool) -> None:
         """End a connection."""
@@ -97,24 +108,36 @@ class Hub:
     def end_soon(self, front: Front) -> None:
         """The same, from where nobody can wait."""
         if not front.ended:
-            task = asyncio.get_running_loop().create_task(self.end(front, with_work=False))
-            self._endings.add(task)
-            task.add_done_callback(self._endings.discard)
+            self.soon(self.end(front, with_work=False))
 
-    async def sweep(self, is_valid: Callable[[str], bool]) -> None:
-        """For as long as the server runs: end what nobody came back to, and whatever has lost its token; let agents
-        sleep that have nothing to do."""
+    def soon(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do what ends something, while nobody waits for it."""
+        task = asyncio.get_running_loop().create_task(self._reported(work))
+        self._endings.add(task)
+        task.add_done_callback(self._endings.discard)
+
+    async def _reported(self, work: Coroutine[Any, Any, None]) -> None:
+        with self._reporting():
+            await work
+
+    async def sweep(self, is_valid: Callable[[Pass], bool], is_logged_in: Callable[[Pass], bool]) -> None:
+        """For as long as the server runs: end what nobody came back to, and whatever has lost its token or
+        its cookie; let agents sleep that have nothing to do."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._kept_seconds, self._agents.idle_seconds or _SWEEP_SECONDS))
             for back in list(self.backs):
-                back.look(loop.time())
+                with self._reporting():
+                    back.look(loop.time())
             for front in list(self.connections.values()):
-                connection = front.connection
-                if not is_valid(connection.entrance.token):
-                    await self.end(front, with_work=True)
-                elif not connection.readers and loop.time() - connection.alone_since > self._kept_seconds:
-                    await self.end(front, with_work=False)
+                with self._reporting():
+                    connection = front.connection
+                    if not is_valid(connection.entrance):
+                        await self.end(front, with_work=True)
+                    elif not is_logged_in(connection.entrance) or (
+                        not connection.readers and loop.time() - connection.alone_since > self._kept_seconds
+                    ):
+                        await self.end(front, with_work=False)
 
     async def close(self, grace: float) -> None:
         """Let turns end within a bound, and what was said arrive; then end everything. What is stored can be resumed.
@@ -151,14 +174,49 @@ class Hub:
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     def is_mine(self, session_id: str, entrance: Pass) -> bool:
-        """Whether a session belongs to this principal. What nobody made through us is the administrators'."""
+        """Whether a session belongs to this principal. What nobody made through us is the administrators'; what only
+        its agent calls so is nobody's."""
+        if not reads(entrance):
+            return False
         owner = self.owners.of(session_id)
-        return entrance.may("admin") if owner is None else owner == entrance.principal
+        if owner is None:
+            return entrance.may("admin") and not self.owners.named(session_id)
+        return owner == entrance.principal
+
+    def listed(self, info: SessionInfo, entrance: Pass) -> SessionInfo | None:
+        """A session of an agent's list, as this principal may see it."""
+        known = self.owners.named(info.session_id)
+        session_id = known[-1] if known else info.session_id
+        if not self.is_mine(session_id, entrance) or self.owners.is_unclear(session_id):
+            return None
+        return replace(info, session_id=session_id)
+
+    def agent_id(self, session_id: str) -> str:
+        """What the agent of a session calls it."""
+        room = self.rooms.get(session_id)
+        return self.owners.agent_id(session_id) if room is None else room.agent_id
+
+    def claim(self, back: Back, agent_id: str, principal: str, cwd: str) -> str:
+        """The id of a session that an agent has just made; nobody else has it, or it is refused."""
+        back.give_way(agent_id)
+        session_id = f"sess_{secrets.token_hex(16)}" if self._agents.renames else agent_id
+        taken = not agent_id or agent_id in back.rooms or session_id in self.rooms
+        if taken or not self.owners.claim(session_id, principal, agent_id, cwd):
+            raise RequestFailed(INTERNAL_ERROR, TAKEN)
+        return session_id
+
+    @property
+    def renames(self) -> bool:
+        """Whether clients know the sessions by ids of ours."""
+        return self._agents.renames
 
     async def exists(self, session_id: str, entrance: Pass) -> bool:
-        """Whether there is such a session for this principal."""
+        """Whether there is such a session for this principal. `Full` when so many watch it already."""
         if not self.is_mine(session_id, entrance):
             return False
+        room = self.rooms.get(session_id)
+        if room is not None and room.is_full:
+            raise Full
         if session_id in self.rooms or self.owners.of(session_id) is not None:
             return True
         return self._knows is not None and await self._knows(session_id)
@@ -202,6 +260,14 @@ class Hub:
         self.measured.refused[status] += 1
         known = path if path in _PATHS else "other"
         self.log.refusal(status=status, method=method, path=known, address=address)
+
+    @contextmanager
+    def _reporting(self) -> Iterator[None]:
+        """What fails here is told, and whatever comes after it goes on."""
+        try:
+            yield
+        except Exception as error:
+            self.report(error)
 
     def report(self, error: Exception) -> None:
         """A mistake of ours: told to whoever runs this, and to nobody else."""

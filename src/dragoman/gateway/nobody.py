@@ -3,6 +3,9 @@
 Pure, like the guard, which has checked `Host` and `Origin` before. What a browser sends for another page, what was
 sent to another name, and what came through a proxy needs a token all the same. Whoever comes in so is one principal
 of its own: it owns what it makes, and sees nothing that anybody else has made.
+
+A proxy is known by what it adds. One on this machine that adds nothing, and says our own name, looks like a program of
+this machine: whoever runs one must not serve these paths through it.
 """
 
 import re
@@ -13,8 +16,8 @@ from dragoman.gateway.guard import Headers, Pass, is_loopback, value_of
 
 # No token can have this principal: a command line has no NUL.
 NOBODY: Final = Pass("", "\0nobody", ("read", "prompt"))
-# Said by proxies about whom they speak for.
-_FORWARDED: Final = frozenset({b"forwarded", b"via", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip"})
+# How the headers begin that are said by proxies about whom they speak for.
+_FORWARDED: Final = (b"forwarded", b"via", b"x-forwarded-", b"x-real-ip", b"true-client-ip", b"cf-", b"x-client-ip")
 # A name and its port; an IPv6 address has one only behind brackets.
 _HOST: Final = re.compile(r"^(\[[^\]]*\]|[^:]*):[0-9]*$", re.ASCII)
 
@@ -22,7 +25,9 @@ _HOST: Final = re.compile(r"^(\[[^\]]*\]|[^:]*):[0-9]*$", re.ASCII)
 def needs_no_token(headers: Headers, address: str) -> bool:
     """Whether this came from a program of this machine, and shows no token. A token that is shown must be right."""
     names = {name for name, _ in headers}
-    if b"authorization" in names or names & _FORWARDED or not is_loopback(address):
+    if b"authorization" in names or not is_loopback(address):
+        return False
+    if any(name.lower().startswith(_FORWARDED) for name in names):
         return False
     # A page makes a browser fetch what it likes, and not all of that has an Origin.
     if value_of(headers, b"sec-fetch-site") not in (None, "none", "same-origin"):

@@ -1,12 +1,16 @@
-"""Whose session it is. A session belongs to the principal that made it, over restarts too.
+"""Whose session it is, what its agent calls it, and in which folder it was made; over restarts too.
 
-One line a session, appended; a line that was cut off by a crash is skipped. Without a file it is kept in memory.
+A session belongs to the principal that made it. An agent whose every process counts its own ids may give one id to
+sessions of several people; then no process that did not make them can tell them apart, and nobody is shown either.
+
+One line a session, appended; a line that was cut off by a crash is skipped, and so are those of other agents. Without
+a file it is kept in memory.
 """
 
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -14,28 +18,67 @@ import msgspec
 _FILE_BYTES: Final = 256 * 1024 * 1024
 
 
-class Owners:
-    """Session ids and principals."""
+class _Owned(NamedTuple):
+    principal: str
+    agent_id: str
+    cwd: str
 
-    def __init__(self, file: Path | None = None) -> None:
+
+class Owners:
+    """The sessions of one agent: `agent` is its name, empty for our own."""
+
+    def __init__(self, file: Path | None = None, agent: str = "") -> None:
         self._file = file
-        self._owners: dict[str, str] = {}
+        self._agent = agent
+        self._owned: dict[str, _Owned] = {}
+        self._named: dict[str, list[str]] = {}  # by the agent's id for it
         if file is not None:
             self._read(file)
 
     def of(self, session_id: str) -> str | None:
         """The principal; None: nobody made it through this gateway."""
-        return self._owners.get(session_id)
+        owned = self._owned.get(session_id)
+        return None if owned is None else owned.principal
 
-    def add(self, session_id: str, principal: str) -> None:
-        """This session was made by this principal. On disk when this returns, so that nobody else ever gets it."""
-        if self._owners.setdefault(session_id, principal) != principal or self._file is None:
+    def agent_id(self, session_id: str) -> str:
+        """What its agent calls it."""
+        owned = self._owned.get(session_id)
+        return session_id if owned is None else owned.agent_id
+
+    def cwd(self, session_id: str) -> str:
+        """The folder it was made in; empty where that is not known."""
+        owned = self._owned.get(session_id)
+        return "" if owned is None else owned.cwd
+
+    def named(self, agent_id: str) -> list[str]:
+        """The sessions that the agent calls so, the newest last."""
+        return self._named.get(agent_id, [])
+
+    def is_unclear(self, session_id: str) -> bool:
+        """Whether what its agent calls it may be a session of somebody else."""
+        principal = self.of(session_id)
+        return any(self.of(other) != principal for other in self.named(self.agent_id(session_id)))
+
+    def claim(self, session_id: str, principal: str, agent_id: str = "", cwd: str = "") -> bool:
+        """From now on it is this principal's; False: it is another's already, and stays so."""
+        owned = self._owned.setdefault(session_id, _Owned(principal, agent_id or session_id, cwd))
+        known = self._named.setdefault(owned.agent_id, [])
+        if session_id not in known:
+            known.append(session_id)
+        return owned.principal == principal
+
+    def keep(self, session_id: str) -> None:
+        """It is on disk when this returns, so that nobody else ever gets it. Waits for the disk; `OSError`."""
+        if self._file is None:
             return
+        principal, agent_id, cwd = self._owned[session_id]
         # A line of its own, even where the last one was cut off.
-        line = b"\n" + msgspec.json.encode([session_id, principal])
+        line = b"\n" + msgspec.json.encode([session_id, principal, self._agent, agent_id, cwd])
         self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(self._file, "ab", opener=_private) as file:
             file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
     def _read(self, file: Path) -> None:
         try:
@@ -45,8 +88,13 @@ class Owners:
             return
         for line in lines:
             with suppress(ValueError, TypeError):
-                session_id, principal = msgspec.json.decode(line, type=tuple[str, str])
-                self._owners.setdefault(session_id, principal)
+                match msgspec.json.decode(line, type=list[str]):
+                    case [session_id, principal]:  # before agents were named: nobody else gets it from any of them
+                        self.claim(session_id, principal)
+                    case [session_id, principal, agent, agent_id, cwd] if agent == self._agent:
+                        self.claim(session_id, principal, agent_id, cwd)
+                    case _:
+                        pass
 
 
 def _private(path: str, flags: int) -> int:

@@ -5,7 +5,7 @@
 | GET `/`, `/page/NAME` | 200, a file; for everybody, since there is nothing in it |
 | POST `/login` with a token | 200, who it is, and a cookie |
 | POST `/me` with the cookie | 200, who it is |
-| POST `/logout` with the cookie | 204; the cookie is over, and so are the sockets that were opened with it |
+| POST `/logout` with the cookie | 204; the cookie is over, and so are its connections; what they began goes on |
 
 All three POSTs want our own header. The page itself is a client like any other: it speaks ACP at `/acp`.
 """
@@ -22,7 +22,6 @@ from dragoman.gateway.guard import Guard, Headers, Pass, has_our_header, value_o
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.replies import Stop, answer
 from dragoman.gateway.streaming import Receive, Send
-from dragoman.gateway.window import GONE
 from dragoman.version import VERSION
 
 if TYPE_CHECKING:
@@ -119,9 +118,9 @@ class Pages:
         entrance: Pass = scope["pass"]
         if entrance.cookie:
             self._guard.cookies.end(entrance.cookie)
-            for front in self._hub.connections.values():
+            for front in list(self._hub.connections.values()):
                 if front.connection.entrance.cookie == entrance.cookie:
-                    front.connection.main.close(GONE)
+                    await self._hub.end(front, with_work=False)
         gone = self._guard.cookies.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 

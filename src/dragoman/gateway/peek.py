@@ -9,13 +9,17 @@ from msgspec import UNSET, Struct, UnsetType
 Id = int | str | None
 
 
+# What is no plain value is none of these, and is not decoded to find that out.
+_Plain = str | int | float | bool | None
+
+
 class _Params(Struct, gc=False):
-    sessionId: object = None
-    protocolVersion: object = None
+    sessionId: _Plain = None
+    protocolVersion: _Plain = None
 
 
 class _Result(Struct, gc=False):
-    sessionId: object = None
+    sessionId: _Plain = None
 
 
 class _Envelope(Struct, gc=False):

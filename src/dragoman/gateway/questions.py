@@ -41,8 +41,6 @@ class Question:
 
     async def answer(self) -> Reply:
         """The first answer there is."""
-        for front in _origin_first(self._room):
-            self.ask(front)
         self.look()
         return await self._answer
 
@@ -63,7 +61,7 @@ class Question:
             self._timer = None
         elif alone and self._timer is None and not self._answer.done():
             self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
-        for front in self._room.fronts:
+        for front in _in_turn(self._room):
             self.ask(front)
 
     def give_up(self) -> None:
@@ -97,13 +95,21 @@ class Question:
     def _nobody(self) -> None:
         if self._answer.done():
             return
-        match self._request:
-            case RequestPermission():
-                self._answer.set_result(PermissionAnswer(rejection(self._request)))
-            case Elicit():
-                self._answer.set_result(ElicitationAnswer("cancel"))
-            case _:
-                self._answer.set_exception(RequestFailed(INTERNAL_ERROR, "Nobody is connected"))
+        try:
+            self._answer.set_result(refusal(self._request))
+        except RequestFailed as failed:
+            self._answer.set_exception(failed)
+
+
+def refusal(request: Request) -> Reply:
+    """The answer where nobody can give one: a no, or that nobody is there."""
+    match request:
+        case RequestPermission():
+            return PermissionAnswer(rejection(request))
+        case Elicit():
+            return ElicitationAnswer("cancel")
+        case _:
+            raise RequestFailed(INTERNAL_ERROR, "Nobody is connected")
 
 
 def rejection(request: RequestPermission) -> Selected | Dismissed:
@@ -115,6 +121,6 @@ def rejection(request: RequestPermission) -> Selected | Dismissed:
     return Dismissed()
 
 
-def _origin_first(room: "Room") -> "Iterable[Front]":
-    """Whoever opened the session is asked first: only it has said what it can do for the agent."""
-    return sorted(room.fronts, key=lambda front: (front.back is not room.back, not front.connected))
+def _in_turn(room: "Room") -> "Iterable[Front]":
+    """Whoever is there is asked first, and of those whoever opened it: it has said what it can do for the agent."""
+    return sorted(room.fronts, key=lambda front: (not front.connected, front is not room.back.origin))

@@ -22,6 +22,7 @@ _OPENING: Final = frozenset({"session/new", "session/load", "session/resume", "s
 _KEPT: Final = ("cwd", "mcpServers", "additionalDirectories")
 _STATE: Final = b'"state_update"'
 _OURS: Final = "dragoman-relay-"
+_NEVER: Final = "The agent had not answered yet when the editor left"
 _LOST: Final = "The connection to the agent was lost; what it was doing may have been interrupted"
 
 
@@ -62,7 +63,7 @@ class Relay:
         if reason is None:
             await self._answered()
             reason = self._failure
-        self._fail_all()
+        self._fail_all(reason)
         await self._far.transport.close()
         await self._near.flushed()
         await self._near.transport.close()
@@ -105,7 +106,7 @@ class Relay:
             return
         if self._over.done():  # the editor waits for nothing but its last answers
             self._failure = None if error is None else str(error)
-            self._fail_all()
+            self._fail_all(self._failure)
             return
         self._returns += 1
         if not self._greeted or self._returns > _RETURNS:
@@ -154,8 +155,9 @@ class Relay:
         self._ours.add(id)
         return msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
-    def _fail_all(self) -> None:
-        error = {"code": INTERNAL_ERROR, "message": _LOST}
+    def _fail_all(self, reason: str | None = None) -> None:
+        """What the editor waits for ends. Where the agent never answered, nothing was lost: the reason is told."""
+        error = {"code": INTERNAL_ERROR, "message": _LOST if self._greeted else reason or _NEVER}
         for id, _, _ in self._waiting.values():
             self._near.say(msgspec.json.encode({"jsonrpc": "2.0", "id": id, "error": error}))
         self._waiting.clear()
@@ -274,12 +276,12 @@ class _Far(_Side):
         self._relay.far_gone(self, error)
 
 
-def far_of(url: str, token: str | None) -> Callable[[], Transport]:
-    """Transports to an address. `UsageError` if it is none."""
+def far_of(url: str, token: str | None, tell: Callable[[str], None] | None = None) -> Callable[[], Transport]:
+    """Transports to an address; `tell` hears that it cannot be reached for now. `UsageError` if it is none."""
     from dragoman.transports.remote import transport_for
 
     transport_for(url, token)
-    return lambda: transport_for(url, token)
+    return lambda: transport_for(url, token, tell)
 
 
 async def relay_stdio(open_far: Callable[[], Transport], tell: Callable[[str], None]) -> str | None:

@@ -4,12 +4,15 @@ A handler that cannot go on raises `Stop`; whoever called it says so to the clie
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from dragoman import limits
+from dragoman.gateway.budget import Budget, Budgets
+from dragoman.gateway.door import refused
 from dragoman.gateway.guard import Headers, value_of
 from dragoman.gateway.peek import Batched, NotAMessage, Peeked, peek
 from dragoman.gateway.streaming import Receive, Send
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
 # For the whole of a body; the largest in this time is what a telephone can do.
 BODY_SECONDS: Final = 30.0
+# Bodies that were read and are not handed on yet: of one principal, of all. A few of the largest at once.
+BODIES_EACH_BYTES: Final = 64 * limits.MIB
+BODIES_ALL_BYTES: Final = 256 * limits.MIB
 # Of a body that is too large so much is read and thrown away, and for so long; less if nothing comes.
 _DISCARD_BYTES: Final = 32 * limits.MIB
 _DISCARD_SECONDS: Final = 5.0
@@ -38,8 +44,40 @@ class Stop(Exception):
         self.allow = allow
 
 
-async def read_body(headers: Headers, receive: Receive, most: int) -> bytes:
-    """The body of a request; 413 past `most` bytes, which are not kept."""
+class Bodies:
+    """The bodies that are read or worked on now, of each principal and of all."""
+
+    def __init__(self) -> None:
+        self._budgets = Budgets(BODIES_EACH_BYTES, BODIES_ALL_BYTES)
+
+    @asynccontextmanager
+    async def read(self, scope: "Scope", receive: Receive, most: int) -> AsyncIterator[bytes]:
+        """The body of a request, for as long as it is needed; 413 past `most` bytes, 503 while there are too many."""
+        share = _Share(self._budgets.of(scope["pass"].principal))
+        try:
+            yield await _read_body(scope["headers"], receive, most, share)
+        finally:
+            share.give_back()
+
+
+class _Share:
+    """What one body takes of a budget."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._taken = 0
+
+    def take(self, amount: int) -> None:
+        self._taken += amount
+        if self._budget.add(amount):
+            raise Stop(503, "Too many large bodies at once. Try again later.")
+
+    def give_back(self) -> None:
+        self._budget.add(-self._taken)
+        self._taken = 0
+
+
+async def _read_body(headers: Headers, receive: Receive, most: int, share: _Share) -> bytes:
     too_large = Stop(413, f"The body has more than {most} bytes.")
     length = number_in(value_of(headers, b"content-length"))
     if length is not None and length > most:
@@ -56,6 +94,7 @@ async def read_body(headers: Headers, receive: Receive, most: int) -> bytes:
                     raise Stop(400, "The body ended early.")
                 parts.append(event.get("body", b""))
                 size += len(parts[-1])
+                share.take(len(parts[-1]))
                 if size > most:
                     await _discard(receive)
                     raise too_large
@@ -80,6 +119,9 @@ async def _discard(receive: Receive) -> None:
 
 def message_in(body: bytes) -> Peeked:
     """A glance at the message that a body is."""
+    turned_away = refused(body)
+    if turned_away is not None:
+        raise Stop(turned_away.status, turned_away.reason)
     try:
         message = peek(body)
     except Batched:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from dragoman import limits
-from dragoman.errors import INTERNAL_ERROR
+from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.logbook import session_name
 from dragoman.gateway.questions import Question
 from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
@@ -43,13 +43,18 @@ TURN_BYTES: Final = limits.MIB
 _BETWEEN_BYTES: Final = 16 * limits.KIB
 # What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
 SHORT_BYTES: Final = 256
+# Each of them is told every piece. A person has some screens; whoever wants more has a program that passes it on.
+WATCHERS: Final = 64
 
 
 class Room:
-    """One open session. `life` is the process that has it open; `opening` is what opens it in the next one."""
+    """One open session. `life` is the process that has it open; `opening` is what opens it in the next one.
 
-    def __init__(self, session_id: str, back: "Back") -> None:
+    Clients call it `id`, its agent `agent_id`."""
+
+    def __init__(self, session_id: str, back: "Back", agent_id: str) -> None:
         self.id: Final = session_id
+        self.agent_id: Final = agent_id
         self.back: Final = back
         self.fronts: Final[list[Front]] = []
         self.quiet: Final = asyncio.Event()  # no turn runs
@@ -79,18 +84,28 @@ class Room:
         """Whether somebody is asked something."""
         return bool(self._questions)
 
-    def is_open(self, opening: ResumeSession, opened: SessionOpened, *, fresh: bool) -> None:
-        """The agent has it open, and says how. `fresh`: there was nothing before."""
-        self.opening = opening
+    def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
+        """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before."""
+        self.opening = opening or self.opening
         self.opened = opened
         self.life = self.back.life
         self._told_before = self._told_before or not fresh
 
     # -- who is here -------------------------------------------------------------------------------------------------
 
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody else can come."""
+        return len(self.fronts) >= WATCHERS
+
+    def check_room(self, front: "Front") -> None:
+        """`RequestFailed` where there is no room for it, and it is not here already."""
+        if self.is_full and front not in self.fronts:
+            raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
+
     def enter(self, front: "Front") -> None:
         """Hear what is said from now on, and what is asked already."""
-        if front not in self.fronts:
+        if front not in self.fronts and not self.is_full:
             self.fronts.append(front)
             front.rooms[self.id] = self
             for question in list(self._questions):
@@ -208,7 +223,7 @@ class Room:
         """Ask the agent to end its turn."""
         link = self.back.link
         if not link.closed and link.version:
-            link.note_now(CancelTurn(self.id))
+            link.note_now(CancelTurn(self.agent_id))
 
     def interrupt(self, why: str) -> None:
         """The agent is gone: a turn that it left open ends here, and so does what it has asked."""
@@ -225,8 +240,7 @@ class Room:
 
     async def told_to(self, front: "Front", work: Callable[[], Awaitable[Reply]]) -> Reply:
         """Do what makes the agent tell the story again, while only `front` listens and nobody prompts."""
-        while self.retelling is not None:
-            await asyncio.shield(self.retelling)
+        assert self.retelling is None  # whoever waited for it has looked for the session again since
         if self.running:
             return await work()
         self._listener = front
@@ -235,8 +249,8 @@ class Room:
             return await work()
         finally:
             self._listener = None
-            self.retelling.set_result(None)
-            self.retelling = None
+            told, self.retelling = self.retelling, None
+            told.set_result(None)
 
     def story_told(self) -> None:
         """From here on everybody hears."""

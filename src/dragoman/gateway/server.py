@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.errors import StartFailed
+from dragoman.gateway import callers
 from dragoman.gateway.app import Gateway
+from dragoman.gateway.callers import connected_to, hang_up
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
@@ -25,6 +27,8 @@ _HEADER_BUFFER: Final = 64 * 1024
 # HTTP/2 frames: as many streams as a client with many sessions needs; headers as large as ours may be.
 _H2_STREAMS: Final = 300
 _H2_HEADERS: Final = 64 * 1024
+# A client that does not answer a ping within the library's 20 seconds is gone, or never was one.
+_H2_PING_MILLISECONDS: Final = 30_000
 # Connections the kernel holds for us, and requests at once: a stream is a request that does not end, and past this
 # granian takes no more of anything. It takes 128 if it is not told.
 _BACKLOG: Final = 1024
@@ -62,7 +66,7 @@ class Server:
         self._tls = (certificate, key)
         self._granian: Any = None
         self._serving: asyncio.Task[None] | None = None
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweeping: list[asyncio.Task[None]] = []
 
     @property
     def url(self) -> str:
@@ -88,12 +92,17 @@ class Server:
             backpressure=_AT_ONCE,
             log_enabled=False,
             http1_settings=HTTP1Settings(header_read_timeout=_HEADER_MILLISECONDS, max_buffer_size=_HEADER_BUFFER),
-            http2_settings=HTTP2Settings(max_concurrent_streams=_H2_STREAMS, max_headers_size=_H2_HEADERS),
+            http2_settings=HTTP2Settings(
+                max_concurrent_streams=_H2_STREAMS,
+                max_headers_size=_H2_HEADERS,
+                keep_alive_interval=_H2_PING_MILLISECONDS,
+            ),
             ssl_cert=certificate,
             ssl_key=key,
         )
         self._serving = asyncio.create_task(self._granian.serve())
-        self._sweeping = asyncio.create_task(self.hub.sweep(self._guard.is_valid))
+        sweeping = self.hub.sweep(self._guard.is_valid, self._guard.is_logged_in)
+        self._sweeping = [asyncio.create_task(sweeping), asyncio.create_task(self._hang_up_on_silence())]
         async with asyncio.timeout(_READY_SECONDS):
             while not await self._answers():
                 if self._serving.done():
@@ -107,8 +116,8 @@ class Server:
         if self._serving is None:
             return
         await self.hub.close(grace)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        for sweeping in self._sweeping:
+            sweeping.cancel()
         await asyncio.sleep(0)
         self._granian.stop()
         with suppress(Exception):
@@ -118,6 +127,15 @@ class Server:
             self._serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
+
+    async def _hang_up_on_silence(self) -> None:
+        """For as long as the server runs. In a thread: there may be thousands of descriptors."""
+        while True:
+            await asyncio.sleep(callers.LOOK_SECONDS)
+            connected = await asyncio.to_thread(connected_to, self.port)
+            hopeless = self._app.callers.hopeless(connected)
+            if hopeless:
+                await asyncio.to_thread(hang_up, self.port, hopeless)
 
     async def _answers(self) -> bool:
         where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)

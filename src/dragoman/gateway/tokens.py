@@ -1,20 +1,22 @@
 """The tokens of a server, in a file that only its owner can read; the file has their hashes and not them.
 
-A change of the file counts within a second, so a token is revoked without a restart.
+A change of the file counts within a second, so a token is revoked without a restart. Whoever changes it holds a lock
+on its folder meanwhile, so no change undoes another.
 """
 
+import fcntl
 import os
 import secrets
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import SCOPES, Scope, Token, digest_of
+from dragoman.gateway.guard import SCOPES, Scope, Token, Unsure, digest_of
 from dragoman.transports.token import read_token
 
 # `read_token` is the other half: what a client shows.
@@ -23,6 +25,9 @@ __all__ = ["Tokens", "read_token"]
 # More than anybody has, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 1.0
+# Changing the file takes a few milliseconds; whoever does so for longer hangs.
+_WAIT_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.01
 
 
 class _File(msgspec.Struct):
@@ -35,39 +40,68 @@ class Tokens:
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         self._tokens: Sequence[Token] = ()
+        self._trouble = ""
         self._looked = float("-inf")
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: tuple[int, ...] | None = None
 
     def valid(self) -> Sequence[Token]:
-        """Those that count now. A file that cannot be read lets nobody in."""
+        """Those that count now. `Unsure` where there is a file and it cannot be read: that says of no token that it
+        does not count, and is looked at again."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
+            self._trouble = ""
             try:
                 self._look()
-            except UsageError:
-                self._tokens = ()
+            except Unsure as unsure:
+                self._trouble = str(unsure)
+        if self._trouble:
+            raise Unsure(self._trouble)
         return self._tokens
+
+    @property
+    def never_made(self) -> bool:
+        """Whether there is no file: nobody has made a token here, or revoked the last one."""
+        self.valid()
+        return self._stamp is None
 
     def make(self, name: str, scopes: Sequence[Scope] = SCOPES, principal: str = "") -> str:
         """A new token; it is given out here and can never be read again."""
         if not name.isprintable() or not name.strip() or len(name) > 64:
             raise UsageError("a token's name has 1 to 64 printable characters")
-        self._look()
-        if any(token.name == name for token in self._tokens):
-            raise UsageError(f"there is a token {name!r} already; revoke it first")
-        token = secrets.token_urlsafe(32)
-        self._write([*self._tokens, Token(name, principal or name, tuple(scopes), digest_of(token.encode()))])
+        with self._alone():
+            if any(token.name == name for token in self._tokens):
+                raise UsageError(f"there is a token {name!r} already; revoke it first")
+            token = secrets.token_urlsafe(32)
+            self._write([*self._tokens, Token(name, principal or name, tuple(scopes), digest_of(token.encode()))])
         return token
 
     def revoke(self, name: str) -> bool:
         """Forget a token. False: there was none of that name."""
-        self._look()
-        left = [token for token in self._tokens if token.name != name]
-        if len(left) == len(self._tokens):
-            return False
-        self._write(left)
+        with self._alone():
+            left = [token for token in self._tokens if token.name != name]
+            if len(left) == len(self._tokens):
+                return False
+            self._write(left)
         return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else changes the file between our look, which is here, and our writing: or a token that was just
+        revoked would be written back."""
+        folder = self.path.parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError(f"{folder}: {(error.strerror or 'cannot be used').lower()}") from error
+        try:
+            _wait_for(lock, folder)
+            self._stamp = None
+            self._look()
+            yield
+        finally:
+            os.close(lock)
 
     def _look(self) -> None:
         try:
@@ -76,28 +110,44 @@ class Tokens:
             self._tokens, self._stamp = (), None
             return
         except OSError as error:
-            raise UsageError(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
-        stamp = (found.st_mtime_ns, found.st_ino)
+            raise Unsure(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
+        # A change of mode is told by the last of them, and by no other.
+        stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_ctime_ns)
         if stamp == self._stamp:
             return
         if found.st_mode & 0o077:
-            raise UsageError(f"{self.path}: others can read or change it; run chmod 600 on it")
+            raise Unsure(f"{self.path}: others can read or change it; run chmod 600 on it")
         try:
             with self.path.open("rb") as file:
                 self._tokens = msgspec.json.decode(file.read(_FILE_BYTES), type=_File).tokens
-        except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{self.path}: this is no file of tokens; move it away and start again") from error
+        except OSError as error:
+            raise Unsure(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Unsure(f"{self.path}: this is no file of tokens; move it away and start again") from error
         self._stamp = stamp
 
     def _write(self, tokens: list[Token]) -> None:
         """Beside it first, then in its place: whoever reads it finds the old file or the new one."""
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
         with suppress(FileNotFoundError):
             beside.unlink()
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(_File(tokens)), indent=2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())  # a power cut must not bring a revoked token back, nor leave an empty file
         beside.replace(self.path)
         self._stamp = None
         self._look()
+
+
+def _wait_for(lock: int, folder: Path) -> None:
+    until = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise UsageError(f"{folder}: another process changes the tokens; try again") from None
+            time.sleep(_PAUSE_SECONDS)

@@ -4,6 +4,7 @@ from typing import Final
 
 from dragoman.errors import (
     INTERNAL_ERROR,
+    NOT_FOUND,
     UNSUPPORTED_VERSION,
     LinkClosed,
     PeerError,
@@ -15,6 +16,8 @@ from dragoman.vocabulary.options import Select, Toggle
 from dragoman.vocabulary.requests import SessionOpened, SetOption
 
 GONE: Final = "The agent is gone"
+TAKEN: Final = "The agent has given the session an id that another one has; it was not opened"
+UNCLEAR: Final = "The agent has used the id of this session for another one; it cannot be opened again"
 CHANGED: Final = "The agent was started again, and its options are not what they were; look at them and try again"
 # The first restart of an agent that died waits so long, each further one twice as long, up to a bound.
 BACKOFF_SECONDS: Final = 0.5
@@ -24,6 +27,11 @@ LONGEST_BACKOFF_SECONDS: Final = 30.0
 def backoff(failures: int) -> float:
     """How long to wait before a process that has failed so often in a row is started again."""
     return min(BACKOFF_SECONDS * 2.0 ** (failures - 1), LONGEST_BACKOFF_SECONDS) if failures else 0.0
+
+
+def missing(session_id: str) -> RequestFailed:
+    """There is no such session for this client."""
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
 
 
 def start_failure(error: BaseException) -> BaseException:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from dragoman import limits
+from dragoman.gateway.budget import Budget
 
 # All that is held for one stream, whether somebody reads it or not.
 WINDOW_BYTES: Final = limits.OUTBOX_BYTES
@@ -26,6 +27,10 @@ BURST_BYTES: Final = 512 * limits.KIB
 BATCH_BYTES: Final = 64 * limits.KIB
 # A reader that is behind and takes less than a batch in this time has stopped reading.
 STALL_SECONDS: Final = 10.0
+# What all streams of one principal hold together, and those of all principals; some more, if many of them are new: a
+# stream that speaks while it is too much keeps an equal share, and what others hold is let go when they speak.
+HELD_EACH_BYTES: Final = 256 * limits.MIB
+HELD_ALL_BYTES: Final = 1024 * limits.MIB
 # What a message costs beside its bytes.
 _OVERHEAD: Final = 64
 
@@ -41,6 +46,13 @@ class Message(NamedTuple):
 
     number: int
     frame: bytes
+
+
+class Place(NamedTuple):
+    """Where the numbers of a window are: the newest message, and the last one that was given to a reader."""
+
+    last: int
+    seen: int
 
 
 class Batch(NamedTuple):
@@ -104,17 +116,22 @@ class Window:
         *,
         limit: int = WINDOW_BYTES,
         on_sent: Callable[[float], None] | None = None,
+        held: Budget | None = None,
+        place: Place | None = None,
     ) -> None:
         self.reader: Reader | None = None
         self.opened = False
-        self.last = 0  # the number of the newest message
+        self.last = 0 if place is None else place.last  # the number of the newest message
         self.size = 0
         self.limit = limit
         self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or nobody was here
         self._on_room = on_room
         self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
-        self._seen = 0  # the last message that was given to a reader
+        self._held = Budget(HELD_EACH_BYTES) if held is None else held
+        self._held.join()
+        self._released = False
+        self._seen = 0 if place is None else place.seen  # the last message that was given to a reader
         self._unread = 0  # bytes behind `_seen`
         self._wake = asyncio.Event()
         self._loop = asyncio.get_running_loop()
@@ -130,8 +147,11 @@ class Window:
         self.last += 1
         self.size += cost
         self._unread += cost
+        too_much = self._held.add(cost) if not self._released else False
         if self.size > self.limit:
-            self._let_go()
+            self._let_go(self.limit)
+        if too_much:
+            self._let_go(min(self._held.share, self.limit))
         if self.reader is not None:
             if not self.since:
                 self.since = self._loop.time()
@@ -230,23 +250,39 @@ class Window:
         if self.reader is not None:
             self.reader.end(code)
 
+    @property
+    def place(self) -> "Place":
+        """Where its numbers are, for a window that is made in its place."""
+        return Place(self.last, self._seen)
+
+    def release(self) -> None:
+        """It is over, and what it still has counts for nobody."""
+        if not self._released:
+            self._released = True
+            self._held.add(-self.size)
+            self._held.join(-1)
+
     # -- small steps -------------------------------------------------------------------------------------------------
 
     @property
     def _first(self) -> int:
         return self.last - len(self._frames) + 1
 
-    def _let_go(self) -> None:
+    def _let_go(self, limit: int) -> None:
         frames = self._frames
         reader = self.reader
-        while self.size > self.limit and len(frames) > 1:
+        burst = BATCH_BYTES if self._held.over else BURST_BYTES
+        before = self.size
+        while self.size > limit and len(frames) > 1:
             number = self._first
-            if reader is not None and number > reader.after and self.size <= BURST_BYTES:
+            if reader is not None and number > reader.after and self.size <= burst:
                 break
             cost = len(frames.popleft()) + _OVERHEAD
             self.size -= cost
             if number > self._seen:
                 self._unread -= cost
+        if not self._released:
+            self._held.add(self.size - before)
         if reader is not None and not reader.catching_up and reader.after + 1 < self._first:
             reader.end(TOO_SLOW)
 

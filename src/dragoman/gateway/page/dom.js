@@ -14,7 +14,13 @@ export function make(tag, attributes = {}, ...children) {
 export const find = (id) => document.getElementById(id);
 
 // What does not show, or makes what follows show in another order.
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+const HIDDEN = new RegExp(`[${[
+  "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad", // controls, the soft hyphen
+  "\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u206f", // order, and ends of lines
+  "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0\\u2800", // letters and signs that are blank
+  "\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\ufeff\\ufff9-\\ufffb", // nothing at all
+  "\\ufe00-\\ufe0f\\u{e0000}-\\u{e0fff}", // variants and tags, which can carry a text of their own
+].join("")}]`, "gu");
 
 /** Text in which every character shows: for what a person has to judge before it is done. */
 export function visible(text) {

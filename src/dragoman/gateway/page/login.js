@@ -1,6 +1,10 @@
 // Who is here: a token is shown once, by the form or in the address, and is a cookie from then on.
+//
+// An address may come from anybody. One with a token of somebody else's would make whoever follows it work under that
+// name, where its owner can read along; so whoever is logged in is asked first.
 
-import { find } from "./dom.js";
+import { find, visible } from "./dom.js";
+import { forget } from "./memory.js";
 import { post } from "./wire.js";
 
 const TROUBLES = { 401: "The server does not know this token.", 429: "Too many wrong tokens. Wait a minute." };
@@ -13,13 +17,32 @@ export async function login(enter) {
     show(find("token").value.trim(), enter);
   });
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (token) {
-    history.replaceState(null, "", location.pathname); // out of the address bar, and out of the history
-    return show(token, enter);
-  }
+  if (token) history.replaceState(null, "", location.pathname); // out of the address bar, and out of the history
   const answer = await post("/me").catch(() => null);
-  if (answer?.ok) return enter(await answer.json());
-  return askForToken(answer === null ? SILENCE : "");
+  if (answer?.ok) {
+    const me = await answer.json();
+    return token ? askWhich(me, token, enter) : enter(me);
+  }
+  return token ? show(token, enter) : askForToken(answer === null ? SILENCE : "");
+}
+
+/** Whoever is logged in has followed a link with a token: of whom, and is that wanted? */
+async function askWhich(me, token, enter) {
+  const answer = await post("/me", { Authorization: `Bearer ${token}` }).catch(() => null);
+  const other = answer?.ok ? await answer.json() : null;
+  if (other === null || other.name === me.name) return enter(me);
+  find("another-names").textContent = `You are logged in as ${visible(me.name)}. This link logs you in as ${visible(other.name)}.`;
+  const decide = (choice) => () => {
+    find("another").hidden = true;
+    return choice();
+  };
+  find("stay").onclick = decide(() => enter(me));
+  find("switch").onclick = decide(() => {
+    forget(); // what this tab had was another one's
+    return show(token, enter);
+  });
+  find("another").hidden = false;
+  return find("stay").focus();
 }
 
 export function askForToken(trouble) {

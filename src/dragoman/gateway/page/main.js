@@ -1,8 +1,8 @@
 // The page: which session is shown, and what a person does with it.
 
-import { find, make } from "./dom.js";
+import { find, make, visible } from "./dom.js";
 import { askForToken, login } from "./login.js";
-import { answered, forget, recall, remember, rememberAnswer } from "./memory.js";
+import { answered, draft, forget, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
 import { Questions } from "./question.js";
 import { Story } from "./story.js";
 import { drawOptions, drawPlan, redrawOptions, usageText } from "./surroundings.js";
@@ -10,6 +10,8 @@ import { post, Wire } from "./wire.js";
 
 const STORIES = 8; // sessions that this page follows at once; the one not looked at for longest is let go
 const PAGES = 20; // of the list, when a session is looked for by its id
+const HAND = 1000; // milliseconds after a movement of the hand in which the transcript may still move because of it
+const ENDED = "The gateway was restarted, or your login has ended. Log in again; what you have written is kept.";
 
 const stories = new Map(); // by id, the one shown last at the end
 const known = new Map(); // sessions of the list, by id
@@ -20,13 +22,16 @@ let cursor = null;
 let frame = null;
 let reopened = () => {};
 let opened = Promise.resolve(); // the session that is shown is open in the connection there is
+let beginning = null; // the first session of somebody who has begun to write
 
 // -- coming and going -------------------------------------------------------------------------------------------------
 
 function enter(who) {
   me = who;
   find("app").hidden = false;
+  find("who").textContent = visible(who.name);
   find("folder").value ||= who.folder;
+  find("prompt").value = draft(who.name);
   stories.clear();
   shown = null;
   const remembered = recall();
@@ -36,6 +41,7 @@ function enter(who) {
   }
   const wanted = named() ? stories.get(named()) : [...stories.values()].at(-1);
   if (!remembered?.connection || !wanted) {
+    notOpen();
     wire = new Wire(listener);
     return;
   }
@@ -52,9 +58,21 @@ function leave() {
   find("app").hidden = true;
 }
 
+/** Until there is a connection in which the session that is shown is open, what is sent waits. */
+function notOpen() {
+  const earlier = reopened;
+  opened = new Promise((resolve) => {
+    reopened = () => {
+      earlier();
+      resolve();
+    };
+  });
+}
+
 async function logOut() {
   leave();
   forget();
+  keepDraft("", "");
   await post("/logout").catch(() => null);
   location.assign("/");
 }
@@ -84,7 +102,7 @@ const listener = {
   },
   lost() {
     questions.withdraw(null);
-    opened = new Promise((resolve) => { reopened = resolve; });
+    notOpen();
   },
   state(word) {
     find("link").textContent = word;
@@ -96,8 +114,9 @@ const listener = {
     await list();
     if (current) await open({ sessionId: current.id, cwd: current.cwd, title: current.title });
     else if (named()) await openNamed(named());
-    else await openEmpty();
+    else showNone();
     reopened();
+    reopened = () => {};
   },
   gap() {
     for (const story of stories.values()) if (story !== shown) stories.delete(story.id);
@@ -105,7 +124,7 @@ const listener = {
   },
   loggedOut() {
     leave();
-    askForToken("");
+    askForToken(ENDED);
   },
 };
 
@@ -165,10 +184,11 @@ async function startAnew(folder = me.folder) {
   list();
 }
 
-/** Where nobody has said anything yet, there is no need for another. */
-function openEmpty() {
-  const empty = [...known.values()].find((session) => !session.title && session.cwd === me.folder);
-  return empty ? open(empty) : startAnew();
+/** A session is made when somebody begins to write: who only looks leaves none behind. */
+function begin() {
+  if (shown || !wire) return beginning ?? Promise.resolve();
+  beginning ??= opened.then(() => shown || startAnew()).finally(() => { beginning = null; });
+  return beginning;
 }
 
 async function openNamed(id) {
@@ -181,7 +201,7 @@ async function openNamed(id) {
     if (!next) break;
   }
   trouble("There is no such session here.");
-  return startAnew();
+  return showNone();
 }
 
 /** Show a session: what this page follows already as it stands, another by having its story told. */
@@ -208,6 +228,7 @@ async function reopen(story) {
   } catch (error) {
     if (error.data?.reason !== "busy") {
       stories.delete(story.id);
+      if (story === shown) showNone();
       return trouble(error.message);
     }
     isPartial(story); // its turn has just begun
@@ -248,6 +269,22 @@ function show(story) {
   if (!matchMedia("(pointer: coarse)").matches && find("question").hidden) find("prompt").focus();
 }
 
+function showNone() {
+  shown = null;
+  history.replaceState(null, "", location.pathname);
+  find("title").textContent = "New session";
+  document.title = "Dragoman";
+  find("transcript").replaceChildren();
+  find("options").replaceChildren();
+  redrawOptions();
+  find("stop").hidden = find("plan").hidden = true;
+  find("usage").textContent = "";
+  drawScopes();
+  drawList();
+  if (!matchMedia("(pointer: coarse)").matches) find("prompt").focus();
+  if (find("prompt").value) begin();
+}
+
 function named() {
   return new URLSearchParams(location.hash.slice(1)).get("session");
 }
@@ -264,6 +301,8 @@ function keep() {
 
 let fullDraw = false;
 let following = true;
+let stood = 0; // where the transcript stood last
+let hand = -Infinity; // when a hand last moved it, or tried to
 
 /** Something has changed; it is drawn with the next frame. `inside`: only in the transcript. */
 function changed(story, inside = false) {
@@ -275,6 +314,7 @@ function changed(story, inside = false) {
 
 function draw() {
   frame = null;
+  if (!shown) return;
   shown.draw();
   if (fullDraw) {
     fullDraw = false;
@@ -286,7 +326,24 @@ function draw() {
 /** Whoever reads the end goes on reading the end; whoever has scrolled up is left there. */
 function follow(wanted = following) {
   following = wanted;
-  if (wanted) find("transcript").scrollTop = find("transcript").scrollHeight;
+  if (!wanted) return;
+  find("transcript").scrollTop = find("transcript").scrollHeight;
+  stood = find("transcript").scrollTop;
+}
+
+/** A transcript that grows, or gets the room of a question, moves as well: nobody has scrolled up then. */
+function scrolled({ target }) {
+  const byHand = performance.now() - hand < HAND;
+  if (target.scrollTop + target.clientHeight >= target.scrollHeight - 40) following = true;
+  else if (byHand && target.scrollTop < stood) {
+    following = false;
+    hand = performance.now(); // what was pushed rolls on
+  }
+  stood = target.scrollTop;
+}
+
+function handMoved() {
+  hand = performance.now();
 }
 
 let wasRunning = false;
@@ -297,13 +354,17 @@ function drawFrame(story) {
   document.title = `${story.running ? "● " : ""}${title} – Dragoman`;
   find("transcript").dataset.state = story.state;
   find("stop").hidden = !story.running;
-  const mayPrompt = me.scopes.includes("prompt");
-  find("prompt").disabled = find("send").disabled = find("make").disabled = !mayPrompt;
+  drawScopes();
   find("usage").textContent = usageText(story);
   drawPlan(story);
   drawOptions(story, (option, value) => choose(story, option, value));
   if (wasRunning && !story.running && wire) list();
   wasRunning = story.running;
+}
+
+function drawScopes() {
+  const mayPrompt = me.scopes.includes("prompt");
+  find("prompt").disabled = find("send").disabled = find("make").disabled = !mayPrompt;
 }
 
 async function choose(story, option, value) {
@@ -317,26 +378,38 @@ async function choose(story, option, value) {
 
 async function send() {
   const text = find("prompt").value;
-  if (!text.trim() || !shown || !wire) return;
-  let story = shown;
+  if (!text.trim() || !wire) return;
   find("prompt").value = "";
+  keepDraft(me.name, wire.ready ? "" : text);
+  await begin();
+  if (!shown) return giveBack(text);
+  let story = shown;
   find("trouble").hidden = true;
   follow(true);
   let taken = story.queued(text);
   await opened;
   if (stories.get(story.id) !== story) {
     taken();
-    story = stories.get(story.id) ?? shown;
+    if (!stories.has(story.id)) return giveBack(text); // it could not be opened again
+    story = stories.get(story.id);
     taken = story.queued(text);
   }
   try {
     await wire.request("session/prompt", { sessionId: story.id, prompt: [{ type: "text", text }] });
+    keepDraft(me.name, find("prompt").value);
   } catch (error) {
-    if (story === shown && !find("prompt").value) find("prompt").value = text;
+    if (story === shown) giveBack(text);
     trouble(error.message);
   } finally {
     taken();
   }
+}
+
+/** What was not sent stands before what has been written since. */
+function giveBack(text) {
+  const field = find("prompt");
+  field.value = [text, field.value].filter(Boolean).join("\n\n");
+  keepDraft(me.name, field.value);
 }
 
 function stop() {
@@ -380,10 +453,15 @@ find("composer").addEventListener("submit", (event) => {
   send();
 });
 find("stop").addEventListener("click", stop);
-find("transcript").addEventListener("scroll", ({ target }) => {
-  following = target.scrollTop + target.clientHeight >= target.scrollHeight - 40;
-});
+find("transcript").addEventListener("scroll", scrolled);
+for (const kind of ["wheel", "touchmove", "keydown"]) find("transcript").addEventListener(kind, handMoved, { passive: true });
+find("transcript").addEventListener("pointerdown", (event) => event.target === event.currentTarget && handMoved()); // its bar
+find("transcript").addEventListener("pointermove", (event) => event.buttons && handMoved());
 new ResizeObserver(() => follow()).observe(find("transcript")); // a question takes some of its room
+find("prompt").addEventListener("input", ({ target }) => {
+  keepDraft(me.name, target.value);
+  begin();
+});
 find("prompt").addEventListener("keydown", (event) => {
   const sends = event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(pointer: coarse)").matches;
   if (sends) {
@@ -406,4 +484,7 @@ addEventListener("hashchange", () => {
   else if (named() && named() !== shown?.id) openNamed(named());
 });
 
-login(enter);
+login(enter).then(() => {
+  const unexplained = !find("login").hidden && !find("login-trouble").textContent;
+  if (unexplained && recall()?.connection) askForToken(ENDED); // this tab was logged in
+});

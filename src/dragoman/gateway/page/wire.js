@@ -68,6 +68,7 @@ export class Wire {
     this.closed = true;
     clearTimeout(this.timer);
     this.socket?.close(4000); // a drop: what runs goes on
+    this.giveUp();
   }
 
   // -- one connection ------------------------------------------------------------------------------------------------
@@ -173,7 +174,7 @@ export class Wire {
     this.kept.push([number, text]);
     this.size += text.length;
     while (this.size > KEPT && this.kept.length > 1) this.size -= this.kept.shift()[1].length;
-    if (this.ready) this.socket.send(text);
+    if (this.ready && this.socket.readyState === WebSocket.OPEN) this.socket.send(text); // else it is sent again
     return number;
   }
 
@@ -215,6 +216,11 @@ export class Wire {
     this.waiting = new Map();
     this.reset();
     this.on.lost();
+    this.giveUp(waiting);
+  }
+
+  giveUp(waiting = this.waiting) {
     for (const { reject } of waiting.values()) reject(new Failed(LOST));
+    waiting.clear();
   }
 }

@@ -1,0 +1,56 @@
+"""What many take together of something that there is only so much of: one budget for each principal, one for all.
+
+Nothing is refused here. Whoever takes adds what it took, sees whether that is too much, and does something about it.
+"""
+
+from typing import Final
+from weakref import WeakValueDictionary
+
+
+class Budget:
+    """So much, and who shares it. What is added here is added to the budget that this one is part of."""
+
+    def __init__(self, limit: int, whole: "Budget | None" = None) -> None:
+        self.limit: Final = limit
+        self.used = 0
+        self._members = 0
+        self._whole = whole
+
+    @property
+    def over(self) -> bool:
+        """Whether more is taken than there is."""
+        return self.used > self.limit or (self._whole is not None and self._whole.over)
+
+    @property
+    def share(self) -> int:
+        """What each member has, if all have the same."""
+        own = self.limit // max(self._members, 1)
+        return own if self._whole is None else min(own, self._whole.share)
+
+    def add(self, amount: int) -> bool:
+        """So much more is taken; less, where it is negative. Whether it is too much now."""
+        self.used += amount
+        over = self.used > self.limit
+        return over if self._whole is None else self._whole.add(amount) or over
+
+    def join(self, count: int = 1) -> None:
+        """One more shares it; one less, where it is negative."""
+        self._members += count
+        if self._whole is not None:
+            self._whole.join(count)
+
+
+class Budgets:
+    """A budget for each principal, and one that they all are part of. One that nobody holds is forgotten."""
+
+    def __init__(self, each: int, all: int) -> None:
+        self._each = each
+        self._whole = Budget(all)
+        self._budgets: WeakValueDictionary[str, Budget] = WeakValueDictionary()
+
+    def of(self, principal: str) -> Budget:
+        """The budget of a principal."""
+        budget = self._budgets.get(principal)
+        if budget is None:
+            budget = self._budgets[principal] = Budget(self._each, self._whole)
+        return budget

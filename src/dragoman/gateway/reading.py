@@ -1,0 +1,56 @@
+"""What a token that may only read may ask: a list of everything that is allowed, and nothing else is. Pure.
+
+Opening a session starts what its request names: MCP servers, folders, instructions, and whatever an agent finds in
+`_meta`. So nothing that such a client wrote reaches an agent but the name of a session and where to begin in it; the
+rest is what a client that may prompt has said, or is left out.
+"""
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from dragoman.errors import INVALID_REQUEST, RequestFailed
+from dragoman.gateway.guard import Pass
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implementation
+
+
+def reads(entrance: Pass) -> bool:
+    """Whether a token may see sessions at all; whoever may work may look."""
+    return entrance.may("read") or entrance.may("prompt")
+
+
+def to_read(request: Request) -> Request:
+    """The request as whoever may only read may ask it; `RequestFailed` where it may not."""
+    match request:
+        case ask.ListSessions(cwd, cursor, archived, whole):
+            return ask.ListSessions(cwd, cursor, archived, whole)
+        case ask.ResumeSession(session_id, cwd):
+            start = ask.ReplayFromStart() if request.replay_from else UNSET
+            return ask.ResumeSession(session_id, cwd, mcp_servers=[], replay_from=start)
+        case ask.GetSessionStatus(session_id):
+            return ask.GetSessionStatus(session_id)
+        case ask.GetAuthStatus():
+            return ask.GetAuthStatus()
+        case _:
+            raise RequestFailed(INVALID_REQUEST, "This token may only read", {"reason": "scope"})
+
+
+def as_opened(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd: str) -> ask.ResumeSession:
+    """A reader's request with what the session was opened with before, or at least with the folder it was made in."""
+    if opening is not None:
+        return replace(opening, session_id=request.session_id, replay_from=request.replay_from)
+    return replace(request, cwd=cwd or request.cwd)
+
+
+def hello_to_read(hello: ClientHello) -> ClientHello:
+    """Whoever may only read can be shown things, and does nothing for an agent."""
+    can, info = hello.capabilities, hello.info
+    shown = ClientCapabilities(
+        boolean_options=can.boolean_options,
+        compaction=can.compaction,
+        notices=can.notices,
+        plans=can.plans,
+        subagents=can.subagents,
+    )
+    return ClientHello(shown, None if info is None else Implementation(info.name, info.version))

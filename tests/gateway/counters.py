@@ -1,0 +1,51 @@
+"""A gateway before agents that count their session ids, each process its own."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from dragoman.gateway.back import Agents
+from dragoman.gateway.local import spawned
+from tests.needs import ROOT
+from tests.transports.pairs import until
+
+from .serving import Message, RawHttp, prompt, texts
+
+
+def counters(folder: Path, **settings: Any) -> Agents:
+    command = [sys.executable, str(ROOT / "tests" / "gateway" / "peers" / "counter.py"), str(folder)]
+    return Agents(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
+
+
+def noted(folder: Path, name: str) -> list[str]:
+    """What the agents have written down."""
+    file = folder / name
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def opened(folder: Path) -> list[Message]:
+    """How sessions were loaded."""
+    return [json.loads(line) for line in noted(folder, "opened")]
+
+
+def loading(session_id: str, id: int = 5, **more: Any) -> Message:
+    params = {"sessionId": session_id, "cwd": "/", "mcpServers": []} | more
+    return {"id": id, "method": "session/load", "params": params}
+
+
+async def loaded(raw: RawHttp, session_id: str, id: int = 5, **more: Any) -> Message:
+    """The answer to a load, with the stream of the session open."""
+    await raw.open(session_id)
+    assert (await raw.post(loading(session_id, id, **more), session_id)).status_code == 202
+    return await raw.answer(id)
+
+
+async def heard(raw: RawHttp, session_id: str, text: str, id: int) -> str:
+    """What the agent answers to a prompt."""
+    before = len(texts(raw.heard))
+    await raw.post(prompt(session_id, id, text), session_id)
+    answer = await raw.answer(id)
+    assert "result" in answer, answer
+    await until(lambda: len(texts(raw.heard)) > before)
+    return "".join(texts(raw.heard)[before:])

@@ -1,0 +1,380 @@
+"""The edge of a real server: what hostile or unlucky clients do to it, and what it does to them."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from websockets.asyncio.client import connect
+
+from dragoman.agent.agent import Agent
+from dragoman.errors import INVALID_REQUEST, PARSE_ERROR
+from dragoman.gateway import app, connection, cookies, guard, hub, replies, tokens
+from dragoman.gateway.connection import Connection, Full
+from dragoman.gateway.guard import SCOPES, Pass
+from dragoman.gateway.peek import peek
+from dragoman.gateway.window import GONE, REPLACED
+from tests.transports.pairs import until
+
+from .serving import Served, counting, gateway, hello, prompt, raw_http, texts
+from .sockets import hear, opening, say, session
+
+pytestmark = pytest.mark.anyio
+MIB = 1024 * 1024
+WIDE = "[" + "[]," * 5_300_000 + "[]]"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked at every few seconds is looked at at once."""
+    monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(tokens, "_LOOK_SECONDS", 0.0)
+
+
+async def ended(peer: Any) -> int:
+    """The code that a socket is closed with."""
+    async with asyncio.timeout(10):
+        await peer.wait_closed()
+    code: int = peer.close_code
+    return code
+
+
+# -- who is in -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_token_that_is_made_anew_does_not_keep_the_old_ones_connections(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served, opening(served) as kept:
+        old = served._replace(token=served.token_of("phone", ("read", "prompt")))
+        async with opening(old) as peer:
+            await session(peer, 1)
+            assert served.tokens.revoke("phone")
+            served.token_of("phone", ("read",))
+            await ended(peer)
+        await session(kept, 1)
+        assert len(served.hub.connections) == 1
+
+
+@pytest.mark.usefixtures("soon")
+async def test_tokens_that_cannot_be_read_for_a_moment_end_nobody(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
+        _, session_id = await session(peer, 1)
+        served.tokens.path.chmod(0o644)
+        async with httpx2.AsyncClient() as client:
+            refused = await client.post(served.http, headers=served.headers)
+        assert (refused.status_code, refused.json()["error"][:27]) == (503, "The tokens cannot be read n")
+        await say(peer, prompt(session_id))
+        assert (await hear(peer, 2))[0]["result"]["stopReason"] == "end_turn"
+        served.tokens.path.chmod(0o600)
+        async with opening(served) as another:
+            await session(another, 1)
+
+
+async def cookie_of(served: Served, client: httpx2.AsyncClient) -> dict[str, str]:
+    """Log in; the headers of the page from then on."""
+    base = served.http.removesuffix("/acp")
+    ours = {"Origin": base, "X-Dragoman": "1"}
+    answer = await client.post(f"{base}/login", headers=ours | served.headers)
+    client.cookies.clear()
+    return ours | {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+
+
+async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp_path: Path) -> None:
+    going_on = asyncio.Event()
+    async with gateway(counting(2, going_on.wait), tmp_path) as served, raw_http(served, greet=False) as raw:
+        raw._headers = await cookie_of(served, raw.client)
+        await raw.hello(1)
+        await raw.open()
+        session_id = await raw.session()
+        await raw.post(prompt(session_id), session_id)
+        await until(lambda: texts(raw.heard) == ["0 "])
+        gone = await raw.client.post(served.http.replace("/acp", "/logout"), headers=raw._headers)
+        assert gone.status_code == 204
+        assert served.hub.connections == {}
+        assert served.hub.rooms[session_id].running
+        going_on.set()
+        await until(lambda: not served.hub.rooms or not served.hub.rooms[session_id].running)
+        assert texts(raw.heard) == ["0 "]
+
+
+@pytest.mark.usefixtures("soon")
+async def test_a_cookie_that_is_over_ends_its_socket_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gateway(counting(1), tmp_path) as served, httpx2.AsyncClient() as client, opening(served) as kept:
+        shown = await cookie_of(served, client)
+        async with connect(served.ws, additional_headers=shown, proxy=None) as peer:
+            await session(peer, 1)
+            monkeypatch.setattr(cookies, "LIFE_SECONDS", 0.0)
+            await ended(peer)
+        await session(kept, 1)
+
+
+async def test_a_connection_that_ends_while_a_session_is_looked_for_is_not_found(tmp_path: Path) -> None:
+    looking, found = asyncio.Event(), asyncio.Event()
+
+    async def knows(session_id: str) -> bool:
+        looking.set()
+        await found.wait()
+        return True
+
+    async with gateway(counting(1), tmp_path, knows=knows) as served, raw_http(served) as raw:
+        opened = asyncio.create_task(raw.open("some session"))
+        await looking.wait()
+        named = served.headers | {"Acp-Connection-Id": raw.connection}
+        assert (await raw.client.delete(served.http, headers=named)).status_code == 202
+        found.set()
+        assert await opened == 404
+
+
+# -- what a message may be -------------------------------------------------------------------------------------------
+
+
+async def test_a_message_of_millions_of_values_is_refused_and_holds_nobody_up(tmp_path: Path) -> None:
+    body = f'{{"jsonrpc":"2.0","id":7,"method":"_x/y","params":{{"a":{WIDE}}}}}'
+    assert len(body) < app.BODY_BYTES
+    async with gateway(counting(1), tmp_path) as served, opening(served) as peer, raw_http(served) as raw:
+        await session(peer, 1)
+        began = time.process_time()
+        await peer.send([body[start : start + MIB] for start in range(0, len(body), MIB)])
+        refusal, _ = await hear(peer, None)  # type: ignore[arg-type]
+        assert refusal["error"]["code"] == INVALID_REQUEST
+        posted = {"Acp-Connection-Id": raw.connection, "Content-Type": "application/json"} | served.headers
+        answer = await raw.client.post(served.http, headers=posted, content=body)
+        assert (answer.status_code, answer.json()["error"]) == (413, "The message has more than 50000 values.")
+        assert time.process_time() - began < 1.5  # client and server; decoding one of them takes longer
+        await say(peer, {"id": 9, "method": "session/list", "params": {}})
+        assert "result" in (await hear(peer, 9))[0]
+
+
+def test_the_session_of_the_header_is_put_in_without_reading_the_rest() -> None:
+    body = b'{"jsonrpc":"2.0","id":5,"method":"session/prompt","params":{"a":[%b0],"b":"\\u00e9"}}' % (
+        b"0.5," * 4_000_000
+    )
+    began = time.process_time()
+    spliced, message = app._with_session(body, peek(body), 's "1"', must_be_named=True)
+    assert time.process_time() - began < 0.5
+    assert message == peek(spliced)
+    assert (message.id, message.method, message.session_id) == (5, "session/prompt", 's "1"')
+    assert b'"b":"\\u00e9"' in spliced
+
+
+@pytest.mark.parametrize("params", [b"null", b"[1]", b'"x"', None])
+def test_params_that_are_no_object_become_one(params: bytes | None) -> None:
+    more = b"" if params is None else b',"params":' + params
+    body = b'{"jsonrpc":"2.0","id":5,"method":"session/prompt"%b}' % more
+    spliced, _ = app._with_session(body, peek(body), "s", must_be_named=True)
+    assert msgspec.json.decode(spliced)["params"] == {"sessionId": "s"}
+
+
+async def test_a_frame_that_is_another_framing_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
+        for frame in ("Content-Length: 200", "  Content-Length: 100000000", "hello"):
+            await peer.send(frame)
+            assert msgspec.json.decode(await peer.recv())["error"]["code"] == PARSE_ERROR
+        await session(peer, 1)
+        assert served.bugs == []
+
+
+# -- what arrives, and once ------------------------------------------------------------------------------------------
+
+
+class Heard:
+    """The agent's side of a connection."""
+
+    def __init__(self) -> None:
+        self.frames: list[bytes] = []
+
+    def data_received(self, data: bytes) -> None:
+        self.frames.append(data)
+
+    def writable(self) -> None: ...
+
+    def connection_lost(self, error: Exception | None) -> None: ...
+
+
+def connected(kind: connection.Kind) -> tuple[Connection, Heard]:
+    made, heard = Connection(kind, Pass("t", "p", SCOPES)), Heard()
+    made.start(heard)
+    return made, heard
+
+
+async def test_a_socket_that_was_replaced_while_its_message_waited_is_not_heard() -> None:
+    made, heard = connected("websocket")
+    old = made.main.read(None)
+    await made.feed(b"{1}", reader=old)
+    made.pause_reading()
+    waiting = asyncio.create_task(made.feed(b"{2}", reader=old))
+    await asyncio.sleep(0)
+    assert made.received == 1  # it has not arrived
+    new = made.main.read(1)
+    assert old.code == REPLACED
+    made.resume_reading()
+    await waiting
+    await made.feed(b"{2}", reader=old)
+    assert (made.received, heard.frames) == (1, [b"{1}\n"])
+    await made.feed(b"{2}", reader=new)
+    assert (made.received, heard.frames) == (2, [b"{1}\n", b"{2}\n"])
+
+
+async def test_what_could_not_be_handed_on_has_not_arrived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_READ_SECONDS", 0.01)
+    made, heard = connected("http")
+    made.pause_reading()
+    with pytest.raises(Full):
+        await made.feed(b"{}", number=3)
+    given_up = asyncio.create_task(made.feed(b"{}", number=3))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.gather(given_up, return_exceptions=True)
+    assert (made.received, heard.frames) == (0, [])
+    made.resume_reading()
+    for number in (3, 3, 2, 4):
+        await made.feed(b"{%d}" % number, number=number)
+    assert (made.received, heard.frames) == (4, [b"{3}\n", b"{4}\n"])
+
+
+async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_still_hangs_there(
+    tmp_path: Path,
+) -> None:
+    agent = Agent("loud")
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        for _ in range(400):
+            await session.say("x" * 100_000)
+
+    async with gateway(agent, tmp_path) as served:
+        deaf = connect(served.ws, additional_headers=served.headers, compression=None, proxy=None, max_queue=1)
+        async with deaf as old:
+            made, session_id = await session(old, 1)
+            await say(old, prompt(session_id))
+            window = served.hub.connections[made].connection.main
+            await until(lambda: window.behind)  # nobody reads: our writing to it hangs
+            async with opening(served, Acp_Connection_Id=made, Last_Event_ID="2") as new:
+                note = msgspec.json.decode(await new.recv())
+                assert note["params"] == {"received": 3}
+                await say(old, {"id": 77, "method": "session/list", "params": {}})
+                await say(new, {"id": 78, "method": "session/list", "params": {}})
+                _, before = await hear(new, 78)
+                assert [message for message in before if message.get("id") == 77] == []
+                assert served.hub.connections[made].connection.received == 4
+            old.transport.abort()
+
+
+# -- how much --------------------------------------------------------------------------------------------------------
+
+
+async def test_a_connection_lives_through_more_sessions_than_it_has_streams(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "STREAMS", 3)
+    async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
+        for id in range(0, 40, 4):
+            session_id = await raw.session(id + 1)
+            posted = await raw.post(prompt(session_id, id + 2), session_id)
+            assert posted.status_code == 202, posted.text
+            await raw.answer(id + 2)
+            closing = {"id": id + 3, "method": "session/close", "params": {"sessionId": session_id}}
+            assert (await raw.post(closing, session_id)).status_code == 202
+            await until(lambda: not served.hub.rooms)
+        assert len(served.hub.connections[raw.connection].connection.sessions) <= 3
+
+
+async def test_a_stream_that_is_made_anew_goes_on_counting_and_says_what_is_gone() -> None:
+    made, _ = connected("http")
+    made.is_open = lambda session_id: False
+    window = made.stream("s")
+    for frame in (b"1", b"2", b"3"):
+        window.put(frame)
+    assert len(window.take(window.read(None)).messages) == 3
+    window.put(b"4")  # nobody has read this one
+    made.forget("s")
+    again = made.stream("s")
+    again.put(b"5")
+    for after, missed in ((4, 0), (2, 2), (None, 1)):
+        batch = again.take(again.read(after))
+        again._seen = 3
+        assert (batch.missed, [message.number for message in batch.messages]) == (missed, [5])
+
+
+async def test_which_stream_is_let_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "STREAMS", 3)
+    made, _ = connected("http")
+    made.is_open = lambda session_id: session_id == "open"
+    for name in ("open", "read", "over"):
+        made.stream(name).put(b"unread")
+    made.stream("read").read(None)
+    made.stream("new").put(b"unread")
+    assert list(made.sessions) == ["open", "read", "new"]
+    reader = made.stream("read").reader
+    made.stream("new").read(None)
+    made.stream("newer").read(None)  # where nothing else is left, one that is over is let go though it is read
+    assert list(made.sessions) == ["open", "new", "newer"]
+    assert reader is not None and reader.code == GONE
+    made.is_open = lambda session_id: True
+    with pytest.raises(Full):
+        made.stream("newest")
+
+
+async def begun(served: Served, size: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A POST whose body does not end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.server.port)
+    head = f"POST /acp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {served.token}\r\n"
+    writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {size + 1}\r\n\r\n".encode() + b" " * size)
+    await writer.drain()
+    return reader, writer
+
+
+async def test_bodies_of_one_principal_under_way_are_bounded_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replies, "BODIES_EACH_BYTES", 2 * MIB)
+    async with gateway(counting(1), tmp_path) as served, opening(served) as watching:
+        budgets = served.server._app._bodies._budgets
+        held = budgets.of("default")
+        _, first = await begun(served, 3 * MIB // 2)
+        await until(lambda: held.used == 3 * MIB // 2)
+        reader, second = await begun(served, MIB)
+        async with asyncio.timeout(10):
+            assert (await reader.readline()).split()[1] == b"503"
+        assert held.used == 3 * MIB // 2
+        other = served._replace(token=served.token_of("other"))
+        _, third = await begun(other, 3 * MIB // 2)  # another one's are counted for themselves
+        await until(lambda: budgets.of("other").used == 3 * MIB // 2)
+        for writer in (first, second, third):
+            writer.close()
+        await until(lambda: held.used == 0)
+        await session(watching, 1)
+
+
+async def test_whoever_says_too_much_on_a_socket_is_read_slowly_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "MESSAGE_RATE", 50.0)
+    monkeypatch.setattr(guard, "MESSAGE_BURST", 5.0)
+    async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
+        began = time.monotonic()
+        await say(peer, hello(1))
+        for id in range(1, 30):
+            await say(peer, {"id": id, "method": "session/list", "params": {}})
+        for id in range(30):
+            assert "result" in (await hear(peer, id))[0]
+        assert time.monotonic() - began > 0.4
+
+
+async def test_what_streams_hold_is_given_back(tmp_path: Path) -> None:
+    async with gateway(counting(50), tmp_path) as served:
+        held = served.hub.held.of("default")
+        async with raw_http(served) as raw:
+            session_id = await raw.session()
+            await raw.post(prompt(session_id), session_id)
+            await raw.answer(2)
+            windows = served.hub._windows()
+            assert held.used == sum(window.size for window in windows) > 0
+            await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
+        await until(lambda: not served.hub.connections)
+        assert (held.used, held._members) == (0, 0)

@@ -1,0 +1,117 @@
+"""Whoever leaves for good takes along what only it watched, whichever process does it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.transports.pairs import until
+
+from .counters import counters, heard, loaded, noted
+from .serving import RawHttp, Served, gateway, prompt, raw_http
+from .sockets import hear, opening, say, session
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+both_ways = pytest.mark.parametrize("each_session", [True, False])
+
+
+def lives(pid: str) -> bool:
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def at_work(raw: RawHttp, folder: Path, work: str = "stubborn") -> str:
+    """The second session of a connection, whose turn runs."""
+    await raw.session(1)
+    session_id = await raw.session(2)
+    await raw.post(prompt(session_id, 3, work), session_id)
+    await until(lambda: noted(folder, "ticks"))
+    return session_id
+
+
+async def leave(served: Served, raw: RawHttp) -> None:
+    headers = served.headers | {"Acp-Connection-Id": raw.connection}
+    assert (await raw.client.delete(served.http, headers=headers)).status_code == 202
+
+
+@both_ways
+async def test_delete_ends_the_work_of_every_session(each_session: bool, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    agents = counters(agent, each_session=each_session, renames=True)
+    async with gateway(agents, tmp_path) as served, raw_http(served) as raw:
+        await at_work(raw, agent)
+        await leave(served, raw)
+        await until(lambda: not served.hub.backs and not served.hub.rooms)
+        await until(lambda: not lives(noted(agent, "ticks")[-1]))
+
+
+@both_ways
+async def test_so_does_a_goodbye_on_a_websocket(each_session: bool, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    agents = counters(agent, each_session=each_session, renames=True)
+    async with gateway(agents, tmp_path) as served:
+        async with opening(served) as socket:
+            await session(socket, 1)
+            await say(socket, {"id": 2, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
+            session_id = (await hear(socket, 2))[0]["result"]["sessionId"]
+            await say(socket, prompt(session_id, 3, "stubborn"))
+            await until(lambda: noted(agent, "ticks"))
+        await until(lambda: not served.hub.backs and not served.hub.rooms)
+
+
+@both_ways
+async def test_so_does_revoking_its_token(each_session: bool, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    agents = counters(agent, each_session=each_session, renames=True)
+    async with (
+        gateway(agents, tmp_path, kept_seconds=0.2) as served,
+        raw_http(served, token=served.token_of("phone")) as raw,
+    ):
+        await at_work(raw, agent)
+        assert served.tokens.revoke("phone")
+        await until(lambda: not served.hub.backs and not served.hub.rooms)
+
+
+@both_ways
+async def test_a_drop_ends_nothing(each_session: bool, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    agents = counters(agent, each_session=each_session, renames=True)
+    async with gateway(agents, tmp_path, kept_seconds=0.1) as served:
+        async with raw_http(served) as raw:
+            session_id = await at_work(raw, agent)
+        await until(lambda: not served.hub.connections)
+        assert served.hub.rooms[session_id].running
+        await until(lambda: len(served.hub.backs) == 1)  # the one that works
+        assert served.hub.rooms[session_id].running
+
+
+@both_ways
+async def test_what_another_watches_goes_on(each_session: bool, tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    agents = counters(agent, each_session=each_session, renames=True)
+    async with gateway(agents, tmp_path) as served, raw_http(served) as other, raw_http(served) as raw:
+        session_id = await at_work(raw, agent, "wait")
+        assert await other.open(session_id) == 200
+        await leave(served, raw)
+        assert served.hub.rooms[session_id].running
+        await other.post({"method": "session/cancel", "params": {"sessionId": session_id}}, session_id)
+        await until(lambda: not served.hub.rooms[session_id].running)
+
+
+async def test_in_a_process_that_another_needs_the_turn_is_cancelled(tmp_path: Path) -> None:
+    agent = tmp_path / "agent"
+    async with (
+        gateway(counters(agent, renames=True), tmp_path) as served,
+        raw_http(served) as other,
+        raw_http(served) as raw,
+    ):
+        watched = await raw.session(9)
+        alone = await at_work(raw, agent, "wait")
+        assert "result" in await loaded(other, watched)
+        await leave(served, raw)
+        await until(lambda: noted(agent, "cancelled") == ["2"])
+        await until(lambda: not served.hub.rooms[alone].running)
+        assert "still" in await heard(other, watched, "still", 6)
