@@ -3,6 +3,8 @@ import sys
 from dragoman import connect_sync
 from dragoman.client.policy import Decider, Policy
 
+if len(sys.argv) < 4:
+    sys.exit("usage: python ask.py FOLDER QUESTION COMMAND...\nsuch as: python ask.py . 'What is this?' dragoman acp")
 folder, question, *command = sys.argv[1:]
 may_read = Decider(Policy(allow="read"), [folder])
 

@@ -102,7 +102,7 @@ def test_the_doctor_finds_nothing_broken_and_its_settings_can_be_read(project: P
     assert "ok      turn" in run(DOCTOR, project)
     editors = json.loads(run(f"{DOCTOR} --json", project))["editors"]
     for name, text in editors.items():
-        language = {"Z": "json", "J": "json", "N": "lua", "E": "elisp"}[name[0]]
+        language = {"Z": "json", "J": "json", "V": "json", "N": "lua", "E": "elisp"}[name[0]]
         (command,) = commands_of(Snippet("doctor", 0, language, name, text))
         assert command == [str(PROGRAMS / "dragoman"), "acp"]
         comment = {"lua": "--", "elisp": ";"}.get(language)

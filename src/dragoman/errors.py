@@ -101,6 +101,12 @@ class TimedOut(WorldError):
     """A wait reached its bound."""
 
 
+def how_to_install(*extras: str) -> str:
+    """What to type for packages that are left out of the core: from an index, and from a clone."""
+    names = ",".join(extras)
+    return f"pip install 'dragoman[{names}]' (from a clone: pip install '.[{names}]')"
+
+
 class WireError(NamedTuple):
     """An error as it stands in a JSON-RPC response."""
 

@@ -41,6 +41,19 @@ HANDLERS = {
 }
 
 
+def test_a_person_at_a_terminal_is_told_who_is_waited_for() -> None:
+    ours, theirs = os.openpty()
+    source = "from dragoman import Agent\nagent = Agent('x')\n@agent.prompt\nasync def work(s, p): ...\nagent.run()"
+    with subprocess.Popen(
+        [sys.executable, "-c", source], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        os.close(theirs)
+        assert process.stdout and process.stderr
+        assert process.stderr.readline() == b"x: waiting for an ACP client on stdin\n"
+        os.close(ours)  # the terminal is gone
+        assert process.stdout.read() == b""
+
+
 @contextmanager
 def agent_process(handler: str) -> Iterator["subprocess.Popen[bytes]"]:
     body = textwrap.indent(textwrap.dedent(HANDLERS[handler]), "    ")

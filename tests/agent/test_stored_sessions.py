@@ -129,6 +129,27 @@ async def test_resuming_tells_nothing_again_but_how_things_stand(house: House, p
 
 
 @both
+async def test_an_order_is_no_title(tmp_path: Path, protocol: int) -> None:
+    store = SqliteStore(tmp_path)
+    agent = Agent("kept", store=store, options=[MODES])
+
+    async def obey(session: Session, prompt: Prompt) -> None:
+        await session.say("Yes.")
+
+    agent.prompt(obey)
+    for name in ("look", "mode"):
+        agent.command(name, "An order")(obey)
+    async with pair(agent, protocol=protocol) as client:
+        session = await client.new_session("/")
+        for prompt in ("/look", "/mode full", "/tmp is full"):  # the last is no command of ours
+            assert not session.title
+            await session.ask(prompt)
+        (found,) = await client.list_sessions()
+        assert found.title == "/tmp is full"
+    await store.close()
+
+
+@both
 async def test_a_session_is_stored_before_its_first_prompt(house: House, protocol: int) -> None:
     async with house.agent(protocol) as client:
         session = await client.new_session("/")

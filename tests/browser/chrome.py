@@ -205,7 +205,7 @@ async def tab(address: str) -> AsyncIterator[Tab]:
         try:
             await opened.attach()
             yield opened
-            assert opened.complaints == []
+            assert opened.complaints == [], opened.complaints
             assert opened.dialogs == []
         finally:
             hearing.cancel()

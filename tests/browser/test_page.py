@@ -35,7 +35,7 @@ def address(served: Served, fragment: str = "") -> str:
 async def enter(page: Tab, served: Served) -> None:
     """By the link with the token."""
     await page.go(address(served, f"#token={served.token}"))
-    await page.until("document.querySelector('#options select')")
+    await page.until_text("#title", "New session")
 
 
 async def prompt(page: Tab, text: str) -> None:
@@ -66,7 +66,8 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         await page.js("document.querySelector('#token').value = ''")
         await page.type(served.token)
         await page.press("Enter")
-        await page.until("document.querySelector('#options select')")
+        await page.until_text("#title", "New session")
+        assert await page.js("document.querySelectorAll('#list li, #options select').length") == 0  # nothing said yet
         assert await page.js("document.cookie") == ""  # no script can read it
         assert await page.js("document.querySelector('#folder').value") == str(tmp_path / "work")
 
@@ -125,6 +126,8 @@ async def test_text_streams_and_escape_stops_it(page: Tab, serve: Serve) -> None
 async def test_mode_and_model_are_chosen_and_a_refused_choice_is_not_shown(page: Tab, serve: Serve) -> None:
     async with serve([EDIT, {"say": "Done."}]) as served:
         await enter(page, served)
+        await page.click("#make")
+        await page.until("document.querySelector('#options select')")
         choose = "((name, value) => {{ const list = document.querySelector(`[data-option=${{name}}]`);"
         choose += " list.value = value; list.dispatchEvent(new Event('change')); }})('{}', '{}')"
         await page.js(choose.format("mode", "read-only"))
@@ -273,6 +276,30 @@ async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
         assert await page.js("window.pwned === undefined")
 
 
+BLANK = "\u3164\u115f\u1160\uffa0\u2800\ufe00\ufe0f\U000e0100\U000e01ef\u200b\u2066"
+
+
+async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab, serve: Serve, tmp_path: Path) -> None:
+    (tmp_path / "work" / "a.txt").write_text("two\n")
+    edit = {**EDIT, "input": {**EDIT["input"], "new_string": "safe" + " " * 900 + "rm -rf /" + "x" * 900 + BLANK}}  # type: ignore[dict-item]
+    plan = [{"content": "a", "status": "completed choice allow", "priority": "low"}]
+    async with serve([edit, {"call": "bash", "input": {"command": "echo " + "y" * 900}}]) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        for what in ("#question .patch .line.added", "#question pre.exact"):
+            await page.until(f"document.querySelector('{what}')")
+            wider = "(element) => element.scrollWidth > element.clientWidth"
+            assert await page.js(f"[...document.querySelectorAll('#question *')].filter({wider}).length") == 0
+            if "patch" in what:
+                shown = await page.js(f"document.querySelector('{what}').textContent")
+                assert shown.endswith("".join(f"⟨U+{ord(one):04X}⟩" for one in BLANK) + "\n")
+            await page.click("#question [data-option=reject_once]")
+        classes = f"""import('/page/surroundings.js').then(({{ drawPlan }}) => {{
+            drawPlan({{ plans: new Map([['p', {{ entries: {encode(plan).decode()} }}]]) }});
+            return document.querySelector('#plan li').className; }})"""
+        assert await page.js(classes) == "step"
+
+
 async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "work" / "a.txt").write_text("two" + " long" * 100 + "\n")
     wide = "https://example.org/" + "x" * 300 + " " + "w" * 300 + "\n\n```\n" + "code " * 100 + "\n```\n"
@@ -307,6 +334,82 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve:
         await page.until_text("#title", "New session")
 
 
+async def test_the_end_is_followed_after_a_question_until_somebody_scrolls_up(page: Tab, serve: Serve) -> None:
+    long = {"say": "line\n\n", "repeat": 60}
+    slow = {"say": "more\n\n", "repeat": 60, "delay_ms": 10}
+    asked = {"call": "bash", "input": {"command": "true"}}
+    turn = [long, asked, slow, asked, long]
+    end = "(({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 2)"
+    at_the_end = f"{end}(document.querySelector('#transcript'))"
+    async with serve(turn) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        for _ in range(2):
+            await page.click("#question [data-option=allow_once]")
+            await page.until("document.querySelector('#question').hidden")
+            # The panel closes while text comes: the transcript moves, and nobody has moved it.
+            await page.js(
+                "(() => { const one = document.querySelector('#transcript'); one.scrollTop -= 100;"
+                " one.dispatchEvent(new Event('scroll')); })()"
+            )
+        await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
+        await page.until(at_the_end)
+        await page.call("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=200, deltaX=0, deltaY=-900)
+        await page.until(f"!{at_the_end}")
+        await prompt(page, "again")  # who says something looks at the end again
+        await page.until_text("#question", "true")
+        await page.until(at_the_end)
+        await page.call("Input.dispatchMouseEvent", type="mouseWheel", x=600, y=100, deltaX=0, deltaY=-900)
+        await page.until(f"!{at_the_end}")
+        await page.click("#question [data-option=allow_once]")
+        await page.until_text("#question", "true")
+        assert await page.js(at_the_end) is False
+
+
+async def test_on_a_narrow_screen_mode_and_model_can_be_read(page: Tab, serve: Serve) -> None:
+    await page.resize(380, 800, phone=True)
+    counted = [{"say": "hi"}, {"usage": {"input": 123456, "output": 34567}}]
+    async with serve(counted, [{"say": "word ", "repeat": 2000, "delay_ms": 20}], window=200000) as served:
+        await enter(page, served)
+        for text in ("go", "and on"):
+            await page.click("#prompt")
+            await page.type(text)
+            await page.click("#send")
+            await page.until_text("#usage", "123456 in")
+        await page.until("!document.querySelector('#stop').hidden")
+        widths = await page.js("[...document.querySelectorAll('#options select')].map((one) => one.offsetWidth)")
+        assert min(widths) > 60, widths
+
+
+async def test_a_login_that_has_ended_says_why_and_keeps_what_was_written(
+    page: Tab, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.1)
+    async with serve([{"say": "Heard."}]) as served:
+        await enter(page, served)
+        await page.click("#prompt")
+        await page.type("not heard")
+        await page.until("document.querySelector('#options select')")
+        await page.js("WebSocket.prototype.send = () => {}")  # the gateway is gone, and nobody has noticed yet
+        await page.press("Enter")
+        await page.type("not sent")
+        assert served.tokens.revoke("default")
+        await page.until_text("#login-trouble", "restarted")
+        await page.reload()
+        await page.until_text("#login-trouble", "Log in again")
+        await page.type(served.tokens.make("default"))
+        await page.press("Enter")
+        await page.until("!document.querySelector('#app').hidden")
+        assert await page.js("document.querySelector('#prompt').value") == "not heard\n\nnot sent"
+        await page.until("document.querySelector('#options select')")
+        await page.click("#prompt")
+        await page.press("Enter")
+        await page.until_text(".message.agent", "Heard.")
+        await page.reload()
+        await page.until_text(".message.agent", "Heard.")
+        assert await page.js("document.querySelector('#prompt').value") == ""
+
+
 async def test_logging_out_and_a_revoked_token_end_it(page: Tab, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.1)
     async with serve([{"say": "hi"}]) as served:
@@ -319,6 +422,35 @@ async def test_logging_out_and_a_revoked_token_end_it(page: Tab, serve: Serve, m
         await enter(page, served)
         assert served.tokens.revoke("default")
         await page.until("!document.querySelector('#login').hidden")
+
+
+async def test_a_link_with_the_token_of_another_asks_first(page: Tab, serve: Serve) -> None:
+    def is_in(name: str) -> str:
+        here = "!document.querySelector('#app').hidden && document.querySelector('#another').hidden"
+        who = f"document.querySelector('#who').textContent === '{name}'"
+        return f"{here} && {who} && !location.href.includes('token') && window.before === undefined"
+
+    async with serve([{"say": "hi"}]) as served:
+        await enter(page, served)
+        await page.until(is_in("default"))
+        link = "#token=" + served.token_of("mallory\u3164")
+        # Both ways a link is followed: by a page that is here, and by a new one.
+        for follow in (f"location.hash = '{link}'", f"location.assign('/?{link}')"):
+            await page.js(f"window.before = true; {follow}")
+            await page.until_text("#another", "You are logged in as default. This link logs you in as mallory⟨U+3164⟩.")
+            assert await page.js("document.querySelector('#app').hidden")
+            assert "token" not in await page.js("location.href")
+            assert await page.js("document.activeElement.id") == "stay"
+            await page.picture("another")
+            await page.click("#stay")
+            await page.until(is_in("default"))
+        for harmless in (served.token, "unknown"):  # one's own, and nobody's
+            await page.js(f"window.before = true; location.hash = '#token={harmless}'")
+            await page.until(is_in("default"))
+        await page.js(f"window.before = true; location.hash = '{link}'")
+        await page.until("!document.querySelector('#another').hidden")
+        await page.click("#switch")
+        await page.until(is_in("mallory⟨U+3164⟩"))
 
 
 STARTED = """
@@ -349,7 +481,7 @@ async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_take
             (link,) = re.findall(r"in a browser: (\S+#token=\S+)", said)
             assert ":8790/" not in link
             await page.go(link)
-            await page.until("document.querySelector('#options select')")
+            await page.until_text("#title", "New session")
             await prompt(page, "list files")
             await page.until_text("#transcript", "README.md")
             await page.until("document.querySelector('#transcript').dataset.state === 'idle'")

@@ -30,6 +30,17 @@ def test_known_agents_are_listed_with_how_to_install_them(capsys: pytest.Capture
     assert "not installed" not in lines["dragoman"]
 
 
+def test_at_a_terminal_a_command_to_install_one_is_not_cut_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["agents", "list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "    Install it with: npm install -g @agentclientprotocol/claude-agent-acp" in lines
+    assert max(map(len, lines)) <= 80
+
+
 def test_an_agent_is_added_changed_and_removed(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = [sys.executable, "-m", "agent", "--acp", "--", "-x"]
     assert main(["agents", "add", "mine", "--description", "My own", "--", *command]) == 0

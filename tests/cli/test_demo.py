@@ -42,6 +42,12 @@ def test_the_demonstration_shows_a_turn_a_cancel_and_a_retry(protocol: int) -> N
     assert done.stdout == SHOWN.format(protocol=protocol, version=VERSION, late=late)
 
 
+def test_the_demonstration_is_nobodys_history(tmp_path: Path) -> None:
+    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
+    subprocess.run([*DRAGOMAN, "demo", "--protocol=1"], env=environment, capture_output=True, check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run([*DRAGOMAN, "demo", "--protocol=1"], env=environment, capture_output=True, check=False)

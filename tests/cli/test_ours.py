@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -144,8 +145,19 @@ def test_a_model_that_is_none_ends_the_start(tmp_path: Path, model: str) -> None
 
 def test_a_key_is_kept_for_its_owner_and_forgotten(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    assert dragoman(home, "login", "nobody", stdin=CANARY).returncode == 2
+    nobody = dragoman(home, "login", "nobody", stdin=CANARY)
+    assert (nobody.returncode, "[providers.NAME]" in nobody.stderr, CANARY in nobody.stderr) == (2, True, False)
+    nothing = dragoman(home, "login")
+    assert (nothing.returncode, nothing.stderr.startswith("dragoman: whose key is it?")) == (2, True)
+    before = dragoman(home, "config", "show").stdout
+    assert "`dragoman login` keeps one" in before
+    assert max(map(len, before.replace(str(home), "").splitlines())) <= 80
     kept = dragoman(home, "login", "openai", stdin=CANARY + "\n")
+    assert "`dragoman chat` uses it" in kept.stdout
+    shown = dragoman(home, "config", "show").stdout
+    assert re.search(r"^keys +openai \(credentials.toml\)$", shown, re.M)
+    assert re.search(r"^thinks +openai/", shown, re.M)
+    assert CANARY not in shown
     assert (kept.returncode, CANARY in kept.stdout + kept.stderr) == (0, False)
     assert (home / "credentials.toml").stat().st_mode & 0o777 == 0o600
     with Plain(tmp_path) as editor:
@@ -171,7 +183,8 @@ def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> N
             editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
             return json.dumps(editor.prompt("/mcp"))
 
-    assert "no MCP servers" in servers()
+    refused = f"no MCP servers.\\n- .mcp.json is not used: nobody has trusted it here; dragoman trust {project}"
+    assert refused in servers()
     assert dragoman(tmp_path / "home", "trust", str(project)).returncode == 0
     assert "evil" in servers()
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"worse": server}}))

@@ -122,11 +122,21 @@ def test_json_has_the_names_and_fields_of_version_2_whatever_the_agent_speaks(tm
         assert done.code == 0, done
         (tmp_path / "b.txt").unlink()
         kinds.append([event["type"] for event in done.events])
+        assert [event["sessionUpdate"] for event in done.events[:-1]] == kinds[-1][:-1]  # as an export has it
         diff = next(event["content"][0] for event in done.events if event.get("content") and event["type"][0] == "t")
         assert diff["changes"] == [{"operation": "add", "path": str(tmp_path / "b.txt")}]
         assert done.events[-1]["usage"] == {"totalTokens": 7, "inputTokens": 3, "outputTokens": 4}
     assert {"agent_message_chunk", "tool_call_update", "state_update", "result"} <= set(kinds[0]) & set(kinds[1])
     assert kinds[0][-2:] == kinds[1][-2:] == ["state_update", "result"]
+
+
+def test_the_result_tells_what_was_denied(tmp_path: Path) -> None:
+    steps: list[Step] = [{"call": "write_file", "input": {"path": "b.txt", "content": "new\n"}}]
+    done = run(tmp_path, "hi", *scripted(tmp_path, steps), "--format", "json")
+    assert done.code == 5
+    (denial,) = done.events[-1]["denied"]
+    assert "b.txt" in denial["what"]
+    assert denial["reason"]
 
 
 def test_an_agent_cannot_write_the_result_itself(tmp_path: Path) -> None:
@@ -383,7 +393,7 @@ sys.stdin.read()
 
 
 def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
-    for answer, made in (("y", True), ("n", False)):
+    for answer, made, code in (("y", True, 0), ("n", False, 5)):
         child = at_terminal(tmp_path, *scripted(tmp_path, WRITES), "hi")
         child.expect_exact("╔═ dragoman asks · ")
         child.expect_exact("new.txt")
@@ -391,9 +401,25 @@ def test_at_a_terminal_the_user_is_asked(tmp_path: Path) -> None:
         child.sendline("perhaps")
         child.expect_exact("║ 1-4, y or n: ")
         child.sendline(answer)
-        assert left(child) == 0  # a no of the user is no denial by a policy
+        assert left(child) == code
         assert (tmp_path / "new.txt").exists() is made
         (tmp_path / "new.txt").unlink(missing_ok=True)
+
+
+def test_changes_and_a_refusal_are_shown_once(tmp_path: Path) -> None:
+    child = at_terminal(tmp_path, *scripted(tmp_path, WRITES), "hi", TERM="dumb")
+    child.expect_exact("║ 1-4, y or n: ")
+    shown = child.before
+    child.sendline("n")
+    assert left(child) == 5
+    assert (shown + child.before).count("  +x") == 1
+    assert (shown + child.before).count("Permission denied") == 1
+
+
+def test_changes_of_a_call_that_nobody_asked_about_are_shown(tmp_path: Path) -> None:
+    child = at_terminal(tmp_path, *scripted(tmp_path, WRITES), "--allow", "edit", "hi", TERM="dumb")
+    assert left(child) == 0
+    assert child.before.count("  +x") == 1
 
 
 def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path) -> None:
@@ -406,7 +432,7 @@ def test_what_was_typed_before_the_question_is_no_answer_to_it(tmp_path: Path) -
         child.expect_exact("Done.", timeout=1)
     child.sendline("n")
     child.expect_exact("Done.")
-    assert left(child) == 0
+    assert left(child) == 5
     assert not (tmp_path / "new.txt").exists()
 
 
@@ -422,14 +448,14 @@ def test_nothing_is_written_under_a_question(tmp_path: Path) -> None:
     child.expect_exact("You said yes.")
     child.expect_exact("• Later")
     child.expect_exact("After.")
-    assert left(child) == 0
+    assert left(child) == 5
 
 
 def test_the_end_of_input_is_no_answer(tmp_path: Path) -> None:
     child = at_terminal(tmp_path, *scripted(tmp_path, WRITES), "hi")
     child.expect_exact("║ 1-4, y or n: ")
     child.sendeof()
-    assert left(child) == 0
+    assert left(child) == 5
     assert not (tmp_path / "new.txt").exists()
 
 
@@ -685,7 +711,7 @@ def test_m1_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path
     child.expect_exact("over")
     assert "May I" in shown
     assert acts((shown + child.before).replace("\r\n", "\n")) == set()
-    assert left(child) == 0
+    assert left(child) == 5
 
 
 def test_m2_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_path: Path) -> None:
@@ -735,7 +761,7 @@ def test_m3_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     child.expect_exact("1  yes, and do not ask again  “No, never”")
     child.expect_exact("2  no  “Yes, of course”")
     child.sendline("n")
-    assert left(child) == 0
+    assert left(child) == 5
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]
 
 
@@ -748,3 +774,66 @@ def test_m4_killed_while_asking_no_answer_is_invented(tmp_path: Path) -> None:
     child.close()
     assert before  # the terminal was never taken out of its own mode, so there is nothing to restore
     assert rogue.answers(tmp_path) == []
+
+
+# -- an agent that is being written ---------------------------------------------------------------------------------
+
+BUGGY = """
+import sys
+from dragoman import Agent
+agent = Agent("buggy")
+@agent.prompt
+async def reply(session, prompt):
+    print("\\x1b[31mred", file=sys.stderr)
+    raise ValueError("boom")
+agent.run()
+"""
+
+
+def test_a_bug_in_an_agent_is_shown_as_its_author_would_see_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "hi", "--", sys.executable, "-c", BUGGY)
+    assert (done.code, done.out) == (6, "")
+    first, second, *rest = done.error.splitlines()
+    assert (first, second) == ("dragoman: Internal error (-32603)", "It last wrote to stderr:")
+    assert rest[-1] == "ValueError: boom"
+    assert "\x1b" not in done.error
+
+
+def test_stderr_of_an_agent_is_shown_as_it_comes_where_that_is_wanted(tmp_path: Path) -> None:
+    done = run(tmp_path, "hi", "--show-stderr", "--", sys.executable, "-c", BUGGY)
+    assert done.error.splitlines()[0] == "red"
+    assert done.error.splitlines()[-2:] == ["ValueError: boom", "dragoman: Internal error (-32603)"]
+
+
+def test_a_program_that_is_no_agent_is_suspected_of_it(tmp_path: Path) -> None:
+    done = run(tmp_path, "hi", "--", "sh", "-c", "echo oops >&2; exit 3")
+    sentence = (
+        "dragoman: sh exited with code 3 before it answered; it may not speak ACP. It last wrote to stderr:\noops\n"
+    )
+    assert (done.code, done.error) == (6, sentence)
+
+
+def test_warnings_are_on_stderr_where_the_answer_is_piped(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {}}')
+    first = run(tmp_path, *scripted(tmp_path, [{"say": "Well."}]), "hi")
+    told = f"dragoman: .mcp.json is not used: nobody has trusted it here; dragoman trust {tmp_path}\n"
+    assert (first.code, first.out, first.error) == (0, "Well.\n", told)
+    (tmp_path / ".mcp.json").write_text('{"mcpServers":\n{"x": }}')
+    broken = run(tmp_path, *scripted(tmp_path, [{"say": "Well."}]), "hi")
+    assert broken.error == "dragoman: .mcp.json, line 2: this is not JSON; .mcp.json is not used\n"
+
+
+def test_a_missing_key_is_told_once(tmp_path: Path) -> None:
+    done = run(tmp_path, "--model", "anthropic/some", "hi")
+    sentence = "dragoman: anthropic needs a key. Set ANTHROPIC_API_KEY, or run: dragoman login anthropic\n"
+    assert (done.code, done.error) == (6, sentence)
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "sessions").write_text("a file")
+    done = run(tmp_path, "--model", "offline", "hi")
+    assert done.code == 6
+    assert done.error.endswith(
+        f"; sessions are kept in {tmp_path / 'home'}, and DRAGOMAN_HOME can name another folder\n"
+    )

@@ -71,7 +71,7 @@ async def test_an_agent_behind_an_address_is_run(scheme: str, tmp_path: Path) ->
 async def test_its_folder_need_not_exist_here(tmp_path: Path) -> None:
     async with gateway(far_agent(), tmp_path) as far:
         done = await run(tmp_path, "hello", "--agent", far.http, "--cwd", FAR, token=far.token)
-    assert (done.code, done.error) == (6, "dragoman: Not a folder on the agent's machine (-32602)\n")
+    assert (done.code, done.error) == (6, f"dragoman: Not a folder on the agent's machine: {FAR} (-32602)\n")
 
 
 @pytest.mark.parametrize(

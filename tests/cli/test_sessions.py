@@ -271,7 +271,8 @@ def test_nothing_is_kept_and_nothing_is_made(tmp_path: Path) -> None:
     home = tmp_path / "home"
     for place in (home, home, tmp_path):
         assert said(place, "list", "--json") == "[]\n"
-        assert said(place, "list") == ""
+        assert run(place, "list") == (0, "", "No sessions yet; `dragoman chat` begins one.\n")
+        assert run(place, "list", "--cwd", "/nope") == (0, "", "No sessions of /nope: there is no such folder.\n")
         assert run(place, "show", "x")[0] == 1
         assert run(place, "delete", "x")[0] == 1
         assert list(tmp_path.iterdir()) == []
@@ -282,6 +283,7 @@ def test_nothing_is_kept_and_nothing_is_made(tmp_path: Path) -> None:
 
 def test_the_beginning_of_an_id_is_enough_if_it_is_only_one_s(many: Home) -> None:
     assert said(many, "show", "sess_b").splitlines()[1] == "sess_b"
+    assert said(many, "show", "b").splitlines()[1] == "sess_b"
     assert said(many, "show", "sess_aaaaaaaa2").splitlines()[1] == "sess_aaaaaaaa2"
     code, out, error = run(many, "show", "sess_a")
     assert (code, out) == (1, "")
@@ -345,18 +347,25 @@ def test_a_fork_has_the_same_events_and_an_id_of_its_own(talk: tuple[Home, str],
     assert info["sessionId"] in said(copy, "list", "--json")
     assert info["cwd"] == str(home.parent)
     # It is nobody's until somebody opens it.
-    assert said(copy, "delete", forked) == ""
+    assert said(copy, "delete", forked, "--yes").startswith(f"deleted {forked}  ")
 
 
 def test_several_sessions_are_deleted_and_named(many: Home) -> None:
-    assert json.loads(said(many, "delete", "sess_b", "sess_aaaaaaaa1", "sess_b", "--json")) == {
+    assert json.loads(said(many, "delete", "sess_b", "sess_aaaaaaaa1", "sess_b", "--yes", "--json")) == {
         "deleted": ["sess_b", "sess_aaaaaaaa1"]
     }
     assert [each["sessionId"] for each in json.loads(said(many, "list", "--json", "--all"))] == ["sess_aaaaaaaa2"]
 
 
+def test_a_script_is_not_asked_and_is_told_what_is_gone(many: Home) -> None:
+    code, out, error = run(many, "delete", "sess_b")
+    assert (code, error) == (0, "")
+    assert out.startswith("deleted sess_b  ")
+    assert len(said(many, "list", "--all").splitlines()) == 2
+
+
 def test_a_mistake_in_one_id_deletes_nothing(many: Home) -> None:
-    assert run(many, "delete", "sess_b", "nobody")[0] == 1
+    assert run(many, "delete", "sess_b", "nobody", "--yes")[0] == 1
     assert len(said(many, "list", "--all").splitlines()) == 3
 
 
@@ -365,21 +374,21 @@ def test_a_session_that_is_open_elsewhere_is_not_deleted_but_can_be_read_and_for
         session = editor.open().session
         editor.prompt("hi")
         home = tmp_path / "home"
-        code, out, error = run(home, "delete", session, "--json")
+        code, out, error = run(home, "delete", session, "--yes", "--json")
         assert (code, json.loads(out)) == (1, {"deleted": []})
         assert error == f"dragoman: {session} was not deleted: another process has the session open\n"
         assert "Hello." in said(home, "show", session)
         forked = said(home, "fork", session).strip()
-        assert said(home, "delete", forked) == ""
+        assert said(home, "delete", forked, "--yes").startswith(f"deleted {forked}  ")
         assert editor.prompt("still there?")[-1]["result"]["stopReason"] == "end_turn"
-    assert said(home, "delete", session) == ""
+    assert said(home, "delete", session, "--yes").startswith(f"deleted {session}  ")
 
 
 def test_a_damaged_session_is_a_sentence_and_can_be_deleted(many: Home) -> None:
     (many / "sessions" / "sess_b.session").write_bytes(b"garbage" * 1000)
     code, out, error = run(many, "export", "sess_b")
     assert (code, out, error) == (1, "", "dragoman: the session's file is damaged\n")
-    assert json.loads(said(many, "delete", "sess_b", "--json")) == {"deleted": ["sess_b"]}
+    assert json.loads(said(many, "delete", "sess_b", "--yes", "--json")) == {"deleted": ["sess_b"]}
 
 
 # -- at a terminal ---------------------------------------------------------------------------------------------------
@@ -417,13 +426,13 @@ def test_at_a_terminal_a_deletion_is_asked_about(answer: str, left: int, tmp_pat
         rest = process.read()
         process.close()
     assert (process.exitstatus, "nothing was deleted" in rest) == (left, bool(left))
-    assert len(said(tmp_path, "list").splitlines()) == left
+    assert len(run(tmp_path, "list")[1].splitlines()) == left
 
 
 def test_at_a_terminal_yes_can_be_said_before(tmp_path: Path) -> None:
     keep(tmp_path, "sess_1")
-    assert at_terminal(tmp_path, "delete", "sess_1", "--yes") == ""
-    assert said(tmp_path, "list") == ""
+    assert at_terminal(tmp_path, "delete", "sess_1", "--yes").startswith("deleted sess_1  ")
+    assert run(tmp_path, "list")[:2] == (0, "")
 
 
 def test_ctrl_c_while_we_wait_for_an_answer_is_exit_130(tmp_path: Path) -> None:

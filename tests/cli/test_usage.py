@@ -72,6 +72,11 @@ NOWHERE = "/nowhere/x: cannot {} the {}: No such file or directory"
 WRONG = {
     "": "usage: dragoman",
     "nothing": "invalid choice: 'nothing'",
+    "--frob": "usage: dragoman [-h] [--version] COMMAND ...\ndragoman: error: unrecognized arguments: --frob",
+    "demo --frob": "usage: dragoman demo [-h] [--protocol",
+    "sessions list --frob x": "dragoman sessions list: error: unrecognized arguments: --frob x",
+    "chat foo": "dragoman chat: error: unrecognized arguments: foo",
+    "run --frob x": "dragoman run: error: unrecognized arguments: --frob",
     "acp --model": "argument --model: expected one argument",
     "acp --model gpt": "dragoman: --model gpt: Whose model is gpt? Write PROVIDER/NAME, for example ollama/gpt.",
     "acp --model script:{good} --mode mad": "dragoman: unknown mode 'mad'; there are ",

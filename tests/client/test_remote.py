@@ -122,8 +122,11 @@ async def test_a_script_that_is_not_async(tmp_path: Path) -> None:
 @both_transports
 async def test_a_wrong_token_is_a_sentence_that_does_not_repeat_it(scheme: str, tmp_path: Path) -> None:
     async with served(tmp_path) as far:
-        for token in ("wrong-token", None):
-            with pytest.raises(LinkClosed, match="does not know this token") as refused:
+        for token, sentence in (
+            ("wrong-token", "does not know this token"),
+            (None, "wants a token, and none was given"),
+        ):
+            with pytest.raises(LinkClosed, match=sentence) as refused:
                 async with connect(address(far, scheme), token=token):
                     pass
             assert "wrong-token" not in str(refused.value)

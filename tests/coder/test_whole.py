@@ -356,7 +356,7 @@ async def test_the_mode_can_be_changed_by_a_command(tmp_path: Path, protocol: in
     async with whole(tmp_path, scripted([WRITE]), protocol=protocol) as (_, session):
         events = await events_of(session, "/mode full-access")
         assert any(isinstance(event, OptionsChanged) for event in events)
-        assert "There is no such mode" in text(await events_of(session, "/mode nonsense"))
+        assert "no such mode; there are read-only, plan, ask" in text(await events_of(session, "/mode nonsense"))
         assert "The mode is full-access" in text(await events_of(session, "/mode"))
         await events_of(session)
     assert (tmp_path / "a.txt").exists()

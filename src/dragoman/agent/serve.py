@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 _NOISES: Final = 100
 # Extension notifications being worked on: they have no answer, so this is their only limit.
 _NOTES: Final = limits.IN_FLIGHT
+# Values named to a client that asks for one there is not: a sentence, not a page.
+_NAMED: Final = 20
+_NAMED_CHARACTERS: Final = 80
 # After the last answer, what still runs may clean up for this long.
 _LEAVE_SECONDS: Final = 0.25
 
@@ -271,11 +274,27 @@ def _changed(options: list[Option], request: ask.SetOption, *, open_models: bool
         if isinstance(known, (Select, Toggle)) and known.config_id == request.config_id:
             option = _with_model(known, request.value) if open_models else known
             if not _fits(option, request.value):
-                raise RequestFailed(INVALID_PARAMS, "No such value", {"configId": request.config_id})
+                raise RequestFailed(INVALID_PARAMS, _no_such_value(option), {"configId": request.config_id})
             after = options.copy()
             after[place] = replace(option, current_value=request.value)
             return after
-    raise RequestFailed(INVALID_PARAMS, "No such option", {"configId": request.config_id})
+    known_ids = [option.config_id for option in options if isinstance(option, (Select, Toggle))]
+    raise RequestFailed(INVALID_PARAMS, f"No such option; {_listed(known_ids)}", {"configId": request.config_id})
+
+
+def _no_such_value(option: Select | Toggle) -> str:
+    """What there is to choose from, and what the author says about it."""
+    if isinstance(option, Toggle):
+        return "No such value; it is true or false"
+    about = f". {option.description}" if isinstance(option.description, str) and option.description else ""
+    return f"No such value; {_listed([choice.value for choice in option.choices()])}{about}"
+
+
+def _listed(names: list[str]) -> str:
+    if not names:
+        return "there are none"
+    more = ", …" if len(names) > _NAMED else ""
+    return f"there are {', '.join(name[:_NAMED_CHARACTERS] for name in names[:_NAMED])}{more}"
 
 
 def _with_model(option: Select | Toggle, value: object) -> Select | Toggle:

@@ -282,10 +282,17 @@ class Session:
 
     async def name_after(self, prompt: str) -> None:
         """A session that has no title yet is named after its first prompt, where names are kept."""
-        if self.journal is not None and not self.title:
+        if self.journal is not None and not self.title and not self._is_order(prompt):
             self.title = title_from(prompt)
             await self.journal.log.change(title=self.title)
             await self.record(SessionInfoChanged(title=self.title))
+
+    def _is_order(self, prompt: str) -> bool:
+        """A command that only shows or sets something says nothing about what the session is for."""
+        name, *arguments = prompt.split(maxsplit=1) or [""]
+        if not name.startswith("/") or not any(getattr(one, "name", "") == name[1:] for one in self.commands):
+            return False
+        return not arguments or any(getattr(one, "config_id", "") == name[1:] for one in self.options)
 
     async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
         """Announce the slash commands, all of them."""

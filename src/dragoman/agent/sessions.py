@@ -421,7 +421,7 @@ def check_folders(cwd: str, more: object) -> None:
     """The folders of a session exist, here."""
     for path in [cwd, *(more if isinstance(more, list) else [])]:
         if not os.path.isdir(path):
-            raise RequestFailed(INVALID_PARAMS, "Not a folder on the agent's machine", {"path": path})
+            raise RequestFailed(INVALID_PARAMS, f"Not a folder on the agent's machine: {path}", {"path": path})
 
 
 def _same(one: str, other: str) -> bool:

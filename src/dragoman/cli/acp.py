@@ -85,6 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )
     agent.also_report = _record
+    agent.at_a_terminal = "waiting for an editor on stdin; for a person: dragoman chat"
     agent.run(trace=trace)
     return 0
 

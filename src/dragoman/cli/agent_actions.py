@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
-from dragoman.cli.plain import fit, harmless_json, harmless_line, pad
+from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
 from dragoman.client.connect import connect
 from dragoman.client.fleet import Fleet, Status, find_program
 from dragoman.client.fleet_edit import add_entry, remove_entry
@@ -27,6 +27,7 @@ _CHECK_SECONDS: Final = 20.0
 # Started at the same time: each may be a runtime of its own.
 _AT_ONCE: Final = 4
 _GAP: Final = "  "
+_DEEPER: Final = "    "
 
 
 def list_agents(arguments: argparse.Namespace) -> int:
@@ -131,12 +132,16 @@ def _as_json(status: Status, fleet: Fleet) -> dict[str, object]:
 
 def _print_table(found: list[Status]) -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    rows = [(harmless_line(one.name), _state(one), _what(one)) for one in found]
+    rows = [(harmless_line(one.name), _state(one), [harmless_line(part) for part in _what(one)]) for one in found]
     names = max((len(name) for name, _, _ in rows), default=0)
     states = max((len(state) for _, state, _ in rows), default=0)
     for name, state, what in rows:
-        line = f"{pad(name, names)}{_GAP}{pad(state, states)}{_GAP}{what}"
-        print(line if columns is None else fit(line, columns))
+        start = f"{pad(name, names)}{_GAP}{pad(state, states)}{_GAP}"
+        line = start + ": ".join(what)
+        if columns is None or width(line) <= columns:
+            print(line)
+        else:  # each on a line of its own, and none cut off: it is there to be copied
+            print("\n".join([fit(start + what[0], columns), *(f"{_DEEPER}{part}" for part in what[1:])]))
 
 
 def _state(status: Status) -> str:
@@ -147,7 +152,7 @@ def _state(status: Status) -> str:
     return status.state
 
 
-def _what(status: Status) -> str:
+def _what(status: Status) -> list[str]:
     """What a person needs to know: how to get it, what is wrong with it, or what it is."""
     entry = status.entry
     if not status.installed and entry.install:
@@ -156,4 +161,4 @@ def _what(status: Status) -> str:
         said = [status.last_error]
     else:
         said = [shlex.join(entry.command_line()), entry.description]
-    return harmless_line(": ".join(part for part in said if part))
+    return [part for part in said if part] or [""]

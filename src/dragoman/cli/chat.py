@@ -50,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     import sys
 
     from dragoman.cli.target import chosen_folder, chosen_target
+    from dragoman.errors import how_to_install
 
     try:
         target = chosen_target(arguments)
@@ -63,7 +64,13 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
             raise
-        return complain(f"chat needs {error.name}, which is not installed: pip install 'dragoman[chat]'")
+        return complain(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     import asyncio
 
-    return asyncio.run(Talk(arguments, target, folder).perform())
+    talk = Talk(arguments, target, folder)
+    try:
+        return asyncio.run(talk.perform())
+    except KeyboardInterrupt:
+        if talk.warned:  # the second one came while nobody read keys: it leaves as any other second one
+            return 0
+        raise

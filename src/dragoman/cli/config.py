@@ -9,6 +9,10 @@ from dragoman.cli.complain import complain
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from dragoman.cli.settings import Settings
+
+_NAMES = 18
+_COLUMNS = 80
 _DESCRIPTION = "Every setting, its value, and where that comes from: DRAGOMAN_KEY, config.toml, or ours. No secrets."
 
 
@@ -32,16 +36,57 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings()
     except SettingsError as error:
         return complain(str(error))
+    keys, thinks = _keys(settings), _who_thinks()
     if arguments.json:
         shown = {name: {"value": setting.value, "source": setting.source} for name, setting in settings.keys.items()}
-        print(
-            json.dumps({"home": str(home()), "settings": shown, **{k: sorted(v) for k, v in settings.tables.items()}})
-        )
+        tables = {name: sorted(table) for name, table in settings.tables.items()}
+        print(json.dumps({"home": str(home()), "settings": shown, **tables, "keys": keys, "thinks": thinks}))
         return 0
-    print(f"home               {plain(str(home()))}")
+    _print("home", plain(str(home())))
     for name, setting in settings.keys.items():
         value = setting.value if setting.value != "" else "(not set)"
-        print(f"{name:18} {plain(str(value)):24} {plain(setting.source):28} {KEYS[name].about}")
+        _print(name, f"{plain(str(value))}  ({plain(setting.source)})", KEYS[name].about)
     for name, table in settings.tables.items():
-        print(f"{name:18} {plain(', '.join(sorted(table)) or '(none)')}")
+        _print(name, plain(", ".join(sorted(table)) or "(none)"))
+    of = ", ".join(f"{plain(provider)} ({plain(source)})" for provider, source in keys.items())
+    _print("keys", of or "(none)  `dragoman login` keeps one")
+    _print("thinks", plain(thinks), "the model that a new session begins with")
     return 0
+
+
+def _print(name: str, value: str, about: str = "") -> None:
+    """A setting; what it is for stands below it, as wide as any terminal is."""
+    from textwrap import wrap
+
+    print(f"{name:{_NAMES}} {value}")
+    for line in wrap(about, _COLUMNS - _NAMES - 1):
+        print(f"{'':{_NAMES}} {line}")
+
+
+def _keys(settings: "Settings") -> dict[str, str]:
+    """Whose keys there are, and where each comes from; nothing of the keys themselves."""
+    import os
+
+    from dragoman.cli.home import home
+    from dragoman.coder.credentials import KEY_VARIABLES, CredentialsError, load
+
+    found = {name: variable for name, variable in KEY_VARIABLES.items() if os.environ.get(variable)}
+    for name, table in settings.tables["providers"].items():
+        variable = table.get("api_key_env")
+        if isinstance(variable, str) and os.environ.get(variable):
+            found.setdefault(name, variable)
+    try:
+        kept = load(home() / "credentials.toml").keys
+    except CredentialsError as error:
+        return {**found, "credentials.toml": str(error)}
+    return {**dict.fromkeys(kept, "credentials.toml"), **found}
+
+
+def _who_thinks() -> str:
+    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.errors import DragomanError
+
+    try:
+        return our_setup(None, None).models.current()
+    except (Wrong, DragomanError) as error:
+        return f"(nobody) {error}"

@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Pass messages on until the editor is gone."""
     from importlib.util import find_spec
 
-    from dragoman.errors import UsageError
+    from dragoman.errors import UsageError, how_to_install
     from dragoman.gateway.relay import far_of, relay_stdio
     from dragoman.gateway.tokens import read_token
 
@@ -53,12 +53,14 @@ def run(arguments: argparse.Namespace) -> int:
             token: str | None = read_token(Path(arguments.token_file).expanduser())
         else:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
-        open_far = far_of(arguments.url, token)
+        open_far = far_of(arguments.url, token, _tell)
     except UsageError as error:
         return complain(str(error))
     for library in ("httpx2", "websockets"):
         if find_spec(library) is None:
-            return complain(f"connecting needs {library}, which is not installed: pip install 'dragoman[serve]'")
+            return complain(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
+    if os.isatty(0):
+        _tell(f"waiting for an editor on stdin; for a person: dragoman chat --agent {arguments.url}")
     reason = asyncio.run(relay_stdio(open_far, _tell))
     return 0 if reason is None else complain(reason, 1)
 

@@ -73,10 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _talk(protocol: int, script: str, folder: str, trace: "Trace | None") -> None:
+    import os
+
     from dragoman.client.connect import connect
 
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", f"script:{script}"]
-    async with connect(command, protocol=protocol, trace=trace) as client:
+    # What is said here is nobody's history: it is kept beside the script, and goes with it.
+    apart = {"DRAGOMAN_HOME": os.path.join(folder, "home")}
+    async with connect(command, protocol=protocol, trace=trace, env=apart) as client:
         info = client.agent.info
         _show(f"── ACP v{protocol}: {f'{info.name} {info.version}' if info else 'an agent without a name'}\n")
         session = await client.new_session(folder)

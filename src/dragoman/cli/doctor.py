@@ -105,9 +105,13 @@ def _store() -> Finding:
     import asyncio
 
     from dragoman.cli.home import home, open_store
+    from dragoman.cli.writable import unwritable
     from dragoman.store.contract import StoreFailed
 
     folder = home() / "sessions"
+    trouble = unwritable(str(folder), make=False)
+    if trouble is not None:
+        return Finding("store", "broken", trouble)
     if not folder.exists():
         return Finding("store", "ok", f"{folder} (made with the first session)")
 
@@ -173,13 +177,15 @@ def _programs() -> Finding:
 def _extras() -> Finding:
     from importlib.util import find_spec
 
+    from dragoman.errors import how_to_install
+
     names = {"models": "pydantic_ai", "mcp": "mcp", "chat": "prompt_toolkit", "serve": "granian", "local": "xllamacpp"}
     missing = [extra for extra, module in names.items() if find_spec(module) is None]
     if not missing:
         return Finding("extras", "ok", ", ".join(names))
-    return Finding(
-        "extras", "note", f"not installed: {', '.join(missing)}. pip install 'dragoman[{','.join(missing)}]'"
-    )
+    # It is large, and most people have no model on their own machine.
+    apart = " (local, for models on this machine, is not part of `all`)" if "local" in missing else ""
+    return Finding("extras", "note", f"not installed: {', '.join(missing)}{apart}. {how_to_install(*missing)}")
 
 
 def _log() -> Finding:
@@ -228,9 +234,11 @@ def _editors() -> dict[str, str]:
     return {
         "Zed, settings.json": json.dumps(zed, indent=2),
         "JetBrains, ~/.jetbrains/acp.json": json.dumps({"agent_servers": {"Dragoman": server}}, indent=2),
+        "VS Code, ACP Client, settings.json": json.dumps({"acp.agents": {"Dragoman": {**server, "env": {}}}}, indent=2),
         "Neovim, codecompanion.nvim, in adapters.acp": (
             f'dragoman = function() return require("codecompanion.adapters").extend("goose", {extended}) end'
         ),
+        "Neovim, avante.nvim, in acp_providers": f'["dragoman"] = {{ command = "{program}", args = {{ "acp" }} }}',
         "Emacs, agent-shell": (
             "(agent-shell-start :config (agent-shell-make-agent-config :identifier 'dragoman\n"
             '  :mode-line-name "Dragoman" :buffer-name "Dragoman" :shell-prompt "Dragoman> "\n'

@@ -16,11 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 from dragoman.cli.complain import complain
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import Interrupts
+from dragoman.cli.face.stderr import Stderr
+from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
 from dragoman.cli.offer import Offer
 from dragoman.cli.target import Target, Wrong, choose, opened
-from dragoman.errors import AuthRequired, DragomanError, RequestFailed, TimedOut, UsageError
+from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
+from dragoman.vocabulary.events import Notice
 
 if TYPE_CHECKING:
+    from dragoman.cli.face.asking import Asker
     from dragoman.cli.face.json_lines import JsonLines
     from dragoman.cli.face.screen import Screen
     from dragoman.cli.face.telling import Teller
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation, Turn
     from dragoman.vocabulary.content import Content
     from dragoman.vocabulary.events import AnyEvent, Usage
+    from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 OK: Final = 0
 UNWRITTEN: Final = 1
@@ -41,6 +46,8 @@ _CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_reques
 CANCEL_SECONDS: Final = 3.0
 # Denials and pieces of noise that are told one by one.
 _TOLD: Final = 5
+# Of one notice, or one piece of trouble.
+_SENTENCE: Final = 1000
 
 
 class Errand:
@@ -58,6 +65,8 @@ class Errand:
         self._screen: Screen
         self._teller: Teller
         self._offer: Offer
+        self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
+        self._greeted = False
         self._turn: Turn | None = None
         self._session_id: str | None = None
         self._stop_reason = ""
@@ -83,7 +92,8 @@ class Errand:
         try:
             code = await self._supervised()
             if self._json is not None:
-                self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error)
+                denied = [denial._asdict() for denial in self._offer.denials] if hasattr(self, "_offer") else []
+                self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
             sys.stdout.flush()
         except BrokenPipeError:
             raise  # whoever reads us has seen enough
@@ -130,18 +140,20 @@ class Errand:
         except (Wrong, UsageError) as error:
             return self._fail(str(error), {"message": str(error)}, USAGE)
         except DragomanError as error:
-            return self._failed(error)
+            return self._failed(error, await self._stderr.last_words() if is_a_bug(error) else "")
         return self._ended()
 
     async def _talk(self, stack: AsyncExitStack) -> None:
         wanted = await self._wanted()
         client = await self._connected(stack)
+        self._greeted = True
         conversation = await self._session(client, wanted)
         self._session_id = conversation.id
         await choose(conversation, self._target, self._arguments)
         prompt = self._prompt(client)
         ticking = asyncio.ensure_future(self._screen.tick(lambda: self._teller.running))
         stack.callback(ticking.cancel)
+        self._stderr.begin()
         turn = self._turn = conversation.prompt(prompt)
         try:
             async for event in turn:
@@ -173,20 +185,25 @@ class Errand:
 
     async def _connected(self, stack: AsyncExitStack) -> "Client":
         asker = self._asker(stack)
-        settings: dict[str, Any] = {"on_noise": self._hear_noise}
+        settings: dict[str, Any] = {
+            "on_noise": self._hear_noise,
+            "on_trouble": self._tell,
+            "on_stderr": self._stderr.hear,
+            "on_event": lambda conversation, event: self._warn(event),
+        }
         if asker is not None:
             from dragoman.cli.face.forms import answered, filled
 
             settings["elicitation"] = partial(filled, asker)
             settings["ask_user"] = partial(answered, asker)
         level, target = self._arguments.allow, self._target
-        ask = None if asker is None else asker.permission
+        ask = None if asker is None else partial(self._ask, asker)
         self._offer = Offer(self._folder, lambda: target.policy(level), ask, self._terminal_output)
         return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
         """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
-        from dragoman.cli.face.screen import columns, is_terminal
+        from dragoman.cli.face.screen import colours_wanted, columns, is_terminal
 
         if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
             return None
@@ -197,7 +214,12 @@ class Errand:
         if keyboard is None:
             return None
         stack.callback(keyboard.close)
-        return Asker(keyboard, self._screen.ask, columns, secret_word(), self._hold)
+        coloured = colours_wanted(sys.stderr)
+        return Asker(keyboard, self._screen.ask, columns, secret_word(), self._hold, coloured=coloured)
+
+    async def _ask(self, asker: "Asker", request: "RequestPermission") -> "PermissionOption | None":
+        self._teller.asked(request)
+        return await asker.permission(request)
 
     def _hold(self, asking: bool) -> None:
         """While a question stands there, nothing is written under it; what came before it is shown first."""
@@ -239,8 +261,25 @@ class Errand:
             sys.stdout.flush()
             return
         for event in events:
+            if self._screen.answer_alone:
+                self._warn(event)
             self._screen.show(self._teller.tell(event))
         self._screen.flush()
+
+    def _warn(self, event: "AnyEvent") -> None:
+        """What is no part of the answer and has to be known: also where nothing but the answer is shown."""
+        if isinstance(event, Notice) and event.severity != "info":
+            from dragoman.cli.face.telling import notice_text
+
+            self._tell(notice_text(event))
+
+    def _tell(self, sentence: str) -> None:
+        if self._quiet.is_set():
+            self._screen.say(f"dragoman: {inert_line(sentence)[:_SENTENCE]}")
+
+    def _show_stderr(self, line: str) -> None:
+        if self._quiet.is_set():
+            self._screen.say(line)
 
     def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
         if self._json is None and self._turn is not None and self._quiet.is_set():
@@ -265,26 +304,27 @@ class Errand:
             count = "1 request was" if self._offer.denied == 1 else f"{self._offer.denied} requests were"
             self._screen.say(f"dragoman: {count} denied; {files}--allow all covers everything")
             return DENIED
+        if self._offer.refused and code == OK:
+            count = "1 request" if self._offer.refused == 1 else f"{self._offer.refused} requests"
+            self._screen.say(f"dragoman: you refused {count}")
+            return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
         return code
 
-    def _failed(self, error: DragomanError) -> int:
+    def _failed(self, error: DragomanError, last_words: str) -> int:
         """The agent's doing. One of ours that did not like its command line has said what was wrong with it."""
         self._stop_reason = "error"
-        words = str(error)
+        words = failure_words(error, self._target, greeted=self._greeted) + last_words
         if isinstance(error, RequestFailed):
             told: dict[str, object] = {"code": error.code, "message": error.message}
             if error.data is not None:
                 told["data"] = error.data
         else:
-            told = {"message": words}
-        if isinstance(error, AuthRequired):
-            how = "`dragoman login` helps" if self._target.ours else "log in with the agent's own program"
-            words = f"{words}: {how}"
-        if self._target.ours and self._session_id is None and getattr(error, "exit_code", None) == USAGE:
-            tail = str(getattr(error, "stderr_tail", "")).strip() or words
-            return self._fail(tail.removeprefix("dragoman: "), told, USAGE)
+            told = {"message": str(error)}
+        complaint = own_complaint(error, self._target)
+        if complaint is not None and self._session_id is None:
+            return self._fail(complaint, told, USAGE)
         if isinstance(error, TimedOut):
             return self._fail(words, told, TIMED_OUT)
         return self._fail(words, told)

@@ -43,15 +43,22 @@ def run(arguments: argparse.Namespace) -> int:
         known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
     except SettingsError as error:
         return complain(str(error))
-    provider = arguments.provider or _ask(f"Provider ({', '.join(dict.fromkeys(known))}): ")
+    names = ", ".join(dict.fromkeys(known))
+    provider = arguments.provider or _ask(f"Provider ({names}): ")
+    if not provider:
+        return complain(f"whose key is it? dragoman login PROVIDER; there are {names}")
     if provider not in known:
-        return complain(f"unknown provider {provider!r}; there are {', '.join(dict.fromkeys(known))}")
+        return complain(
+            f"unknown provider {provider!r}; there are {names}. One of your own goes into "
+            f'{home() / "config.toml"} first: [providers.NAME] with base_url = "https://…"'
+        )
     try:
         key = credentials.check_key(_secret(f"Key for {provider}: "))
         credentials.save(home() / "credentials.toml", provider, key)
     except credentials.CredentialsError as error:
         return complain(str(error), NOT_DONE)
-    print(f"Kept. `dragoman acp --model {provider}/NAME` uses it; `dragoman logout {provider}` forgets it.")
+    print(f"Kept. `dragoman chat` uses it, and so does an editor that starts `dragoman acp`; --model {provider}/NAME")
+    print(f"chooses a model. `dragoman logout {provider}` forgets the key.")
     return 0
 
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from dragoman.version import VERSION
 
@@ -76,14 +76,26 @@ def _run(given: Sequence[str]) -> int:
     elif list(given[:2]) == ["acp", "serve"]:  # as another one has it
         given = ["serve", "--elephant", *given[2:]]
     parser = command_line(given[0])
+    if given[0].startswith("-") and given[0] not in ("-h", "--help"):
+        parser.error(f"unrecognized arguments: {given[0]}; first comes a command, then its options")
     arguments = parser.parse_args(given)
     code: int = arguments.run(arguments)
     return code
 
 
+class _CommandLine(argparse.ArgumentParser):
+    """Words that nobody knows are told with the usage of the command they were meant for."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
 def command_line(chosen: str = "") -> argparse.ArgumentParser:
     """Every command and option there is. Where the command is known already, its own only: the others cost time."""
-    parser = argparse.ArgumentParser(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
+    parser = _CommandLine(prog="dragoman", description=_DESCRIPTION, epilog=_EPILOG, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help="show the version")
     commands = parser.add_subparsers(
         dest="command",

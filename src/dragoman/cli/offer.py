@@ -71,6 +71,11 @@ class Offer:
         """Which, and why."""
         return [] if self._decider is None else self._decider.denials
 
+    @property
+    def refused(self) -> int:
+        """How many requests a person has refused."""
+        return 0 if self._decider is None else self._decider.refused
+
     def new_turn(self) -> None:
         """A person's no was for the turn that is over."""
         if self._decider is not None:

@@ -12,6 +12,7 @@ from dragoman.vocabulary.manner import PLAIN, Manner
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.cli.project_servers import OfProject
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
     from dragoman.vocabulary.requests import McpServer
@@ -54,6 +55,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Se
         model_calls=settings.number("max_turn_requests"),
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
+        remarks=_remarks,
         fetches=manner.fetches,
         before_children=_hide_keys,
     )
@@ -138,32 +140,31 @@ def _check_model(wanted: str, config: dict[str, object]) -> None:
 
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
     """The user's own MCP servers, and those of a project that is trusted as it is."""
-    found = dict(settings.tables["mcp"])
-    registry = os.path.join(home_folder(), "trust.json")
-    if os.path.exists(registry):
-        from pathlib import Path
-
-        from dragoman.host.trust import is_trusted
-
-        found = (_of_project(cwd) | found) if is_trusted(Path(registry), Path(cwd)) else found
-    if not found:
-        return []
+    project = _of_project(cwd)
+    of_theirs = [] if project is None else project.servers
+    own = settings.tables["mcp"]
+    if not own:
+        return of_theirs
     from dragoman.coder.mcp import from_config
+    from dragoman.coder.mcp.config import name_of
     from dragoman.errors import RequestFailed, UsageError
 
     try:
-        return list(from_config(found, os.environ))
+        of_ours = from_config(own, os.environ)
     except UsageError as error:
         raise RequestFailed(-32603, f"The MCP servers cannot be read: {error}") from None
+    return [*(server for server in of_theirs if name_of(server) not in own), *of_ours]
 
 
-def _of_project(folder: str) -> dict[str, object]:
-    import json
+def _remarks(cwd: str) -> list[str]:
+    project = _of_project(cwd)
+    return [project.remark] if project is not None and project.remark else []
 
-    try:
-        with open(os.path.join(folder, ".mcp.json"), "rb") as file:
-            document = json.load(file)
-    except (OSError, ValueError):
-        return {}
-    servers = document.get("mcpServers") if isinstance(document, dict) else None
-    return servers if isinstance(servers, dict) else {}
+
+def _of_project(cwd: str) -> "OfProject | None":
+    """What a project brings along. Most bring nothing, and their sessions open without a further import."""
+    if not os.path.lexists(os.path.join(cwd, ".mcp.json")):
+        return None
+    from dragoman.cli.project_servers import of_project
+
+    return of_project(cwd, os.environ)

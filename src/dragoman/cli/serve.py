@@ -98,7 +98,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
-    from dragoman.errors import DragomanError
+    from dragoman.errors import DragomanError, how_to_install
     from dragoman.gateway.tokens import Tokens
 
     file = Path(arguments.token_file).expanduser() if arguments.token_file else home() / "gateway" / "tokens.json"
@@ -113,8 +113,11 @@ def run(arguments: argparse.Namespace) -> int:
             log.close()
     except (Wrong, DragomanError) as error:
         return complain(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return complain(f"{where}{(error.strerror or str(error)).lower()}", 1)
     except ImportError as error:
-        return complain(f"serving needs an extra ({error.name}): pip install 'dragoman[serve]'")
+        return complain(f"serving needs an extra ({error.name}): {how_to_install('serve')}")
     _leave()
     return 0
 
@@ -161,7 +164,7 @@ class _Prepared:
         from dragoman.gateway.owners import Owners
         from dragoman.gateway.server import Server
 
-        owners = Owners(home() / "gateway" / "owners.jsonl")
+        owners = Owners(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
         hub = Hub(self._agents, owners=owners, knows=self._knows, report=_reporter(self._log), log=self._log)
         given = self._arguments
         return Server(
@@ -181,6 +184,8 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
 
     if (arguments.certificate is None) != (arguments.key is None):
         raise Wrong("TLS needs both --certificate and --key")
+    if arguments.certificate is not None:
+        _check_tls(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
     if not is_loopback(arguments.host) and not tokens.valid():
         raise Wrong(
             f"without a token nobody but this machine is served: make one with "
@@ -188,10 +193,31 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
         )
     if len(arguments.agent) > 1:
         raise Wrong("one server serves one agent; start another on another --port")
+    _check_home(arguments, tokens)
     if arguments.agent:
         return _Prepared(arguments, tokens, log, _fleet_agent(arguments.agent[0]), None)
     agents, knows = _our_agent(arguments, log)
     return _Prepared(arguments, tokens, log, agents, knows)
+
+
+def _check_tls(certificate: Path, key: Path) -> None:
+    from dragoman.cli.certificate import CertificateWrong, check_pair
+
+    try:
+        check_pair(certificate, key)
+    except CertificateWrong as error:
+        raise Wrong(str(error)) from None
+
+
+def _check_home(arguments: argparse.Namespace, tokens: "Tokens") -> None:
+    """Whose session it is has to be kept, and so have tokens, and the sessions of our own agent."""
+    from dragoman.cli.writable import unwritable
+
+    folders = [home() / "gateway", tokens.path.parent, *([] if arguments.agent else [home() / "sessions"])]
+    for folder in folders:
+        trouble = unwritable(str(folder))
+        if trouble is not None:
+            raise Wrong(trouble)
 
 
 def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, Knows]":
@@ -246,6 +272,7 @@ def _fleet_agent(name: str) -> "Agents":
         restarts=entry.max_recoverable_restarts,
         most=PROCESSES,
         start_seconds=entry.startup_ms / 1000,
+        renames=True,
     )
 
 
@@ -263,10 +290,12 @@ async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Name
     await server.start()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, told)
-    if not tokens.valid():
+    if tokens.never_made:
         token = tokens.make("default")
         _say(f"a token was made, and is shown this once: {token}")
         _say(f"in a browser: {server.url.removesuffix('acp')}#token={token}")
+    elif not tokens.valid():
+        _say("every token was revoked; make one with `dragoman serve --new-token NAME`")
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
@@ -319,10 +348,9 @@ def _path(name: str | None) -> Path | None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 < number < 65536:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 0 < int(text) < 65536):
+        raise argparse.ArgumentTypeError("a port is a number from 1 to 65535")
+    return int(text)
 
 
 def _seconds(text: str) -> float:

@@ -15,6 +15,7 @@ from dragoman.agent.updates import info_json, update_json
 from dragoman.cli.complain import complain
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
+from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
 from dragoman.cli.table import Table, heading, markdown_heading, summary
 from dragoman.cli.transcript import as_markdown, as_text, parts
@@ -23,6 +24,8 @@ from dragoman.store.entries import events_of
 
 # Ids named when one is not enough to tell which session is meant.
 _NAMED: Final = 5
+# How every id of ours begins; nobody has to write it.
+_KIND: Final = "sess_"
 
 
 class Wrong(Exception):
@@ -64,6 +67,8 @@ class _Task(NamedTuple):
 async def _resolved(store: Store, given: str) -> str:
     """The id of the session that is meant."""
     found = await store.names(given) if given else ()
+    if given and not found:
+        found = await store.names(f"{_KIND}{given}")
     if given in found or len(found) == 1:
         return found[0]  # sorted: a whole id stands before longer ones
     if not found:
@@ -77,6 +82,8 @@ async def _resolved(store: Store, given: str) -> str:
 
 async def _list(task: _Task) -> int:
     arguments, store, output, progress = task
+    if arguments.cwd is not None:
+        arguments.cwd = os.path.abspath(os.path.expanduser(arguments.cwd))
     names = await store.names()
     sessions = _sessions(arguments, store, progress, len(names))
     if arguments.json:
@@ -87,20 +94,27 @@ async def _list(task: _Task) -> int:
     async for meta in sessions:
         output.write(table.row(meta))
         count += 1
-    if not count and sys.stderr.isatty():
-        print("No sessions." if not arguments.cwd else "No sessions of that folder.", file=sys.stderr)
+    if not count:
+        progress.hide()
+        print(_nothing_there(arguments.cwd), file=sys.stderr)
     return 0
+
+
+def _nothing_there(cwd: str | None) -> str:
+    """Sessions may outlive their folder; where there are none, a folder that is none is a slip of the pen."""
+    if cwd is None:
+        return "No sessions yet; `dragoman chat` begins one."
+    return f"No sessions of {harmless_line(cwd)}{'' if os.path.isdir(cwd) else ': there is no such folder'}."
 
 
 async def _sessions(
     arguments: argparse.Namespace, store: Store, progress: Progress, total: int
 ) -> AsyncIterator[SessionMeta]:
-    cwd = None if arguments.cwd is None else os.path.abspath(os.path.expanduser(arguments.cwd))
     left = min(arguments.limit or total, total)  # where nothing is kept, no list is asked for and none is made
     done = 0
     cursor = None
     while left > 0:
-        page = await store.list(cwd=cwd, cursor=cursor, archived="include" if arguments.all else "exclude")
+        page = await store.list(cwd=arguments.cwd, cursor=cursor, archived="include" if arguments.all else "exclude")
         for meta in page.sessions[:left]:
             yield meta
         done += len(page.sessions)
@@ -175,15 +189,19 @@ async def _fork(task: _Task) -> int:
 async def _delete(task: _Task) -> int:
     # All of them first: a mistake in the last must not cost the first.
     ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
+    # A script names what it deletes; only a person is asked again.
     if not task.arguments.yes and sys.stdin is not None and sys.stdin.isatty() and not await _agreed(task, ids):
         return complain("nothing was deleted", 1)
     gone: list[str] = []
     code = 0
     for number, session_id in enumerate(ids):
         task.progress.at("Deleting", number, len(ids))
+        what = await summary(task.store, session_id)
         try:
             if await task.store.delete(session_id):
                 gone.append(session_id)
+                if not task.arguments.json:
+                    task.output.write(f"deleted {what}\n")
         except StoreFailed as failure:
             task.progress.hide()
             code = complain(f"{session_id} was not deleted: {failure}", 1)

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 The sessions that `dragoman acp` has kept. ID is a session's id, or the
-beginning of it where that is the beginning of only one.
+beginning of it where that is the beginning of only one; `sess_` can be left
+out.
 """
 _EPILOG = """\
 `dragoman sessions ACTION --help` explains an action.
@@ -48,7 +49,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     fork.add_argument("id", metavar="ID")
     delete = _action(actions, "delete", "delete sessions for good", "a JSON object with the ids that are gone")
     delete.add_argument("ids", metavar="ID", nargs="+")
-    delete.add_argument("--yes", action="store_true", help="do not ask; nobody is asked where stdin is no terminal")
+    delete.add_argument("--yes", action="store_true", help="do not ask")
     return parser
 
 

@@ -54,6 +54,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
     parser.add_argument("--model", metavar="M", help="who thinks, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
+    parser.add_argument("--show-stderr", action="store_true", help="show what the agent writes to stderr, as it comes")
     parser.set_defaults(command_given=None)
     whole = parser.parse_known_args
 
@@ -167,7 +168,7 @@ async def session_of_ours(given: str) -> tuple[str, str]:
 
     store = open_store()
     try:
-        found = await store.names(given)
+        found = await store.names(given) or await store.names(f"sess_{given}")
         if given not in found and len(found) != 1:
             what = f"{len(found):,} sessions begin with" if found else "there is no session"
             raise Wrong(f"{what} {given!r}; `dragoman sessions list` shows what there is")

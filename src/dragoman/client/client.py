@@ -61,6 +61,7 @@ class Client:
         env: Mapping[str, str] | None,
         on_event: EventCallback | None,
         on_noise: Callable[[str], None] | None,
+        on_stderr: Callable[[bytes], None] | None = None,
         info: Implementation | None,
         spoken: tuple[int, ...],
         dialect: str = "",
@@ -75,6 +76,7 @@ class Client:
         self._env = env
         self._on_event = on_event
         self._on_noise = on_noise
+        self._on_stderr = on_stderr
         self._info = info or Implementation("dragoman", VERSION)
         self._spoken = spoken
         self._dialect = dialect
@@ -99,7 +101,7 @@ class Client:
             raise UsageError("a client connects once: call connect() again for another connection")
         self.loop = asyncio.get_running_loop()
         try:
-            transport, self._child = open_target(self._target, self._cwd, self._env)
+            transport, self._child = open_target(self._target, self._cwd, self._env, self._on_stderr)
             self._link = Link(transport, self, "client", spoken=self._spoken, trace=self._trace, dialect=self._dialect)
             self._link.start()
             async with asyncio.timeout(self._patience.startup):

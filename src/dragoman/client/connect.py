@@ -49,6 +49,8 @@ def connect(
     on_notification: NotificationCallback | None = None,
     on_event: EventCallback | None = None,
     on_noise: Callable[[str], None] | None = None,
+    on_trouble: Callable[[str], None] | None = None,
+    on_stderr: Callable[[bytes], None] | None = None,
     info: Implementation | None = None,
     protocol: int | None = None,
     dialect: str | None = None,
@@ -60,8 +62,10 @@ def connect(
 
     An address begins with https://, http://, wss:// or ws://; `token`, or what stands in `token_file`, is shown there.
     `env` is added to a scrubbed copy of our environment. Without `permission` every request is rejected. `on_event`
-    hears what an agent tells outside of turns. `patience` says how long to wait for what, and replaces `start_timeout`.
-    `dialect` is the name of a documented way to speak; without it the agent's version decides.
+    hears what an agent tells outside of turns; `on_trouble`, in sentences, that an address cannot be reached for now,
+    and the next time that it can be; `on_stderr` what the agent's process writes there. `patience` says how long to
+    wait for what, and replaces `start_timeout`. `dialect` is the name of a documented way to speak; without it the
+    agent's version decides.
     """
     if dialect is not None:
         from dragoman.dialects.named import check_name, pinned
@@ -73,6 +77,8 @@ def connect(
         raise UsageError(f"protocol must be 1 or 2, not {protocol!r}")
     check_plain(on_event, "on_event", "conversation", "event")
     check_plain(on_noise, "on_noise", "reason")
+    check_plain(on_trouble, "on_trouble", "sentence")
+    check_plain(on_stderr, "on_stderr", "data")
     face = Face(
         permission=permission,
         elicitation=elicitation,
@@ -85,12 +91,13 @@ def connect(
     )
     spoken = (1, 2) if protocol is None else (protocol,)
     return Client(
-        resolved(target, env=env, token=token, token_file=token_file),
+        resolved(target, env=env, token=token, token_file=token_file, tell=on_trouble),
         face,
         cwd=cwd,
         env=env,
         on_event=on_event,
         on_noise=on_noise,
+        on_stderr=on_stderr,
         info=info,
         spoken=spoken,
         dialect=dialect or "",

@@ -6,7 +6,7 @@ Promise: nothing is started or sent before the link starts the transport, except
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.errors import UsageError
@@ -34,9 +34,15 @@ def is_address(target: object) -> bool:
 
 
 def resolved(
-    target: Target, *, env: Mapping[str, str] | None, token: str | None, token_file: str | os.PathLike[str] | None
+    target: Target,
+    *,
+    env: Mapping[str, str] | None,
+    token: str | None,
+    token_file: str | os.PathLike[str] | None,
+    tell: Callable[[str], None] | None = None,
 ) -> Target:
-    """The same target, or the transport to an address; `UsageError` names what does not go together."""
+    """The same target, or the transport to an address, which `tell` hears about; `UsageError` names what does not go
+    together."""
     if not isinstance(target, str) or not is_address(target):
         if token is not None or token_file is not None:
             raise UsageError("a token is for an agent behind an address, such as https://agents.example.org")
@@ -53,11 +59,13 @@ def resolved(
         token = read_token(os.path.expanduser(token_file))
     elif token is not None:
         token = one_token(token, "token")
-    return transport_for(target, token)
+    return transport_for(target, token, tell)
 
 
-def open_target(target: Target, cwd: str | None, env: Mapping[str, str] | None) -> Opened:
-    """A transport to talk over."""
+def open_target(
+    target: Target, cwd: str | None, env: Mapping[str, str] | None, on_stderr: Callable[[bytes], None] | None = None
+) -> Opened:
+    """A transport to talk over; `on_stderr` has what a process that we start writes there."""
     if not isinstance(target, (str, Sequence)):
         if not hasattr(target, "close_writing"):
             raise UsageError(f"connect() takes a command, an address or a transport, not {type(target).__name__}")
@@ -70,5 +78,6 @@ def open_target(target: Target, cwd: str | None, env: Mapping[str, str] | None) 
     command = shlex.split(target) if isinstance(target, str) else list(target)
     if not command:
         raise UsageError("connect() needs a command, such as ['gemini', '--acp'], an address or a transport")
-    child = Child.start(command, cwd=cwd or os.getcwd(), env=child_environment(os.environ, env))
+    environment = child_environment(os.environ, env)
+    child = Child.start(command, cwd=cwd or os.getcwd(), env=environment, on_stderr=on_stderr)
     return Opened(ChildTransport(child), child)

@@ -81,7 +81,7 @@ async def _option(name: str, value: str, work: "Work") -> tuple[OptionsChanged |
     try:
         await work.set_option(name, value)
     except RequestFailed as error:
-        return None, f"{error.message}: {value}"
+        return None, f"{value}: {error.message}"
     value = str(session.option(name))
     await keep_option(session, name, value)
     return OptionsChanged(session.options), f"The {name} is {value} now."

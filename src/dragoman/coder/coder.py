@@ -17,6 +17,8 @@ from dragoman.coder.setup import Setup
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
+_ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is: dragoman login PROVIDER"
+
 if TYPE_CHECKING:
     from dragoman.coder.mcp import Servers
     from dragoman.coder.tools.contract import Tool
@@ -34,6 +36,7 @@ class Coder:
         self._servers: Servers | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._work: Work | None = None
+        self._remarked = False
 
     async def open(self) -> None:
         """What a client is told when the session opens: the options and commands there are."""
@@ -108,11 +111,19 @@ class Coder:
         """The tools of the servers that are connected now."""
         return [] if self._servers is None else self._servers.tools()
 
+    def remarks(self) -> list[Notice]:
+        """What the user should know about servers that are not used: once, with the first prompt."""
+        if self._remarked:
+            return []
+        self._remarked = True
+        return [Notice("warning", remark) for remark in self.setup.remarks(self.session.cwd)]
+
     def servers_text(self) -> str:
         """The MCP servers, in words."""
+        remarks = [f"- {remark}" for remark in self.setup.remarks(self.session.cwd)]
         if self._servers is None:
-            return "This session has no MCP servers."
-        lines: list[str] = []
+            return "\n".join(["This session has no MCP servers.", *remarks])
+        lines = remarks
         for server in self._servers.status():
             trouble = f": {server.error}" if server.error else ""
             lines.append(f"- {server.name}: {server.state}, {len(server.tools)} tools{trouble}")
@@ -132,7 +143,7 @@ def options(setup: Setup, model: Model, current: str) -> list[Option]:
         models.insert(0, Choice(current, current))
     return [
         Select("mode", "Mode", setup.mode, list(modes), "What the agent may do without asking", MODE_CATEGORY),
-        Select("model", "Model", current, list(models), "Who thinks", "model"),
+        Select("model", "Model", current, list(models), _ABOUT_MODELS, "model"),
         *_thinking(setup, model),
     ]
 

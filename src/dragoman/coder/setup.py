@@ -44,7 +44,8 @@ class Setup:
     """Models, environment, data folder.
 
     `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
-    none. `servers` has the user's own MCP servers for a folder. `before_children` is called before anything is started.
+    none. `servers` has the user's own MCP servers for a folder, `remarks` what the user should know about those that
+    are not among them. `before_children` is called before anything is started.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Setup:
         model_calls: int = MODEL_CALLS,
         thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),
+        remarks: "Callable[[str], Sequence[str]]" = lambda cwd: (),
         fetches: bool = False,
         before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
@@ -67,6 +69,7 @@ class Setup:
         self.model_calls: Final = model_calls
         self.thought_level: Final = thought_level
         self.servers: Final = servers
+        self.remarks: Final = remarks
         # A page of the public web is looked at without a question, where the mode would ask one.
         self.fetches: Final = fetches
         self._before_children = before_children

@@ -98,6 +98,8 @@ class Work:
         return self._work(prompt.message_id, content)
 
     async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
+        for remark in self._coder.remarks():
+            yield remark
         context, toolbox, room = await self._ready()
         model = self.model
         toolbox.begin_turn(self._desk())
@@ -216,7 +218,8 @@ class Work:
             if not any(choice.value == value for choice in known):
                 self._offer_model(value)
         elif not any(choice.value == value for choice in known):
-            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}")
+            there_are = ", ".join(choice.value for choice in known)
+            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {there_are}")
         self.session.options = [
             replace(option, current_value=value) if is_option(option, name) else option
             for option in self.session.options

@@ -42,14 +42,20 @@ def covered(folder: Path) -> dict[str, bytes]:
 def is_trusted(registry: Path, folder: Path) -> bool:
     """Whether the user trusts what the folder says now."""
     try:
-        return _read(registry).get(_key(folder)) == _digest(covered(folder))
+        return trusted_files(registry, folder) is not None
     except TrustFailed:
         return False
 
 
-def trust(registry: Path, folder: Path) -> list[str]:
-    """Trust what the folder says now; the names of the files that covers."""
+def trusted_files(registry: Path, folder: Path) -> dict[str, bytes] | None:
+    """What the folder says, as far as the user trusts it: the very bytes that were trusted. None: it is not trusted."""
     files = covered(folder)
+    return files if _read(registry).get(_key(folder)) == _digest(files) else None
+
+
+def trust(registry: Path, folder: Path, files: dict[str, bytes] | None = None) -> list[str]:
+    """Trust what the folder says now, or `files`, which somebody was shown; the names of the files that covers."""
+    files = covered(folder) if files is None else files
     known = _read(registry)
     known[_key(folder)] = _digest(files)
     _write(registry, known)

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dragoman.errors import LinkClosed, UsageError
-from dragoman.transports.remote import FIRST_SECONDS, RETURN_SECONDS, Refused, RemoteTransport, attempts, why
+from dragoman.errors import UsageError, how_to_install
+from dragoman.transports.remote import (
+    FIRST_SECONDS,
+    OPEN_SECONDS,
+    RETURN_SECONDS,
+    Refused,
+    RemoteTransport,
+    attempts,
+    plainly,
+)
 from dragoman.transports.sse import EventReader
 
 if TYPE_CHECKING:
@@ -53,12 +61,12 @@ class HttpTransport(RemoteTransport):
         try:
             import httpx2
         except ImportError:
-            raise UsageError("HTTP needs an extra: pip install 'dragoman[serve]'") from None
+            raise UsageError(f"HTTP needs an extra: {how_to_install('serve')}") from None
         self._errors = (httpx2.HTTPError, httpx2.StreamError, OSError)
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             http2=_has_h2(),
-            timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS),
+            timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS, connect=OPEN_SECONDS),
             limits=httpx2.Limits(max_connections=None),
             follow_redirects=False,
         )
@@ -97,17 +105,19 @@ class HttpTransport(RemoteTransport):
             try:
                 response = await self._client.post(self.url, headers=headers, content=body)
             except self._errors as error:
-                problem = str(error) or type(error).__name__
+                problem = plainly(error)
+                self.missed(problem)
                 continue
             if response.status_code in (200, 202, 204):
+                self.reached()
                 return response
-            problem = why(response.status_code, self.url)
+            problem = self.why(response.status_code)
             if response.status_code < 500 and response.status_code not in (408, 429):
                 if self._connection_id is not None and response.status_code in (400, 409, 413, 415):
                     await self._answer_for(body, response.status_code)
                     return response
                 raise Refused(problem)
-        raise LinkClosed(f"{self.url} cannot be reached: {problem}")
+        raise self.unreachable(problem, ever=self._connection_id is not None)
 
     async def _answer_for(self, body: bytes, status: int) -> None:
         """The server would not take one message: whoever waits for its answer is told, and the rest goes on."""
@@ -141,6 +151,7 @@ class HttpTransport(RemoteTransport):
         while True:
             await asyncio.sleep(_PAUSE_SECONDS if ready.is_set() else 0)
             came = False
+            problem = "no answer"
             async for _ in attempts(RETURN_SECONDS):
                 try:
                     async with self._client.stream("GET", self.url, headers=headers) as response:
@@ -152,21 +163,24 @@ class HttpTransport(RemoteTransport):
                             continue
                         ready.set()
                         came = True
+                        self.reached()
                         headers.setdefault("Last-Event-ID", "0")  # from here on we take over what is ours
                         await self._hear(response, session_id, headers)
                         break
-                except self._errors:
+                except self._errors as error:
                     if came:
                         break
+                    problem = plainly(error)
+                    self.missed(problem)
             else:
-                raise LinkClosed(f"{self.url} cannot be reached")
+                raise self.unreachable(problem, ever=True)
 
     def _goes_on(self, session_id: str | None, status: int) -> bool:
         """Whether a stream that was refused is asked for again."""
         if status >= 500 or status in (408, 409, 429):
             return True
         if session_id is None:
-            raise Refused(why(status, self.url))
+            raise Refused(self.why(status))
         return False
 
     async def _hear(self, response: Any, session_id: str | None, headers: dict[str, str]) -> None:

@@ -5,9 +5,11 @@ it. `transport_for` finds the right one for an address.
 """
 
 import asyncio
+import os
 import random
+import socket
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -22,15 +24,23 @@ if TYPE_CHECKING:
 QUEUE_BYTES: Final = 1 * limits.MIB
 # How long we try to come back: as long as a gateway keeps a connection that nobody reads.
 RETURN_SECONDS: Final = 600.0
-# A first connection is somebody waiting at a screen.
-FIRST_SECONDS: Final = 10.0
+# A first connection is somebody waiting at a screen: who mistyped an address wants to know, and a server that is just
+# being started needs a moment.
+FIRST_SECONDS: Final = 3.0
+# One attempt: what is far away and busy may need so long for its handshake.
+OPEN_SECONDS: Final = 10.0
 _FIRST_DELAY: Final = 0.05
 _LONGEST_DELAY: Final = 5.0
 _GOODBYE_SECONDS: Final = 2.0
+# Exceptions that one was made from; a chain can be a circle.
+_CAUSES: Final = 8
 
 
-def transport_for(url: str, token: str | None = None) -> "Transport":
-    """A transport to an agent behind `http(s)://` or `ws(s)://`. A path is `/acp` unless it is given."""
+def transport_for(url: str, token: str | None = None, tell: Callable[[str], None] | None = None) -> "Transport":
+    """A transport to an agent behind `http(s)://` or `ws(s)://`. A path is `/acp` unless it is given.
+
+    `tell` hears a sentence when the server cannot be reached for now, and when it can be again.
+    """
     parts = urlsplit(url)
     if parts.username is not None or parts.password is not None:
         raise UsageError("an address has no user or password in it; the token comes from a file or DRAGOMAN_TOKEN")
@@ -41,10 +51,14 @@ def transport_for(url: str, token: str | None = None) -> "Transport":
     if parts.scheme in ("ws", "wss"):
         from dragoman.transports.websocket import WebSocketTransport
 
-        return WebSocketTransport(url, token)
-    from dragoman.transports.http import HttpTransport
+        transport: RemoteTransport = WebSocketTransport(url, token)
+    else:
+        from dragoman.transports.http import HttpTransport
 
-    return HttpTransport(url, token)
+        transport = HttpTransport(url, token)
+    if tell is not None:
+        transport.tell = tell
+    return transport
 
 
 class Refused(Exception):
@@ -56,6 +70,10 @@ class RemoteTransport:
 
     def __init__(self, url: str, token: str | None) -> None:
         self.url: Final = url
+        # Told, in a sentence for people, that the server cannot be reached for now; the next time, that it can be.
+        self.tell: Callable[[str], None] = _tell_nobody
+        self._trouble = False
+        self._known_token: Final = token is not None
         self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._receiver: Receiver | None = None
         self._queue: deque[bytes] = deque()
@@ -155,6 +173,27 @@ class RemoteTransport:
         if self._receiver is not None and not self._lost:
             self._receiver.data_received(message + b"\n")
 
+    def missed(self, problem: str) -> None:
+        """An attempt to reach the server has failed, and another follows: that is said once."""
+        if not self._trouble and not self._lost:
+            self._trouble = True
+            self.tell(f"{place_of(self.url)} cannot be reached ({problem}); trying again")
+
+    def reached(self) -> None:
+        """The server has answered."""
+        if self._trouble:
+            self._trouble = False
+            self.tell(f"{place_of(self.url)} can be reached now")
+
+    def unreachable(self, problem: str, *, ever: bool) -> LinkClosed:
+        """We have tried for long enough; `ever`: we were connected before."""
+        hint = "" if ever else "; is `dragoman serve` running there?"
+        return LinkClosed(f"{place_of(self.url)} cannot be reached: {problem}{hint}")
+
+    def why(self, status: int) -> str:
+        """What a refusal means, in a sentence that says what to do."""
+        return why(status, self.url, shown=self._known_token)
+
     def lose(self, reason: str) -> None:
         """The connection is gone for good."""
         if self._lost or self._receiver is None:
@@ -224,11 +263,41 @@ async def attempts(seconds: float) -> AsyncIterator[int]:
         delay = min(delay * 2, _LONGEST_DELAY)
 
 
-def why(status: int, url: str) -> str:
-    """What a refusal means, in a sentence that says what to do."""
+def _tell_nobody(sentence: str) -> None:
+    """Nobody wants to know."""
+
+
+def place_of(url: str) -> str:
+    """The server of an address, without what else stands in it."""
     where = urlsplit(url)
-    place = f"{where.scheme}://{where.netloc}"
+    return f"{where.scheme}://{where.netloc}"
+
+
+def plainly(error: BaseException) -> str:
+    """Why a server could not be reached: what the system said, and not the words a library has for it."""
+    cause: BaseException | None = error
+    for _ in range(_CAUSES):
+        if cause is None:
+            break
+        if isinstance(cause, socket.gaierror):
+            return "no machine of that name is known"
+        told = getattr(cause, "verify_message", None)
+        if told:
+            return f"its certificate is not trusted: {told}"
+        if isinstance(cause, TimeoutError):
+            return "no answer in time"
+        if isinstance(cause, OSError) and cause.errno and getattr(cause, "library", None) is None:
+            return os.strerror(cause.errno).lower()
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__
+
+
+def why(status: int, url: str, *, shown: bool = True) -> str:
+    """What a refusal means, in a sentence that says what to do. `shown`: a token was."""
+    place = place_of(url)
     match status:
+        case 401 if not shown:
+            return f"{place} wants a token, and none was given; give one by --token-file or DRAGOMAN_TOKEN"
         case 401:
             return f"{place} does not know this token; give a valid one by --token-file or DRAGOMAN_TOKEN"
         case 403:

@@ -14,8 +14,16 @@ from urllib.parse import urlsplit
 import msgspec
 
 from dragoman import limits
-from dragoman.errors import LinkClosed, UsageError
-from dragoman.transports.remote import FIRST_SECONDS, RETURN_SECONDS, Refused, RemoteTransport, attempts, why
+from dragoman.errors import LinkClosed, UsageError, how_to_install
+from dragoman.transports.remote import (
+    FIRST_SECONDS,
+    OPEN_SECONDS,
+    RETURN_SECONDS,
+    Refused,
+    RemoteTransport,
+    attempts,
+    plainly,
+)
 
 if TYPE_CHECKING:
     from websockets.asyncio.client import ClientConnection
@@ -77,7 +85,7 @@ class WebSocketTransport(RemoteTransport):
             from websockets.asyncio.client import connect
             from websockets.exceptions import InvalidStatus, WebSocketException
         except ImportError:
-            raise UsageError("WebSockets need an extra: pip install 'dragoman[serve]'") from None
+            raise UsageError(f"WebSockets need an extra: {how_to_install('serve')}") from None
         headers = dict(self._headers)
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
@@ -86,26 +94,29 @@ class WebSocketTransport(RemoteTransport):
         problem = "no answer"
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
-                return await connect(
+                socket = await connect(
                     self.url,
                     additional_headers=headers,
                     compression=None,
                     max_size=limits.FRAME_BYTES,
                     max_queue=16,
-                    open_timeout=FIRST_SECONDS,
+                    open_timeout=OPEN_SECONDS,
                     ping_interval=_PING_SECONDS,
                     ping_timeout=_PING_SECONDS,
                     close_timeout=1,
                     proxy=None if _is_local(self.url) else True,
                 )
+                self.reached()
+                return socket
             except InvalidStatus as answer:
                 status = answer.response.status_code
                 if status < 500 and status not in (408, 429):
-                    raise Refused(why(status, self.url)) from None
-                problem = why(status, self.url)
+                    raise Refused(self.why(status)) from None
+                problem = self.why(status)
             except (OSError, WebSocketException, TimeoutError) as error:
-                problem = str(error) or type(error).__name__
-        raise LinkClosed(f"{self.url} cannot be reached: {problem}")
+                problem = plainly(error)
+                self.missed(problem)
+        raise self.unreachable(problem, ever=self._connection_id is not None)
 
     async def _hear_all(self, socket: "ClientConnection", sending: "asyncio.Task[None]") -> None:
         from websockets.exceptions import ConnectionClosed
@@ -137,7 +148,7 @@ class WebSocketTransport(RemoteTransport):
     async def _resumed(self, socket: "ClientConnection") -> None:
         """Send again what has not arrived."""
         try:
-            async with asyncio.timeout(FIRST_SECONDS):
+            async with asyncio.timeout(OPEN_SECONDS):
                 note = msgspec.json.decode(await socket.recv(decode=False), type=_Note)
             received = note.params["received"]
         except (TimeoutError, msgspec.DecodeError, KeyError):

@@ -221,7 +221,8 @@ class Peer(Generic[W]):
             id = _decode_cancel(notification.params).requestId
         except DecodeError:
             return Ignored("a cancellation that names no request")
-        return CancelAsked(id) if id in self._theirs else Ignored("a cancellation of a request that is not in flight")
+        # One that comes after our answer has crossed it on the way, and is nothing to wonder about.
+        return CancelAsked(id) if id in self._theirs else Ignored("")
 
     def _refuse(self, mistake: PeerMistake, id: Id, *, answer: bool) -> Incoming[W]:
         if answer:

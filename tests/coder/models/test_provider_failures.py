@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import math
+import re
 import traceback
 from contextlib import aclosing
 
@@ -155,8 +156,9 @@ async def test_who_is_not_there_is_a_network_failure() -> None:
     async with upstream() as up:
         gone = endpoint(up)
     async with connected(gone) as model:
-        with pytest.raises(ModelFailed, match=r"^The connection to mine \(127\.0\.0\.1:\d+\) failed$") as caught:
+        with pytest.raises(ModelFailed) as caught:
             await ask(model)
+    assert re.fullmatch(r"The connection to mine \(127\.0\.0\.1:\d+\) failed: connection refused", str(caught.value))
     assert caught.value.kind == "network"
 
 
@@ -241,7 +243,7 @@ async def test_the_key_is_in_no_sentence_no_traceback_and_no_log(
 async def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "dragoman.coder.models.hosted", None)
     async with upstream() as up, connected(endpoint(up)) as model:
-        with pytest.raises(ModelFailed, match=r'pip install "dragoman\[models\]"'):
+        with pytest.raises(ModelFailed, match=r"pip install 'dragoman\[models\]'"):
             await ask(model)
 
 

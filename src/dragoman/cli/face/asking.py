@@ -91,6 +91,8 @@ class Asker:
         columns: Callable[[], int],
         word: str,
         hold: Callable[[bool], None],
+        *,
+        coloured: bool = False,
     ) -> None:
         """`hold` is told when a question stands there, and when it does not any more."""
         self._keyboard = keyboard
@@ -98,6 +100,7 @@ class Asker:
         self._columns = columns
         self._word = word
         self._hold = hold
+        self._coloured = coloured
         self._turn = asyncio.Lock()
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
@@ -116,7 +119,8 @@ class Asker:
                 self._hold(False)
 
     async def _answer(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
-        self._write("\n".join(framed(f"dragoman asks · {self._word}", lines, self._columns())) + "\n")
+        frame = framed(f"dragoman asks · {self._word}", lines, self._columns(), coloured=self._coloured)
+        self._write("\n".join(frame) + "\n")
         for _ in range(ATTEMPTS):
             self._write(f"║ {how}: ")
             try:

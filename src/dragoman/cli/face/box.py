@@ -55,15 +55,31 @@ def secret_word() -> str:
     return f"{secrets.choice(words)}-{secrets.choice(words)}"
 
 
-def framed(heading: str, lines: Sequence[str], columns: int) -> list[str]:
+class _Changed(str):
+    """A line of a diff."""
+
+
+_COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
+
+
+def framed(heading: str, lines: Sequence[str], columns: int, *, coloured: bool = False) -> list[str]:
     """The lines inside the frame; long ones are wrapped."""
     inner = max(min(columns - 1, WIDEST) - 4, 16)
     top = f"═ {heading} "
     return [
         f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗",
-        *(f"║ {pad(part, inner)} ║" for line in lines for part in wrapped(line, inner)),
+        *(
+            f"║ {_painted(pad(part, inner), line) if coloured else pad(part, inner)} ║"
+            for line in lines
+            for part in wrapped(line, inner)
+        ),
         f"╚{'═' * (inner + 2)}╝",
     ]
+
+
+def _painted(part: str, line: str) -> str:
+    colour = _COLOURS.get(line.lstrip(" ")[:1]) if isinstance(line, _Changed) else None
+    return part if colour is None else f"\x1b[{colour}m{part}\x1b[0m"
 
 
 def wrapped(line: str, columns: int) -> Iterator[str]:
@@ -135,7 +151,8 @@ def _call(call: ToolCallUpdate) -> Iterator[str]:
         yield _Cut(f"(!) {len(places) - PLACES:,} more files are not shown here")
     diffs = [item for item in call.content or () if isinstance(item, Diff)]
     for diff in diffs:
-        yield from _some(diff_text(diff), DIFF_LINES)
+        for line in _some(diff_text(diff), DIFF_LINES):
+            yield line if isinstance(line, _Cut) else _Changed(line)
     yield from _input(call.raw_input, told=bool(diffs))
 
 

@@ -2,11 +2,13 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import run_in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -47,6 +49,7 @@ class Composer:
 
         coloured = colours_wanted(sys.stdout)
         self._status = status
+        self._writing: Awaitable[None] | None = None
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
             completer=_Words(folder, commands, values),
@@ -58,14 +61,29 @@ class Composer:
             prompt_continuation="  ",
             mouse_support=False,
             enable_open_in_editor=False,
+            enable_suspend=True,
         )
 
-    async def read(self) -> str:
-        """What the user says. `EOFError` and `KeyboardInterrupt` are what they always are."""
+    def refresh(self) -> None:
+        """The line below says something else now."""
+        self._session.app.invalidate()
+
+    def above(self, write: Callable[[], None]) -> bool:
+        """Write something above the line while the user is at it; False if nobody is."""
+        app = self._session.app
+        if not app.is_running:
+            return False
+        with set_app(app):
+            self._writing = run_in_terminal(write)  # kept: the loop alone would let it go
+        return True
+
+    async def read(self, begun: str = "") -> str:
+        """What the user says; `begun` stands there already. `EOFError` and `KeyboardInterrupt` are what they always
+        are."""
         # On a dumb terminal the library shows the prompt first and takes the keys afterwards: what is typed in between
         # would be echoed, and a Ctrl-D lost.
         with self._session.input.raw_mode():
-            return await self._session.prompt_async("> ")
+            return await self._session.prompt_async("> ", default=begun)
 
     def _toolbar(self) -> StyleAndTextTuples:
         columns = self._session.app.output.get_size().columns

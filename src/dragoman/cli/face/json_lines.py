@@ -1,6 +1,6 @@
 """`--format json`: one object a line, with version 2's names and fields, whatever the agent speaks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -26,14 +26,23 @@ class JsonLines:
         if line is not None:
             self._line(_typed(line, plain=event.extras is UNSET and type(event) is not UnknownEvent))
 
-    def result(self, session_id: str | None, stop_reason: str, usage: Usage | None, error: object) -> None:
-        """The last line."""
+    def result(
+        self,
+        session_id: str | None,
+        stop_reason: str,
+        usage: Usage | None,
+        error: object,
+        denied: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        """The last line. `denied` is what the agent wanted to do and was not allowed to."""
         body: dict[str, object] = {
             "type": "result",
             "sessionId": session_id,
             "stopReason": stop_reason,
             "usage": None if usage is None else _plain(usage),
         }
+        if denied:
+            body["denied"] = denied
         if error is not None:
             body["error"] = error
         self._line(msgspec.json.encode(body))
@@ -43,13 +52,13 @@ class JsonLines:
 
 
 def _typed(line: bytes, *, plain: bool) -> bytes:
-    """`sessionUpdate` is `type` here. An update with a `type` of its own does not get to say what it is."""
+    """`sessionUpdate` is also `type` here. An update with a `type` of its own does not get to say what it is."""
     if plain and line.startswith(_NAME):
-        return _TYPE + line[len(_NAME) :]
+        name = line[len(_NAME) : line.index(b'"', len(_NAME) + 1) + 1]
+        return _TYPE + name + b"," + line[1:]
     fields = msgspec.json.decode(line)
-    name = fields.pop("sessionUpdate")
     fields.pop("type", None)
-    return msgspec.json.encode({"type": name, **fields})
+    return msgspec.json.encode({"type": fields["sessionUpdate"], **fields})
 
 
 def _plain(usage: Usage) -> dict[str, object]:

@@ -80,4 +80,5 @@ def option_lines(option: Select) -> Iterator[str]:
         mark = "*" if choice.value == option.current_value else " "
         about = inert_line(choice.name) if choice.name != choice.value else ""
         more = inert_line(choice.description) if isinstance(choice.description, str) else ""
-        yield f"{mark} {inert_line(choice.value):<20} {about} {more}".rstrip()[:200]
+        said = ": ".join(part for part in (about, more) if part)
+        yield f"{mark} {inert_line(choice.value):<20} {said}".rstrip()[:200]

@@ -68,6 +68,11 @@ class Screen:
         self._form = ""
         self.asking = False  # a question stands at the bottom: no clock over it
 
+    @property
+    def answer_alone(self) -> bool:
+        """Whether nothing but the answer is shown: nobody looks at this."""
+        return self._side is None
+
     def show(self, pieces: Iterable[Piece]) -> None:
         """Show them, in order."""
         for piece in pieces:

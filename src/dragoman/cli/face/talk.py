@@ -5,6 +5,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
@@ -31,17 +32,24 @@ from dragoman.cli.face.orders import (
 )
 from dragoman.cli.face.paper import Paper
 from dragoman.cli.face.recap import Recap
-from dragoman.cli.face.telling import Teller, title
+from dragoman.cli.face.screen import colours_wanted
+from dragoman.cli.face.stderr import Stderr
+from dragoman.cli.face.telling import Teller, notice_text, title
+from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
 from dragoman.cli.home import home
 from dragoman.cli.offer import Offer
 from dragoman.cli.target import Target, Wrong, choose, opened, reopen, session_of_ours
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
-from dragoman.errors import AuthRequired, DragomanError, LinkClosed, RequestFailed, UsageError
-from dragoman.vocabulary.events import AnyEvent, UsageChanged
+from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
+from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 FAILED: Final = 6
+USAGE: Final = 2
+# Lines that came while the user was writing; more of them nobody reads.
+_WAITING_LINES: Final = 200
 _STEP_SECONDS: Final = 0.12
 # Sessions listed at once.
 LISTED: Final = 20
@@ -57,6 +65,7 @@ class Talk:
     """What `dragoman chat` was told to do."""
 
     def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
+        self.warned = False  # that a second Ctrl-C leaves
         self._arguments = arguments
         self._target = target
         self._folder = folder
@@ -71,6 +80,11 @@ class Talk:
         self._listed: Sequence[SessionInfo] = ()
         self._recap: Recap | None = None
         self._usage: UsageChanged | None = None
+        self._stderr = Stderr(self._say_or_keep if arguments.show_stderr else None)
+        self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
+        self._greeted = False
+        self._trouble = ""
+        self._composer: Composer | None = None
         self._free = asyncio.Event()
         self._free.set()
 
@@ -87,11 +101,14 @@ class Talk:
                 wanted = await self._wanted()
                 await self._connect(stack)
                 await self._begin(wanted)
-                return await self._converse()
+                return await self._converse(stack)
         except (Wrong, UsageError) as error:
             return complain(inert(str(error)))
         except DragomanError as error:
-            return complain(inert(self._words(error)), _code(error, self._target))
+            complaint = own_complaint(error, self._target)
+            if complaint is not None and not self._greeted:
+                return complain(inert(complaint), USAGE)
+            return complain(inert(self._words(error) + self._how_to_go_on()), FAILED)
         except asyncio.CancelledError:
             return LEFT
 
@@ -100,16 +117,47 @@ class Talk:
     async def _connect(self, stack: AsyncExitStack) -> None:
         keyboard = Keyboard.find(sys.stdout)
         asker = None
-        settings: dict[str, object] = {"on_event": self._heard_outside, "on_noise": self._noise}
+        settings: dict[str, object] = {
+            "on_event": self._heard_outside,
+            "on_noise": self._noise,
+            "on_trouble": self._in_trouble,
+            "on_stderr": self._stderr.hear,
+        }
         if keyboard is not None:
             stack.callback(keyboard.close)
-            asker = Asker(keyboard, self._paper.ask, lambda: self._paper.console.width, self._word, self._hold)
+            asker = Asker(
+                keyboard,
+                self._paper.ask,
+                lambda: self._paper.console.width,
+                self._word,
+                self._hold,
+                coloured=colours_wanted(sys.stdout),
+            )
             settings["elicitation"] = partial(filled, asker)
             settings["ask_user"] = partial(answered, asker)
         target = self._target
-        ask = None if asker is None else asker.permission
+        ask = None if asker is None else partial(self._ask, asker)
         self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._terminal_output)
         self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+        self._greeted = True
+
+    async def _ask(self, asker: Asker, request: RequestPermission) -> PermissionOption | None:
+        self._teller.asked(request)
+        return await asker.permission(request)
+
+    async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
+        """The server has forgotten us, as after a restart: the session is kept there, so we go on with it. Once."""
+        if not self._target.elsewhere:
+            raise lost
+        self._trouble = ""
+        self._paper.say(f"{inert(str(lost))}; connecting again…", "yellow")
+        try:
+            await self._connect(stack)
+            self._conversation = await reopen(self._client, self._conversation.id, self._folder, replay=False)
+        except (DragomanError, Wrong) as error:
+            raise LinkClosed(str(error)) from lost
+        self._teller = Teller()
+        self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
         """The session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
@@ -126,7 +174,7 @@ class Talk:
             await self._resume(wanted or await self._newest())
         await choose(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
-        name = f"{info.title or info.name} {info.version}" if info is not None else self._target.name
+        name = self._name() if info is None else f"{self._name()} {info.version}"
         self._paper.say(f"{title(name)} in {inert_line(self._folder)}")
         self._paper.say("/help shows what there is.")
         self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
@@ -154,42 +202,50 @@ class Talk:
 
     # -- talking -----------------------------------------------------------------------------------------------------
 
-    async def _converse(self) -> int:
-        composer = Composer(
+    async def _converse(self, stack: AsyncExitStack) -> int:
+        composer = self._composer = Composer(
             home() / "history",
             self._folder,
             lambda: commands_of(self._conversation),
             lambda order: values_of(self._conversation, order),
             self._status,
         )
-        warned = False
+        typed = ""
         while True:
+            self._say_what_waited()
             try:
-                text = await composer.read()
+                text = await composer.read(typed)
             except EOFError:
                 return 0
             except KeyboardInterrupt:
-                if warned:
+                if self.warned:
                     return 0
-                warned = True
+                self.warned = True
                 self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D.")
                 continue
-            warned = False
+            finally:
+                typed = ""
+            self.warned = False
             if not text.strip():
                 continue
             order = order_in(text)
-            if order is not None and not self._is_theirs(order):
-                if order.name in ("/exit", "/quit"):
-                    return 0
-                await self._obey(order)
-            else:
-                await self._prompt(text)
+            if order is not None and order.name in ("/exit", "/quit") and not self._is_theirs(order):
+                return 0
+            try:
+                if order is not None and not self._is_theirs(order):
+                    await self._obey(order)
+                else:
+                    await self._prompt(text)
+            except LinkClosed as lost:
+                await self._connect_again(stack, lost)
+                typed = text  # whoever wrote it sees whether it is to be said again
 
     async def _prompt(self, text: str) -> None:
         prompt = attached(text, self._folder, self._client.agent.capabilities)
         for name in prompt.missing:
             self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
         self._offer.new_turn()
+        self._stderr.begin()
         self._paper.begin()
         with Interrupts([signal.SIGINT]) as interrupts:
             turn = self._turn = self._conversation.prompt(prompt.blocks)
@@ -205,8 +261,9 @@ class Talk:
             except LinkClosed:
                 raise
             except DragomanError as error:
+                last_words = await self._stderr.last_words() if is_a_bug(error) else ""
                 self._end_turn()
-                self._paper.say(inert(self._words(error)), "red")
+                self._paper.say(inert(self._words(error) + last_words), "red")
             finally:
                 self._turn = None
                 for task in beside:
@@ -260,13 +317,41 @@ class Talk:
             self._recap.hear(event)
         elif isinstance(event, UsageChanged):
             self._usage = event
+        elif isinstance(event, Notice) and event.severity != "info":
+            self._say_or_keep(f"! {notice_text(event)}")
+
+    def _say_or_keep(self, line: str) -> None:
+        """Something that comes at any time: in a turn it is shown at once, and else above the line the user writes."""
+        self._waiting.append(line)
+        if self._turn is not None:
+            if self._free.is_set():
+                self._say_what_waited()
+        elif self._composer is not None:
+            self._composer.above(self._say_what_waited)
+
+    def _say_what_waited(self) -> None:
+        while self._waiting:
+            self._paper.say(self._waiting.popleft(), "yellow")
+
+    def _in_trouble(self, sentence: str) -> None:
+        """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
+        so."""
+        self._trouble = "" if self._trouble else inert_line(sentence)
+        if self._turn is not None and self._free.is_set():
+            self._paper.say(f"({inert_line(sentence)})", "yellow")
+        elif self._composer is None:
+            self._paper.say(inert_line(sentence), "yellow")
+        else:
+            self._composer.refresh()
 
     def _noise(self, reason: str) -> None:
         if self._turn is not None and self._free.is_set():
             self._paper.say(f"(skipped what the agent wrote: {inert_line(reason)[:200]})")
 
     def _status(self) -> str:
-        parts = [self._target.name]
+        if self._trouble:
+            return self._trouble
+        parts = [title(self._name())[:40]]
         for category in ("mode", "model"):
             option = chosen_option(self._conversation, category)
             if option is not None:
@@ -352,14 +437,17 @@ class Talk:
         assert isinstance(page, SessionList)
         return page.sessions[:LISTED]
 
+    def _name(self) -> str:
+        """What the agent calls itself."""
+        info = self._client.agent.info
+        return self._target.name if info is None else info.title or info.name
+
     def _words(self, error: DragomanError) -> str:
-        words = str(error)
-        if isinstance(error, AuthRequired):
-            how = "`dragoman login` helps" if self._target.ours else "log in with the agent's own program first"
-            words = f"{words}: {how}"
-        return words
+        return failure_words(error, self._target, greeted=self._greeted)
 
-
-def _code(error: DragomanError, target: Target) -> int:
-    """Our own agent, when it does not like its command line, says so with the usual code."""
-    return 2 if target.ours and getattr(error, "exit_code", None) == 2 else FAILED
+    def _how_to_go_on(self) -> str:
+        """What to type for the same conversation with an agent that may be there again."""
+        conversation: Conversation | None = getattr(self, "_conversation", None)
+        if conversation is None or not self._target.elsewhere:
+            return ""
+        return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {conversation.id}"

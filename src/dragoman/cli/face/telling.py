@@ -11,6 +11,7 @@ from dragoman.cli.face.outputs import Outputs
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Content, text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
+from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, TerminalItem, ToolContent
 
 # `answer` and `thought` are text as it comes, to be put together; the others are whole lines.
@@ -45,6 +46,7 @@ class _Call:
         self.id = id
         self.title = id
         self.kind = ""
+        self.pending = False
         self.ended = False
         self.headed = ""
         self.items: list[ToolContent] = []
@@ -73,6 +75,8 @@ class Teller:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
+        # Changes that stood in questions of this turn.
+        self._asked: set[int] = set()
         self._outputs = Outputs()
         self._said: dict[str, _Said] = {}
         self._plan = ""
@@ -95,15 +99,26 @@ class Teller:
             lines += self._outputs.finish([terminal_id])
         return list(self._lines(terminal_id, lines))
 
+    def asked(self, request: RequestPermission) -> None:
+        """A question is shown to the user, with the changes it is about: they need not be shown again."""
+        if isinstance(request.subject, ToolCallSubject) and len(self._asked) < REMEMBERED:
+            items = request.subject.tool_call.content or ()
+            self._asked.update(hash(diff_text(item)) for item in items if isinstance(item, Diff))
+
     def finish(self) -> list[Piece]:
         """The turn is over, however it ended: what was held back."""
+        for call in self._calls.values():
+            call.pending = False
+        held = [piece for call in self._calls.values() for piece in self._diffs(call)]
         pieces = [Piece(form, self._streams[form].finish()) for form in ("answer", "thought")]
         pieces += [Piece("output", line) for line in self._outputs.finish_all()]
+        pieces += held
         self._forget_turn()
         return [piece for piece in pieces if piece.text]
 
     def _forget_turn(self) -> None:
         self._calls.clear()
+        self._asked.clear()
         self._said.clear()
         self._outputs = Outputs()
         self._last = ""
@@ -132,8 +147,7 @@ class Teller:
             case events.PlanUpdate():
                 yield from self._planned(event)
             case events.Notice():
-                more = f": {inert_line(event.description)}" if event.description else ""
-                yield Piece("notice", f"{inert_line(event.title)}{more}")
+                yield Piece("notice", notice_text(event))
             case events.CompactionUpdate() if event.status in ("completed", "failed"):
                 why = f": {inert_line(event.error)}" if event.error else ""
                 yield Piece("notice", f"The conversation so far was summarised ({inert_line(event.status)}){why}")
@@ -193,15 +207,27 @@ class Teller:
         if isinstance(event.kind, str):
             call.kind = event.kind
         yield from self._headed(call)
+        status = event.status if isinstance(event.status, str) else ""
+        if status:
+            call.pending = status == "pending"
+        ends = status in FINAL_STATUSES and not call.ended
+        failed = ends and status != "completed"
+        pieces: list[Piece] = []
         if event.content is None or isinstance(event.content, list):
             call.items = list(event.content or ())
-            yield from self._content(call)
-        if isinstance(event.status, str) and event.status in FINAL_STATUSES and not call.ended:
+            pieces += self._content(call)
+        elif status:
+            pieces += self._diffs(call)
+        if ends:
             call.ended = True
-            for line in self._outputs.finish(self._screens(call)):
-                yield Piece("output", line)
-            if event.status != "completed":
-                yield Piece("failed", f"{call.title}: {event.status}{_reason(call.items)}")
+            pieces += [Piece("output", line) for line in self._outputs.finish(self._screens(call))]
+        if failed:
+            reason = _reason(call.items)
+            output = [piece for piece in pieces if piece.form == "output"]
+            if len(output) == 1 and f" ({title(output[0].text)})" == reason:
+                pieces.remove(output[0])  # a text of one line is the reason, and said once
+            pieces.append(Piece("failed", f"{call.title}: {status}{reason}"))
+        yield from pieces
 
     def _headed(self, call: _Call) -> Iterator[Piece]:
         """The heading, once; and again when the call turns out to be called otherwise."""
@@ -211,12 +237,10 @@ class Teller:
             yield Piece("tool", call.title)
 
     def _content(self, call: _Call) -> Iterator[Piece]:
+        """What a call shows, as far as it is new."""
+        yield from self._diffs(call)
         for place, item in enumerate(call.items):
             match item:
-                case Diff() if hash(item_text := diff_text(item)) not in call.diffs:
-                    call.diffs.add(hash(item_text))
-                    for line in shortened(item_text.rstrip("\n").split("\n"), DIFF_LINES):
-                        yield Piece("diff", line)
                 case ContentItem() if call.kind not in _FOR_THE_MODEL:
                     screen = f"{call.id}/{place}"
                     yield from self._lines(screen, self._outputs.text(screen, text_of((item.content,))))
@@ -224,6 +248,17 @@ class Teller:
                     yield from self._lines(item.terminal_id, self._outputs.pending(item.terminal_id))
                 case _:
                     pass
+
+    def _diffs(self, call: _Call) -> Iterator[Piece]:
+        """Changes that were not shown yet. While a call waits, a question may come that shows them."""
+        for item in [] if call.pending else call.items:
+            if not isinstance(item, Diff):
+                continue
+            text = diff_text(item)
+            if hash(text) not in call.diffs | self._asked:
+                call.diffs.add(hash(text))
+                for line in shortened(text.rstrip("\n").split("\n"), DIFF_LINES):
+                    yield Piece("diff", line)
 
     def _screens(self, call: _Call) -> list[str]:
         return [
@@ -246,6 +281,12 @@ class Teller:
             self._last = ""
             for line in lines:
                 yield Piece("plan", line)
+
+
+def notice_text(event: events.Notice) -> str:
+    """A notice on one line."""
+    more = f": {inert_line(event.description)}" if event.description else ""
+    return f"{inert_line(event.title)}{more}"
 
 
 def title(text: str) -> str:

@@ -10,6 +10,7 @@ from dragoman.coder.mcp.server import SdkMissing, Server, State
 from dragoman.coder.mcp.terms import Bounds, Manners, Surroundings
 from dragoman.coder.mcp.tool import ForeignTool
 from dragoman.coder.tools.contract import Tool
+from dragoman.errors import how_to_install
 from dragoman.host.guardian import Guardian
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 # More are a mistake; each may be a process tree.
 SERVERS: Final = 32
 DEFAULT_BOUNDS: Final = Bounds()
-MISSING: Final = "MCP servers need the package mcp, which is not installed: pip install 'dragoman[mcp]'"
+MISSING: Final = f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}"
 
 
 class Status(NamedTuple):

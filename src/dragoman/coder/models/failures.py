@@ -8,6 +8,9 @@ Loaded together with the SDKs, never before.
 import asyncio
 import json
 import logging
+import os
+import socket
+import ssl
 from typing import Final
 
 import httpx2
@@ -38,6 +41,9 @@ _WORDS: Final = 300
 # What is looked through for it.
 _HEARD: Final = 16 * KIB
 
+# Exceptions that one was made from.
+_CHAIN: Final = 8
+
 _log = logging.getLogger(__name__)
 
 
@@ -61,7 +67,7 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
             case httpx2.DecodingError():
                 return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
             case httpx2.TransportError() | OSError():
-                return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed")
+                return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
             case _:
                 pass
     match error:
@@ -78,7 +84,7 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
         case ModelServerError():
             return ModelFailed("server", f"{who} failed{_status(error)}", _wait(error))
         case ModelConnectionError():
-            return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed")
+            return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
         case ModelNotFoundError():
             sentence = f"{who} has no model {endpoint.model}, or {endpoint.place} is not its address"
             return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
@@ -102,7 +108,7 @@ def _causes(error: BaseException) -> list[BaseException]:
     """The error and what it was made from, the outermost first; bounded, because a chain can be a circle."""
     chain: list[BaseException] = []
     following: BaseException | None = error
-    while following is not None and len(chain) < 8:
+    while following is not None and len(chain) < _CHAIN:
         chain.append(following)
         following = following.__cause__
     # Status errors carry the HTTP library's as their cause; they say more than it does.
@@ -111,6 +117,18 @@ def _causes(error: BaseException) -> list[BaseException]:
         if isinstance(error, ModelHTTPError)
         else [one for one in chain if not isinstance(one, asyncio.CancelledError)]
     )
+
+
+def _system(error: BaseException) -> str:
+    """What the system said about a connection, behind a colon: its own words for a number, and nobody else's."""
+    cause: BaseException | None = error
+    for _ in range(_CHAIN):
+        if isinstance(cause, socket.gaierror):
+            return ": no machine of that name is known"
+        if isinstance(cause, OSError) and not isinstance(cause, ssl.SSLError) and cause.errno:
+            return f": {os.strerror(cause.errno).lower()}"
+        cause = None if cause is None else cause.__cause__ or cause.__context__
+    return ""
 
 
 def _is_unreadable(error: BaseException) -> bool:

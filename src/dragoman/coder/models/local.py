@@ -17,7 +17,7 @@ from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, 
 from dragoman.coder.models.endpoints import ModelUnavailable
 from dragoman.coder.models.names import ModelName
 from dragoman.coder.models.overflow import NEVER, ContextFull
-from dragoman.errors import StartFailed
+from dragoman.errors import StartFailed, how_to_install
 from dragoman.host.environment import child_environment
 from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
@@ -41,7 +41,7 @@ _LINE_BYTES: Final = 1 * MIB
 _RETRY_SECONDS: Final = 0.5
 
 _SHORT_SYSTEM: Final = "You are a helpful coding assistant."
-INSTALL: Final = 'Local models need one more package. Run: pip install "dragoman[local]"'
+INSTALL: Final = f"Local models need one more package: {how_to_install('local')}"
 
 
 def is_installed() -> bool:

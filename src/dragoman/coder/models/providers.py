@@ -15,6 +15,7 @@ from dragoman.coder.models.contract import Inquiry, ModelFailed, Piece
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.overflow import NEVER
 from dragoman.coder.models.patience import Patience
+from dragoman.errors import how_to_install
 
 if TYPE_CHECKING:
     from dragoman.coder.models.hosted import Line
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
-INSTALL: Final = 'Hosted models need more packages. Run: pip install "dragoman[models]"'
+INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
 def is_installed() -> bool:

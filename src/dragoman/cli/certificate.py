@@ -1,0 +1,35 @@
+"""A server's certificate and key, looked at before it listens: what is wrong is told in a sentence, with the file."""
+
+from pathlib import Path
+
+
+class CertificateWrong(Exception):
+    """TLS cannot be had with these files; the text says which, and why."""
+
+
+def check_pair(certificate: Path, key: Path) -> None:
+    """Nothing, if TLS works with them."""
+    import ssl
+
+    for option, file in (("--certificate", certificate), ("--key", key)):
+        try:
+            with file.open("rb"):
+                pass
+        except OSError as error:
+            raise CertificateWrong(f"{option} {file}: {(error.strerror or 'cannot be read').lower()}") from None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_verify_locations(certificate)
+    except ssl.SSLError:
+        raise CertificateWrong(f"--certificate {certificate}: this is no certificate in PEM") from None
+    try:
+        context.load_cert_chain(certificate, key, password=_no_password)
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise CertificateWrong(f"--key {key}: this is not the key of {certificate}") from None
+        raise CertificateWrong(f"--key {key}: this is no private key in PEM, without a password") from None
+
+
+def _no_password() -> str:
+    """OpenSSL would ask for one at the terminal."""
+    return ""
