@@ -5,6 +5,7 @@ One object per session. Between calls it keeps its connection for a while, then 
 
 import asyncio
 import importlib.util
+import sys
 import threading
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
 _LONGEST_RETRY_SECONDS: Final = 30.0
+# How long the thread that loads the SDKs keeps the interpreter when others want it.
+_TURN_SECONDS: Final = 0.001
 INSTALL: Final = f"Hosted models need more packages: {how_to_install('models')}"
 
 
@@ -109,6 +112,12 @@ _loading: Final = threading.Lock()
 
 def _open(endpoint: Endpoint, known: Abilities, patience: Patience) -> "Line":
     with _loading:
-        from dragoman.coder.models.hosted import Line
-
+        # A thread that imports gives way after five milliseconds, each time somebody else wants to run; a cancel needs
+        # a dozen such turns. While we load, it gives way sooner.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, _TURN_SECONDS))
+        try:
+            from dragoman.coder.models.hosted import Line
+        finally:
+            sys.setswitchinterval(before)
         return Line(endpoint, known, patience)
