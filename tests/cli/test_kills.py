@@ -21,7 +21,7 @@ SECONDS = 2.0
 # Two at a time: the machine that runs this has other things to do.
 AT_ONCE = 2
 # About how often the store calls SQLite and the file system in one generation, each call counted before and after.
-CALLS = 720
+CALLS = 480
 
 
 @pytest.fixture(scope="module")
