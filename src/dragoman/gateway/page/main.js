@@ -45,7 +45,9 @@ function enter(who) {
     wire = new Wire(listener);
     return;
   }
-  // This tab was reloaded: its connection goes on, and says again what its stories are made of.
+  // This tab was reloaded: its connection goes on, and says again what its stories are made of. Until the server has
+  // said that it does, nothing is sent in it.
+  notOpen();
   show(wanted);
   const after = Math.min(...[...stories.values()].map((story) => story.from));
   wire = new Wire(listener, { connection: remembered.connection, after });
@@ -96,6 +98,8 @@ const listener = {
   },
   restored(received) {
     remember({ answered: answered().filter(([, number]) => number <= received) });
+    reopened();
+    reopened = () => {};
   },
   withdrawn(id) {
     questions.withdraw(id);
