@@ -437,6 +437,7 @@ async def test_a_link_with_the_token_of_another_asks_first(page: Tab, serve: Ser
         # Both ways a link is followed: by a page that is here, and by a new one.
         for follow in (f"location.hash = '{link}'", f"location.assign('/?{link}')"):
             await page.js(f"window.before = true; {follow}")
+            await page.until("window.before === undefined && document.querySelector('#another')?.hidden === false")
             await page.until_text("#another", "You are logged in as default. This link logs you in as mallory⟨U+3164⟩.")
             assert await page.js("document.querySelector('#app').hidden")
             assert "token" not in await page.js("location.href")

@@ -482,10 +482,13 @@ addEventListener("keydown", (event) => {
     find("prompt").focus();
   }
 });
-addEventListener("hashchange", () => {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (token) location.reload();
-  else if (named() && named() !== shown?.id) openNamed(named());
+addEventListener("hashchange", (event) => {
+  // As it was when it changed: the page itself may have written another one since.
+  const { hash } = new URL(event.newURL);
+  if (new URLSearchParams(hash.slice(1)).get("token")) {
+    history.replaceState(null, "", location.pathname + hash);
+    location.reload();
+  } else if (named() && named() !== shown?.id) openNamed(named());
 });
 
 login(enter).then(() => {
