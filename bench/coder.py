@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from bench import harness
 from bench.harness import Child, Guardian
+from bench.lines import Line, told
 from bench.roster import PEERS
-from bench.store import Line
 
 CHUNKS: Final = 100_000
 REPETITIONS: Final = 5
@@ -45,15 +45,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     quick = parser.parse_args(arguments).quick
     guardian = Guardian()
-    missed = False
     try:
         with tempfile.TemporaryDirectory() as folder:
-            for line in lines(guardian, Path(folder), 10 if quick else 1):
-                print(line, flush=True)
-                missed = missed or line.is_missed
+            return told(lines(guardian, Path(folder), 10 if quick else 1))
     finally:
         guardian.close()
-    return int(missed)
 
 
 def lines(guardian: Guardian, folder: Path, share: int) -> Iterator[Line]:

@@ -18,8 +18,8 @@ from statistics import median
 from typing import Final
 
 from bench.gateway_client import Client
+from bench.lines import Line, told
 from bench.roster import PEERS
-from bench.store import Line
 from tests.gateway.serving import free_port
 
 HERE: Final = Path(__file__).parent
@@ -64,11 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.gateway", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     share = 10 if parser.parse_args(arguments).quick else 1
-    missed = False
-    for line in lines(share):
-        print(line, flush=True)
-        missed = missed or line.is_missed
-    return int(missed)
+    return told(lines(share))
 
 
 def lines(share: int) -> Iterator[Line]:

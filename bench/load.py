@@ -15,8 +15,8 @@ from typing import Final
 
 from bench import harness, install
 from bench.harness import Child, Guardian
+from bench.lines import Line, told
 from bench.roster import PEERS
-from bench.store import Line
 
 EVENTS: Final = 100_000
 REPETITIONS: Final = 3
@@ -34,14 +34,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the events, once")
     quick = parser.parse_args(arguments).quick
     guardian = Guardian()
-    missed = False
     try:
-        for line in lines(guardian, EVENTS // 10 if quick else EVENTS, 1 if quick else REPETITIONS):
-            print(line, flush=True)
-            missed = missed or line.is_missed
+        return told(lines(guardian, EVENTS // 10 if quick else EVENTS, 1 if quick else REPETITIONS))
     finally:
         guardian.close()
-    return int(missed)
 
 
 def lines(guardian: Guardian, count: int, repetitions: int) -> Iterator[Line]:

@@ -13,11 +13,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Final
 
+from bench.lines import Line, told
 from dragoman.store.contract import SessionMeta, StoreFailed
 from dragoman.store.entries import Said
 from dragoman.store.index import Index
@@ -40,33 +40,11 @@ PAGE_MILLISECONDS: Final = 5.0
 IDLE_KIB: Final = 64.0
 
 
-@dataclass(frozen=True)
-class Line:
-    what: str
-    figure: float
-    unit: str
-    promise: float | None = None
-
-    def __str__(self) -> str:
-        if self.promise is None:
-            return f"{self.what:<58}{self.figure:10.2f} {self.unit}"
-        word = "met" if self.figure <= self.promise else "MISSED"
-        return f"{self.what:<58}{self.figure:10.2f} {self.unit:<4} at most {self.promise:g}: {word}"
-
-    @property
-    def is_missed(self) -> bool:
-        return self.promise is not None and self.figure > self.promise
-
-
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="bench.store", description=__doc__.partition("\n")[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="a tenth of everything")
     share = 10 if parser.parse_args(arguments).quick else 1
-    missed = False
-    for line in lines(share):
-        print(line, flush=True)
-        missed = missed or line.is_missed
-    return int(missed)
+    return told(lines(share))
 
 
 def lines(share: int) -> Iterator[Line]:
