@@ -36,6 +36,7 @@ from dragoman.vocabulary.services import (
     Url,
     WaitForTerminalExit,
     WriteTextFile,
+    rejection,
 )
 
 # The chosen option or its id; None is no. An answer, where there is more to say than the choice.
@@ -175,12 +176,3 @@ class Face:
             case _:
                 raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
         return Done()
-
-
-def rejection(request: RequestPermission) -> Selected | Dismissed:
-    """A no in the agent's own words: its reject option, once before always; else nobody chose."""
-    for kind in ("reject_once", "reject_always"):
-        for option in request.options:
-            if option.kind == kind:
-                return Selected(option.option_id)
-    return Dismissed()

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.client.evidence import Evidence, command_line, evidence
-from dragoman.client.face import rejection
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
 from dragoman.errors import CANCELLED, RequestCancelled
@@ -29,6 +28,7 @@ from dragoman.vocabulary.services import (
     RequestPermission,
     ToolCallSubject,
     WriteTextFile,
+    rejection,
 )
 from dragoman.vocabulary.tools import ContentItem, Diff, Location
 

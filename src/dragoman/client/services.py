@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dragoman.client.ask_user import ASK_USER, answered
-from dragoman.client.face import Face, rejection
+from dragoman.client.face import Face
 from dragoman.client.questions import Questions
 from dragoman.errors import NOT_FOUND, RequestFailed
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
@@ -19,6 +19,7 @@ from dragoman.vocabulary.services import (
     PermissionAnswer,
     RequestPermission,
     SessionScope,
+    rejection,
 )
 
 if TYPE_CHECKING:

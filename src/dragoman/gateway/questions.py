@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Final
 from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.services import (
-    Dismissed,
     Elicit,
     ElicitationAnswer,
     PermissionAnswer,
     RequestPermission,
-    Selected,
+    rejection,
 )
 
 if TYPE_CHECKING:
@@ -110,15 +109,6 @@ def refusal(request: Request) -> Reply:
             return ElicitationAnswer("cancel")
         case _:
             raise RequestFailed(INTERNAL_ERROR, "Nobody is connected")
-
-
-def rejection(request: RequestPermission) -> Selected | Dismissed:
-    """A no in the agent's own words."""
-    for kind in ("reject_once", "reject_always"):
-        for option in request.options:
-            if option.kind == kind:
-                return Selected(option.option_id)
-    return Dismissed()
 
 
 def _in_turn(room: "Room") -> "Iterable[Front]":

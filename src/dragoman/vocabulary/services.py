@@ -209,3 +209,12 @@ class ReleaseTerminal(Request, frozen=True, gc=False):
 
     session_id: str
     terminal_id: str
+
+
+def rejection(request: RequestPermission) -> Selected | Dismissed:
+    """A no in the agent's own words: its reject option, once before always; else nobody chose."""
+    for kind in ("reject_once", "reject_always"):
+        for option in request.options:
+            if option.kind == kind:
+                return Selected(option.option_id)
+    return Dismissed()
