@@ -24,6 +24,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
+from dragoman.coder import coder
 from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.host.views import open_view
@@ -675,8 +676,11 @@ BAD_SERVERS = [
 ]
 
 
-async def test_bad_servers_are_told_of_once_and_the_session_works(tmp_path: Path) -> None:
+async def test_bad_servers_are_told_of_once_and_the_session_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Row E14: all of them at once, in one session."""
+    monkeypatch.setattr(coder, "SERVERS_SECONDS", 0.1)
     servers = [
         McpStdio(name.replace(" ", "-"), sys.executable, [str(RAW_SERVER), name, str(tmp_path / "trace")])
         for name in BAD_SERVERS

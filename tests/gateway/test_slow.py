@@ -67,10 +67,12 @@ async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(tmp_path
         await raw.post(prompt(session_id), session_id)
         kept = served.hub.connections[raw.connection].connection.sessions[session_id]
         await until(lambda: kept.behind)
-        said = kept.last
-        await turns(300)
+        said = 0
+        while said < kept.last:  # the sockets on the way take some more, and only they
+            said = kept.last
+            await turns(300)
         assert kept.behind
-        assert kept.last - said < 100  # the agent waits
+        assert said < count / 2  # the agent waits
         assert served.hub.rooms[session_id].running
         raw.reads.set()
         await raw.answer(2)

@@ -4,6 +4,7 @@ An editor starts this and waits: what a command needs is imported when that comm
 """
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -41,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
+        if argv is None:  # the program ends: Python need not go through all it has, to look for garbage
+            gc.freeze()
         if sys.stdout is not None:  # started without one
             sys.stdout.flush()
     except KeyboardInterrupt:

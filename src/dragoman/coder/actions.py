@@ -32,7 +32,7 @@ async def run(name: str, arguments: str, work: "Work") -> AsyncGenerator[AnyEven
             if yield_after is not None:
                 yield yield_after
         case "mcp":
-            text = work.servers_text()
+            text = await work.servers_text()
         case "undo":
             text = await _undo(work)
         case "clear":

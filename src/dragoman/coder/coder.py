@@ -17,6 +17,8 @@ from dragoman.coder.setup import Setup
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
+# A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
+SERVERS_SECONDS: Final = 10.0
 _ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is: dragoman login PROVIDER"
 
 if TYPE_CHECKING:
@@ -118,8 +120,14 @@ class Coder:
         self._remarked = True
         return [Notice("warning", remark) for remark in self.setup.remarks(self.session.cwd)]
 
-    def servers_text(self) -> str:
+    async def servers_started(self) -> None:
+        """Waits, but not long, for servers that are being started: what was asked may need them."""
+        if self._servers is not None:
+            await self._servers.started(SERVERS_SECONDS)
+
+    async def servers_text(self) -> str:
         """The MCP servers, in words."""
+        await self.servers_started()
         remarks = [f"- {remark}" for remark in self.setup.remarks(self.session.cwd)]
         if self._servers is None:
             return "\n".join(["This session has no MCP servers.", *remarks])

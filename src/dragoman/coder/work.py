@@ -101,6 +101,7 @@ class Work:
         for remark in self._coder.remarks():
             yield remark
         context, toolbox, room = await self._ready()
+        await self._coder.servers_started()
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
@@ -232,9 +233,9 @@ class Work:
             for option in self.session.options
         ]
 
-    def servers_text(self) -> str:
+    async def servers_text(self) -> str:
         """The MCP servers, in words."""
-        return self._coder.servers_text()
+        return await self._coder.servers_text()
 
     # -- rules -------------------------------------------------------------------------------------------------------
 

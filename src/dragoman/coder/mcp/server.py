@@ -61,6 +61,7 @@ class Server:
         self._connection: Connection | None = None
         # Set while `definitions` is what the server said last; between a change and the new list it is not.
         self._settled = asyncio.Event()
+        self._started = asyncio.Event()  # connected, or not to be
         self._changed = asyncio.Event()
         self._calls: set[asyncio.Task[Outcome]] = set()
         self._owner: asyncio.Task[None] | None = None
@@ -70,6 +71,10 @@ class Server:
         """Begins to connect."""
         if self._owner is None:
             self._owner = asyncio.create_task(self._own(), name=f"mcp {self.name}")
+
+    async def started(self) -> None:
+        """Waits until it is known whether it can be had."""
+        await self._started.wait()
 
     async def close(self) -> None:
         """Ends it. The first cancel is a farewell; the second is for those whose farewell takes too long."""
@@ -215,4 +220,5 @@ class Server:
 
     def _turn(self, state: State) -> None:
         self.state = state
+        self._started.set()
         self._manners.changed()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.coder.mcp.config import Config, name_of
@@ -59,14 +60,23 @@ class Servers:
         self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
+        self._began = 0.0
         manners = Manners(notice, changed, allow, bounds)
         servers = [Server(config, self._load, manners) for config in configs[:SERVERS]]
         self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
 
     def start(self) -> None:
         """Begins to connect to all of them, and returns at once."""
+        self._began = asyncio.get_running_loop().time()
         for server in self._servers.values():
             server.start()
+
+    async def started(self, within: float) -> None:
+        """Waits until each is connected or known to fail, or until so many seconds from the start are over."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(self._began + within):
+                for server in self._servers.values():
+                    await server.started()
 
     def tools(self) -> list[Tool]:
         """The tools of the servers that are connected now."""
