@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import guard
-from dragoman.gateway.back import Agents
+from dragoman.gateway.agents import Agents
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.local import in_process
 from dragoman.gateway.server import Server

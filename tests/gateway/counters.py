@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from dragoman.gateway.back import Agents
+from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
 from tests.needs import ROOT
 from tests.transports.pairs import until

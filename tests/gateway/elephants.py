@@ -11,7 +11,7 @@ import httpx2
 from dragoman.transports.sse import EventReader
 from tests.transports.pairs import until
 
-from .serving import Message, Served, hello, msgspec_decode, prompt, texts
+from .serving import Message, Served, hello, http_client, msgspec_decode, prompt, texts
 
 YES = {"outcome": {"outcome": "selected", "optionId": "allow_once"}}
 NO = {"outcome": {"outcome": "selected", "optionId": "reject_once"}}
@@ -110,7 +110,7 @@ class RawElephant:
 @asynccontextmanager
 async def elephant(served: Served, id: str = "an-elephant", token: str = "") -> AsyncIterator[RawElephant]:
     """A raw client that has done nothing yet."""
-    async with httpx2.AsyncClient(timeout=30, limits=httpx2.Limits(max_connections=None)) as client:
+    async with http_client(limits=httpx2.Limits(max_connections=None)) as client:
         raw = RawElephant(served.http.removesuffix("/acp"), client, id, token)
         try:
             yield raw

@@ -21,7 +21,7 @@ async def say(socket: ClientConnection, message: Message) -> None:
 async def hear(socket: ClientConnection, id: int) -> tuple[Message, list[Message]]:
     """The answer to a request, and what was said before it."""
     before: list[Message] = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while True:
             message = msgspec.json.decode(await socket.recv())
             if message.get("id") == id and "method" not in message:

@@ -4,13 +4,12 @@ import asyncio
 import socket
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from dragoman.gateway import callers, server
 from dragoman.gateway.callers import BETWEEN_SECONDS, FIRST_SECONDS, SILENT, Callers, Peer, peer_of
 
-from .serving import counting, gateway, raw_http
+from .serving import counting, gateway, http_client, raw_http
 from .sockets import opening, session
 
 pytestmark = pytest.mark.anyio
@@ -129,7 +128,7 @@ async def test_a_client_of_a_socket_for_both_versions_of_ip_is_known_by_its_requ
         await closed(served.server.port, b"")
         await closed(served.server.port, b"", "::1")
         assert served.hub.connections[raw.connection].connection.readers == 1
-        async with httpx2.AsyncClient() as client:
+        async with http_client() as client:
             assert (await client.get(f"http://[::1]:{served.server.port}/health")).status_code == 200
 
 

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import ssl
 import subprocess
 import sys
 from argparse import ArgumentParser
@@ -13,8 +14,11 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from websockets.asyncio.client import connect as websocket
 
 from dragoman.cli import serve
+from dragoman.client.connect import connect
+from dragoman.errors import LinkClosed
 from dragoman.gateway import (
     app,
     callers,
@@ -30,6 +34,8 @@ from dragoman.gateway import (
     server,
     window,
 )
+from dragoman.transports import http
+from dragoman.transports.remote import transport_for
 from tests.needs import ROOT, need
 
 from .serving import counting, free_port, gateway
@@ -193,12 +199,14 @@ def test_the_proxies_point_to_where_the_unit_listens() -> None:
 # -- TLS -------------------------------------------------------------------------------------------------------------
 
 
+async def greeted(url: str, token: str) -> None:
+    """Our own client says hello."""
+    async with connect(transport_for(url, token)) as client:
+        assert client.agent.info is not None
+
+
 @pytest.mark.timeout(120)
-async def test_tls_with_both_versions_of_http_and_a_websocket(tmp_path: Path) -> None:
-    import ssl
-
-    from websockets.asyncio.client import connect
-
+async def test_tls_with_both_versions_of_http_and_a_websocket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     openssl = need("openssl")
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
@@ -217,14 +225,20 @@ async def test_tls_with_both_versions_of_http_and_a_websocket(tmp_path: Path) ->
         context = ssl.create_default_context(cafile=str(certificate))
         async with httpx2.AsyncClient(verify=context) as client:
             assert (await client.get(f"https://localhost:{port}/health")).json() == {"status": "ok"}
-        if curl := shutil.which("curl"):
-            command = [curl, "-sS", "--http2", "--cacert", str(certificate), "-w", " %{http_version}"]
-            asked = await asyncio.create_subprocess_exec(
-                *command, f"https://localhost:{port}/health", stdout=asyncio.subprocess.PIPE
-            )
-            assert (await asked.communicate())[0] == b'{"status":"ok"} 2'
+        command = [need("curl"), "-sS", "--http2", "--cacert", str(certificate), "-w", " %{http_version}"]
+        asked = await asyncio.create_subprocess_exec(
+            *command, f"https://localhost:{port}/health", stdout=asyncio.subprocess.PIPE
+        )
+        assert (await asked.communicate())[0] == b'{"status":"ok"} 2'
+        monkeypatch.setattr(http, "FIRST_SECONDS", 0.0)
+        with pytest.raises(LinkClosed, match="its certificate is not trusted"):
+            await greeted(f"https://localhost:{port}", running.token)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        await greeted(f"https://localhost:{port}", running.token)
         headers = {"Authorization": f"Bearer {running.token}"}
-        async with connect(f"wss://localhost:{port}/acp", additional_headers=headers, ssl=context, proxy=None) as peer:
+        async with websocket(
+            f"wss://localhost:{port}/acp", additional_headers=headers, ssl=context, proxy=None
+        ) as peer:
             await peer.send('{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}')
             assert json.loads(await peer.recv())["result"]["protocolVersion"] == 1
         old = ssl.create_default_context(cafile=str(certificate))

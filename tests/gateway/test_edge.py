@@ -19,7 +19,7 @@ from dragoman.gateway.peek import peek
 from dragoman.gateway.window import GONE, REPLACED
 from tests.transports.pairs import until
 
-from .serving import Served, counting, gateway, hello, prompt, raw_http, texts
+from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio
@@ -63,7 +63,7 @@ async def test_tokens_that_cannot_be_read_for_a_moment_end_nobody(tmp_path: Path
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
         _, session_id = await session(peer, 1)
         served.tokens.path.chmod(0o644)
-        async with httpx2.AsyncClient() as client:
+        async with http_client() as client:
             refused = await client.post(served.http, headers=served.headers)
         assert (refused.status_code, refused.json()["error"][:27]) == (503, "The tokens cannot be read n")
         await say(peer, prompt(session_id))
@@ -104,7 +104,7 @@ async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp
 async def test_a_cookie_that_is_over_ends_its_socket_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with gateway(counting(1), tmp_path) as served, httpx2.AsyncClient() as client, opening(served) as kept:
+    async with gateway(counting(1), tmp_path) as served, http_client() as client, opening(served) as kept:
         shown = await cookie_of(served, client)
         async with connect(served.ws, additional_headers=shown, proxy=None) as peer:
             await session(peer, 1)

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import msgspec
 import pytest
 
@@ -16,7 +15,7 @@ from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
 from .elephants import NO, YES, elephant
-from .serving import counting, gateway, hello, prompt
+from .serving import counting, gateway, hello, http_client, prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +42,7 @@ async def test_8_3_2_everything_comes_on_the_stream_and_a_post_has_a_status_and_
     async with gateway(counting(3), tmp_path, elephant=True) as served, elephant(served) as client:
         await client.open()
         assert client.bytes == b"" or client.bytes.startswith(b": connected\n\n")
-        async with httpx2.AsyncClient() as bare:
+        async with http_client() as bare:
             for message, status in ((hello(1), 202), ({"jsonrpc": "2.0", "method": "session/cancel"}, 202)):
                 posted = await bare.post(client.url("rpc"), json=message)
                 assert (posted.status_code, posted.content) == (status, b"")
@@ -109,7 +108,7 @@ async def test_an_answer_may_be_asked_for_before_the_stream_is_there(tmp_path: P
     ],
 )
 async def test_8_3_2_statuses(method: str, path: str, body: bytes, status: int, tmp_path: Path) -> None:
-    async with gateway(counting(1), tmp_path, elephant=True) as served, httpx2.AsyncClient() as client:
+    async with gateway(counting(1), tmp_path, elephant=True) as served, http_client() as client:
         response = await client.request(method, f"{served.http}/{path}", content=body)
         assert response.status_code == status
         if method != "HEAD":
@@ -124,7 +123,7 @@ async def test_8_3_2_a_body_over_4_mib_is_413_said_or_not_and_one_of_4_mib_is_re
         for _ in range(5):
             yield b" " * (1024 * 1024)
 
-    async with gateway(counting(1), tmp_path, elephant=True) as served, httpx2.AsyncClient(timeout=30) as client:
+    async with gateway(counting(1), tmp_path, elephant=True) as served, http_client() as client:
         url = f"{served.http}/rpc?client_id=x"
         assert (await client.post(url, content=pieces())).status_code == 413
         for over, status in ((1, 413), (5_000_000, 413), (0, 202)):
@@ -417,7 +416,7 @@ async def test_past_the_most_clients_the_one_alone_for_longest_gives_way_and_rea
     monkeypatch.setattr(paths, "CLIENTS", 3)
     async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served, "reads") as reads:
         session_id = await reads.begin()
-        async with httpx2.AsyncClient() as bare:
+        async with http_client() as bare:
             for number in range(20):
                 url = f"{served.http}/rpc?client_id=c{number}"
                 assert (await bare.post(url, json=hello(1))).status_code == 202
@@ -430,11 +429,13 @@ async def test_past_the_most_clients_the_one_alone_for_longest_gives_way_and_rea
             assert await four.post(hello(1)) == 503
 
 
+@pytest.mark.usefixtures("_often_swept")
 async def test_a_client_that_is_gone_for_good_is_forgotten(tmp_path: Path) -> None:
-    async with gateway(counting(1), tmp_path, elephant=True, kept_seconds=0.1) as served, elephant(served) as client:
+    async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served) as client:
         session_id = await client.begin()
         await client.drop()
-        await until(lambda: not served.hub.connections)
+        (connection,) = served.hub.connections
+        await served.forget(connection)
         await client.open()
         assert await client.prompt(session_id, 7) == 202
         assert (await client.answer(7))["error"]["code"] == -32600  # it has to say who it is again
@@ -443,7 +444,7 @@ async def test_a_client_that_is_gone_for_good_is_forgotten(tmp_path: Path) -> No
 async def test_a_reader_that_does_not_read_costs_what_waits_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.gateway.window.STALL_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.gateway.window.STALL_SECONDS", 0.2)
     agent = Agent("loud")
 
     @agent.prompt

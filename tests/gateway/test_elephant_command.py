@@ -10,11 +10,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from .elephants import NO, YES, RawElephant
-from .serving import free_port
+from .serving import free_port, http_client
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
@@ -62,7 +61,7 @@ async def refused(home: Path, *command: str) -> str:
 async def test_8_3_18_its_command_serves_and_a_refusal_stays_one(command: tuple[str, ...], tmp_path: Path) -> None:
     port, folder = free_port(), tmp_path / "work"
     folder.mkdir()
-    async with serving(tmp_path / "home", port, *command) as (process, lines), httpx2.AsyncClient(timeout=30) as http:
+    async with serving(tmp_path / "home", port, *command) as (process, lines), http_client() as http:
         client = RawElephant(f"http://127.0.0.1:{port}", http, "its-client")
         await client.open()
         await client.ask(0, "initialize", protocolVersion=1)

@@ -5,7 +5,6 @@ import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
@@ -18,7 +17,7 @@ from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
 from .elephants import elephant
-from .serving import Served, counting, gateway, hello, prompt, raw_http, texts
+from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +36,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 async def status(served: Served, headers: dict[str, str]) -> int:
     """What both paths say to a request with these headers; they never differ."""
-    async with httpx2.AsyncClient() as client:
+    async with http_client() as client:
         posted = await client.post(f"{served.http}/rpc?client_id=x", json=hello(1), headers=headers)
         async with client.stream("GET", f"{served.http}/sse?client_id=x", headers=headers) as opened:
             pass
@@ -47,7 +46,7 @@ async def status(served: Served, headers: dict[str, str]) -> int:
 
 async def test_without_a_token_it_works_here_and_only_on_these_paths(served: Served) -> None:
     assert await status(served, {}) == 202
-    async with httpx2.AsyncClient() as client:
+    async with http_client() as client:
         root = served.http.removesuffix("/acp")
         for path in ("/acp", "/metrics", "/acp/rpc/", "/acp/sse/x", "/acp/other"):
             assert (await client.get(root + path)).status_code == 401
@@ -227,7 +226,7 @@ def test_nobody_has_a_rate_like_everybody() -> None:
 async def test_only_a_server_that_nobody_else_reaches_is_open(
     host: str, allowed: tuple[str, ...], open_to_all: bool, tmp_path: Path
 ) -> None:
-    from dragoman.gateway.back import Agents
+    from dragoman.gateway.agents import Agents
     from dragoman.gateway.local import in_process
 
     agents = Agents(in_process(counting(1).serve, lambda _: None), (1, 2))
@@ -238,7 +237,7 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
 
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
     """A server on every address: from this machine too, and under its loopback name."""
-    from dragoman.gateway.back import Agents
+    from dragoman.gateway.agents import Agents
     from dragoman.gateway.local import in_process
 
     from .serving import free_port
@@ -264,7 +263,7 @@ def test_an_address_of_another_machine_needs_a_token(address: str) -> None:
 
 
 async def test_many_ids_with_garbage_harm_nobody(served: Served) -> None:
-    async with elephant(served) as client, httpx2.AsyncClient() as bare:
+    async with elephant(served) as client, http_client() as bare:
         session_id = await client.begin()
         for number in range(70):
             body = b'{"id":%d,"method":"x","params":%b}' % (number, b"[" * 2_000)

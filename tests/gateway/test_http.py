@@ -5,14 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
 from tests.needs import need
 from tests.transports.pairs import until
 
-from .serving import counting, gateway, hello, prompt, raw_http, texts
+from .serving import counting, gateway, hello, http_client, prompt, raw_http, texts
 
 pytestmark = pytest.mark.anyio
 both_versions = pytest.mark.parametrize("version", [1, 2])
@@ -74,7 +73,7 @@ async def test_a_version_nobody_speaks_is_an_error_and_no_connection(tmp_path: P
     ],
 )
 async def test_statuses(method: str, headers: dict[str, str], body: bytes, status: int, tmp_path: Path) -> None:
-    async with gateway(counting(1), tmp_path) as served, httpx2.AsyncClient() as client:
+    async with gateway(counting(1), tmp_path) as served, http_client() as client:
         response = await client.request(method, served.http, headers=served.headers | headers, content=body)
         assert response.status_code == status
         assert list(response.json()) == ["error"]
@@ -169,7 +168,7 @@ async def test_http_2(tmp_path: Path) -> None:
 
 
 async def test_health_and_readiness_need_no_token_and_metrics_do(tmp_path: Path) -> None:
-    async with gateway(counting(1), tmp_path) as served, httpx2.AsyncClient() as client:
+    async with gateway(counting(1), tmp_path) as served, http_client() as client:
         root = served.http.removesuffix("/acp")
         assert (await client.get(f"{root}/health")).json() == {"status": "ok"}
         assert (await client.get(f"{root}/ready")).json() == {"status": "ready"}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.gateway import hub
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, noted
@@ -62,12 +63,13 @@ async def test_so_does_a_goodbye_on_a_websocket(each_session: bool, tmp_path: Pa
         await until(lambda: not served.hub.backs and not served.hub.rooms)
 
 
+@pytest.mark.usefixtures("_often_swept")
 @both_ways
 async def test_so_does_revoking_its_token(each_session: bool, tmp_path: Path) -> None:
     agent = tmp_path / "agent"
     agents = counters(agent, each_session=each_session, renames=True)
     async with (
-        gateway(agents, tmp_path, kept_seconds=0.2) as served,
+        gateway(agents, tmp_path) as served,
         raw_http(served, token=served.token_of("phone")) as raw,
     ):
         await at_work(raw, agent)
@@ -75,14 +77,16 @@ async def test_so_does_revoking_its_token(each_session: bool, tmp_path: Path) ->
         await until(lambda: not served.hub.backs and not served.hub.rooms)
 
 
+@pytest.mark.usefixtures("_often_swept")
 @both_ways
-async def test_a_drop_ends_nothing(each_session: bool, tmp_path: Path) -> None:
+async def test_a_drop_ends_nothing(each_session: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "_CANCEL_SECONDS", 0.1)  # nothing ends this turn
     agent = tmp_path / "agent"
     agents = counters(agent, each_session=each_session, renames=True)
-    async with gateway(agents, tmp_path, kept_seconds=0.1) as served:
+    async with gateway(agents, tmp_path) as served:
         async with raw_http(served) as raw:
             session_id = await at_work(raw, agent)
-        await until(lambda: not served.hub.connections)
+        await served.forget(raw.connection)
         assert served.hub.rooms[session_id].running
         await until(lambda: len(served.hub.backs) == 1)  # the one that works
         assert served.hub.rooms[session_id].running

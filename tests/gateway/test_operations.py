@@ -20,7 +20,7 @@ from dragoman.gateway.logbook import Logbook
 from tests.needs import ROOT, need
 from tests.transports.pairs import until
 
-from .serving import Message, Served, counting, gateway, prompt, raw_http, texts
+from .serving import Message, Served, counting, gateway, http_client, prompt, raw_http, texts
 from .sockets import hear, opening, say, session
 
 pytestmark = pytest.mark.anyio
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def metrics(served: Served, token: str = "") -> httpx2.Response:
-    async with httpx2.AsyncClient() as client:
+    async with http_client() as client:
         headers = {"Authorization": f"Bearer {token or served.token}"}
         return await client.get(served.http.replace("/acp", "/metrics"), headers=headers)
 
@@ -52,7 +52,7 @@ async def test_metrics_count_what_happens(tmp_path: Path) -> None:
         session_id = await raw.session()
         await raw.post(prompt(session_id), session_id)
         await raw.answer(2)
-        async with httpx2.AsyncClient() as client:
+        async with http_client() as client:
             assert (await client.get(served.http)).status_code == 401
         assert await raw.open("sess_unknown") == 404
         response = await metrics(served)
@@ -121,7 +121,7 @@ class Lines:
 async def test_the_log_tells_who_and_when_and_never_what(tmp_path: Path) -> None:
     kept = Lines()
     running = gateway(counting(3), tmp_path, log=kept.log)
-    async with running as served, raw_http(served) as raw, httpx2.AsyncClient() as client:
+    async with running as served, raw_http(served) as raw, http_client() as client:
         session_id = await raw.session()
         await raw.post(prompt(session_id, text="my secret plan"), session_id)
         await raw.answer(2)

@@ -16,7 +16,7 @@ from dragoman.gateway import cookies as cookies_module
 from dragoman.gateway import tokens as tokens_module
 from dragoman.version import VERSION
 
-from .serving import Served, counting, gateway, hello, texts
+from .serving import Served, counting, gateway, hello, http_client, texts
 from .sockets import hear, say, session
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,7 @@ class Browser:
         sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
         if self.cookie:
             sent["Cookie"] = self.cookie
-        async with httpx2.AsyncClient() as client:
+        async with http_client() as client:
             return await client.request(method, origin(self.served) + path, headers=sent)
 
     async def post(self, path: str, **headers: str) -> httpx2.Response:

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.cli import serve
 from dragoman.gateway import waking
-from dragoman.gateway.back import Agents
+from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
 from tests.needs import ROOT
 from tests.transports.pairs import until
@@ -21,6 +21,7 @@ from .sockets import hear, opening, say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_versions = pytest.mark.parametrize("version", [1, 2])
+one_version = pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytest.mark.slow)])
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +63,14 @@ def ends(raw: RawHttp) -> list[Message]:
     return [u for u in updates if u.get("sessionUpdate") == "state_update" and u.get("stopReason")]
 
 
-@both_versions
+@one_version
 async def test_the_sessions_of_a_connection_share_a_process(version: int, tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path), tmp_path) as served, raw_http(served, version) as raw:
         pids = {(await said(raw, await raw.session(id), "pid", id + 10)).split()[0] for id in (1, 2, 3)}
         assert len(pids) == 1
 
 
-@both_versions
+@one_version
 async def test_or_each_has_its_own_which_ends_with_it(version: int, tmp_path: Path) -> None:
     agents = mortal(tmp_path, each_session=True)
     async with gateway(agents, tmp_path) as served, raw_http(served, version) as raw:
@@ -86,7 +87,7 @@ async def test_or_each_has_its_own_which_ends_with_it(version: int, tmp_path: Pa
         assert await said(raw, sessions[0], "still here", 22) == "still here"
 
 
-@both_versions
+@one_version
 async def test_one_that_is_idle_is_stopped_and_wakes_for_the_next_prompt(version: int, tmp_path: Path) -> None:
     agents = mortal(tmp_path, "forgetful", idle_seconds=0.2)
     async with gateway(agents, tmp_path) as served, raw_http(served, version) as raw:
@@ -164,7 +165,7 @@ async def test_one_that_dies_ends_its_turn_with_an_error_and_the_session_goes_on
         assert served.hub.counts["agents_died"] == 1
 
 
-@both_versions
+@one_version
 async def test_one_that_dies_and_keeps_nothing_loses_its_sessions_and_says_so(version: int, tmp_path: Path) -> None:
     agents = mortal(tmp_path, "none", versions=(version,))
     async with gateway(agents, tmp_path) as served, raw_http(served) as raw:
@@ -177,15 +178,15 @@ async def test_one_that_dies_and_keeps_nothing_loses_its_sessions_and_says_so(ve
 
 
 async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: Path) -> None:
-    async with gateway(mortal(tmp_path, restarts=2), tmp_path) as served, raw_http(served) as raw:
+    async with gateway(mortal(tmp_path, restarts=1), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
-        for id in (10, 11, 12):
+        for id in (10, 11):
             await die(raw, session_id, id)
             assert (await raw.answer(id))["error"]["message"] == "The agent is gone"
         await raw.post(prompt(session_id, 13, "hello"), session_id)
         refused = (await raw.answer(13))["error"]["message"]
-        assert refused == "The agent has failed 3 times; connect anew"
-        assert served.hub.counts["agents_died"] == 3
+        assert refused == "The agent has failed 2 times; connect anew"
+        assert served.hub.counts["agents_died"] == 2
         # The session is not lost with it: whoever connects anew has an agent that counts from nothing.
         async with raw_http(served) as another:
             params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
@@ -197,7 +198,7 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
 async def test_a_turn_that_ends_well_makes_up_for_a_death(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, restarts=1), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
-        for id in (10, 20, 30):
+        for id in (10, 20):
             await die(raw, session_id, id)
             assert "error" in await raw.answer(id)
             assert await said(raw, session_id, "well", id + 1) == "well"

@@ -156,6 +156,7 @@ async def test_a_session_belongs_to_the_principal_that_made_it(tmp_path: Path) -
     await store.close()
 
 
+@pytest.mark.usefixtures("_often_swept")
 async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: Path) -> None:
     go_on = asyncio.Event()
 
@@ -165,12 +166,12 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
     store = SqliteStore(tmp_path / "sessions")
     agent = Agent("kept", store=store)
     agent.prompt(counting(3, pause)._prompt)  # type: ignore[arg-type]
-    async with gateway(agent, tmp_path, kept_seconds=0.1) as served:
+    async with gateway(agent, tmp_path) as served:
         async with raw_http(served, 2) as first:
             session_id = await root_session(first)
             await first.post(prompt(session_id), session_id)
             await until(lambda: texts(first.heard))
-        await until(lambda: not served.hub.connections)  # nobody came back to it in time
+        await served.forget(first.connection)
         assert served.hub.rooms[session_id].running
         async with raw_http(served, 2) as second:
             assert await second.open(session_id) == 200
@@ -179,6 +180,7 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
             go_on.set()
             await until(lambda: texts(second.heard) == ["1 ", "2 "])
             await until(lambda: not served.hub.rooms[session_id].running)
+        await served.forget(second.connection)
         await until(lambda: not served.hub.backs)
         async with raw_http(served, 1) as third:  # from the store, with its whole story
             load = {"sessionId": session_id, "cwd": "/", "mcpServers": []}
@@ -189,8 +191,9 @@ async def test_a_new_connection_finds_a_session_whose_turn_still_runs(tmp_path: 
     await store.close()
 
 
+@pytest.mark.usefixtures("_often_swept")
 async def test_revoking_a_token_ends_its_connections(tmp_path: Path) -> None:
-    async with gateway(counting(1), tmp_path, kept_seconds=0.2) as served:
+    async with gateway(counting(1), tmp_path) as served:
         phone = served.token_of("phone")
         async with raw_http(served, token=phone) as raw:
             assert served.tokens.revoke("phone")

@@ -215,13 +215,14 @@ async def test_nor_is_one_on_a_websocket(tmp_path: Path) -> None:
                 pass
 
 
+@pytest.mark.usefixtures("_often_swept")
 async def test_a_reader_that_leaves_stops_no_work(tmp_path: Path) -> None:
     go_on = asyncio.Event()
 
     async def pause() -> Any:
         await go_on.wait()
 
-    async with gateway(counting(2, pause), tmp_path, kept_seconds=0.1) as served:
+    async with gateway(counting(2, pause), tmp_path) as served:
         watcher = served.token_of("watcher", ("read",), principal="default")
         async with raw_http(served, token=watcher) as reader:
             async with raw_http(served) as raw:
@@ -229,7 +230,7 @@ async def test_a_reader_that_leaves_stops_no_work(tmp_path: Path) -> None:
                 await raw.post(prompt(session_id), session_id)
                 await until(lambda: texts(raw.heard) == ["0 "])
                 assert await reader.open(session_id) == 200
-            await until(lambda: raw.connection not in served.hub.connections)
+            await served.forget(raw.connection)
             headers = {"Authorization": f"Bearer {watcher}", "Acp-Connection-Id": reader.connection}
             assert (await reader.client.delete(served.http, headers=headers)).status_code == 202
             assert served.hub.rooms[session_id].running

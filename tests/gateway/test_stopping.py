@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.cli.serve import _seconds
 from dragoman.client.connect import connect
+from dragoman.gateway.tokens import Tokens
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle, ToolCallUpdate
 
@@ -18,8 +19,15 @@ from .serving import free_port
 from .started import Serving, serving, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
-both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
-both_versions = pytest.mark.parametrize("version", [1, 2])
+
+
+def every_way(*fast: tuple[int, str]) -> pytest.MarkDecorator:
+    """Both versions over both transports; some of them always, all of them in the slow lane."""
+    ways = [(version, scheme) for version in (1, 2) for scheme in ("http", "ws")]
+    slow = [pytest.param(*way, marks=pytest.mark.slow) for way in ways if way not in fast]
+    return pytest.mark.parametrize(("version", "scheme"), [*fast, *slow])
+
+
 LONG: dict[str, object] = {
     "turns": [{"steps": [{"say": "word ", "repeat": 5}, {"call": "bash", "input": {"command": "sleep 600"}}]}]
 }
@@ -60,9 +68,8 @@ def interrupted(story: list[AnyEvent]) -> bool:
     return states[-1] in ("failed", "cancelled")
 
 
-@both_transports
-@both_versions
-async def test_killed_in_mid_turn(scheme: str, version: int, tmp_path: Path) -> None:
+@every_way((1, "ws"), (2, "http"))
+async def test_killed_in_mid_turn(version: int, scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
     async with serving(home, port, LONG, "--mode", "full-access") as server:
         token = server.token
@@ -78,9 +85,8 @@ async def test_killed_in_mid_turn(scheme: str, version: int, tmp_path: Path) -> 
     assert interrupted(story)
 
 
-@both_transports
-@both_versions
-async def test_told_to_stop_in_mid_turn(scheme: str, version: int, tmp_path: Path) -> None:
+@every_way((1, "http"), (2, "ws"))
+async def test_told_to_stop_in_mid_turn(version: int, scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
     async with serving(home, port, LONG, "--mode", "full-access", "--grace", "0.2") as server:
         token = server.token
@@ -88,7 +94,7 @@ async def test_told_to_stop_in_mid_turn(scheme: str, version: int, tmp_path: Pat
         await client.__aenter__()
         session_id, turn = await in_mid_turn(client, tmp_path)
         server.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             # The turn that could not end by itself is cancelled, and its client hears so.
             rest = [event async for event in turn]
             assert [event.stop_reason for event in rest if isinstance(event, Idle)] == ["cancelled"]
@@ -100,20 +106,22 @@ async def test_told_to_stop_in_mid_turn(scheme: str, version: int, tmp_path: Pat
     assert interrupted(story)
 
 
-@both_transports
-async def test_a_turn_that_can_end_ends_before_the_server_does(scheme: str, tmp_path: Path) -> None:
+@every_way((2, "http"))
+async def test_a_turn_that_can_end_ends_before_the_server_does(version: int, scheme: str, tmp_path: Path) -> None:
     async with serving(tmp_path / "home", free_port(), SHORT, "--grace", "30", "--log-level", "info") as server:
         assert server.process.stderr is not None
-        async with client_of(server, scheme, 2, server.token) as client:
+        async with client_of(server, scheme, version, server.token) as client:
             conversation = await client.new_session(tmp_path)
             seen: list[AnyEvent] = []
+            told = False
             async for event in conversation.prompt("go"):
                 seen.append(event)
-                if words(seen) == "word ":
+                if words(seen) and not told:
+                    told = True
                     server.process.send_signal(signal.SIGTERM)
             assert words(seen) == "word " * 20
             assert [event.stop_reason for event in seen if isinstance(event, Idle)] == ["end_turn"]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(30):
                 assert await server.process.wait() == 0
         lines = (await server.process.stderr.read()).decode().splitlines()
         events = [json.loads(line) for line in lines if line.startswith("{")]
@@ -123,8 +131,7 @@ async def test_a_turn_that_can_end_ends_before_the_server_does(scheme: str, tmp_
 
 async def test_quiet_is_quiet(tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
-    async with serving(home, port, AGAIN) as server:
-        token = server.token
+    token = Tokens(home / "gateway" / "tokens.json").make("default")
     async with serving(home, port, AGAIN, "--quiet", until_listening=False) as server:
         async with client_of(server, "http", 2, token) as client:
             conversation = await client.new_session(tmp_path)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from .serving import Served, gateway
 pytestmark = pytest.mark.anyio
 PROGRAMS = Path(__file__).resolve().parent / "peers"
 every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
-both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
 
 
 def talking(folder: Path) -> Agent:
@@ -34,8 +34,8 @@ def talking(folder: Path) -> Agent:
     return agent
 
 
-async def told(peer: Peer, url: str, served: Served, *load: str) -> list[list[Any]]:
-    """What the peer saw."""
+async def told(peer: Peer, served: Served, *urls: str) -> list[list[list[Any]]]:
+    """What the peer saw on each of its connections: two for an address."""
     if peer.language == "typescript":
         need_typescript_sdk()
         command = [need("node"), "--experimental-websocket", "--no-warnings", str(PROGRAMS / "typescript.mjs")]
@@ -44,15 +44,17 @@ async def told(peer: Peer, url: str, served: Served, *load: str) -> list[list[An
         command = [sys.executable, "-m", f"tests.gateway.peers.python_v{peer.version}"]
     process = await asyncio.create_subprocess_exec(
         *command,
-        *[url, "/", *load],
+        *["/", *urls],
         env={**os.environ, **peer.environment(), "PEER_TOKEN": served.token},
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
     )
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(50):
         output, _ = await process.communicate()
     assert process.returncode == 0
-    return [json.loads(line) for line in output.splitlines()]
+    lines = [json.loads(line) for line in output.splitlines()]
+    begins = [at for at, line in enumerate(lines) if line[0] == "initialize"]
+    return [lines[begin:end] for begin, end in pairwise([*begins, len(lines)])]
 
 
 def said(lines: list[list[Any]]) -> str:
@@ -63,17 +65,16 @@ def said(lines: list[list[Any]]) -> str:
 
 
 @every_peer
-@both_transports
-async def test_their_client_works_against_the_gateway(peer: Peer, scheme: str, tmp_path: Path) -> None:
+async def test_their_client_works_against_the_gateway(peer: Peer, tmp_path: Path) -> None:
     async with gateway(talking(tmp_path), tmp_path) as served:
-        url = served.http if scheme == "http" else served.ws
-        lines = await told(peer, url, served)
-        kinds = [kind for kind, _ in lines if kind != "update"]
+        connections = await told(peer, served, served.http, served.ws)
+    assert len(connections) == 4
+    for first, again in (connections[:2], connections[2:]):
+        kinds = [kind for kind, _ in first if kind != "update"]
         assert kinds == ["initialize", "session", "permission", "end"]
-        assert lines[0][1] == peer.version
-        assert said(lines) == "one two allowed True"
-        assert dict(map(tuple, lines))["end"] == "end_turn"
-        session_id = dict(map(tuple, lines))["session"]
-        again = await told(peer, url, served, session_id)
+        assert first[0][1] == peer.version
+        assert said(first) == "one two allowed True"
+        assert dict(first)["end"] == "end_turn"
+        assert dict(again)["session"] == dict(first)["session"]
         assert said(again) == 2 * "one two allowed True"  # the story, then the turn
-        assert dict(map(tuple, again))["end"] == "end_turn"
+        assert dict(again)["end"] == "end_turn"

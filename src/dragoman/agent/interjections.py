@@ -13,7 +13,7 @@ from dragoman.vocabulary.requests import PromptAccepted
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.agent.session import Prompt
+    from dragoman.agent.prompt import Prompt
 
 
 class Interjection(NamedTuple):

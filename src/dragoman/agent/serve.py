@@ -11,8 +11,9 @@ from dragoman import limits
 from dragoman.agent.announced import Announced
 from dragoman.agent.identity import new_id
 from dragoman.agent.interjections import Interjection
+from dragoman.agent.kept import keep_option
 from dragoman.agent.session import Prompt, Session
-from dragoman.agent.sessions import Sessions, keep_option
+from dragoman.agent.sessions import Sessions
 from dragoman.agent.turn import Turn
 from dragoman.dialects.contract import Id
 from dragoman.dialects.greeting import Greeted

@@ -4,23 +4,27 @@ A session knows no wire and no version; it speaks vocabulary into its `Speech`. 
 to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dragoman import limits
+from dragoman.agent.current_turn import check_turn, current_turn, too_late
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
 from dragoman.agent.interjections import Interjections
+from dragoman.agent.lender import Lender
+from dragoman.agent.naming import is_order, title_from
+from dragoman.agent.permission import YES_OR_NO, Permission, check_options, chosen, subject_of
+from dragoman.agent.prompt import Prompt
 from dragoman.agent.speech import Speech, TextStream
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import PeerError, UsageError
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply, Request
-from dragoman.vocabulary.content import Content, Text, text_of
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply
+from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -43,21 +47,12 @@ from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import (
-    CommandSubject,
-    CreateTerminal,
     Elicit,
     ElicitationAnswer,
-    FileText,
     Form,
-    PermissionAnswer,
     PermissionOption,
-    ReadTextFile,
     RequestPermission,
-    Selected,
     SessionScope,
-    TerminalCreated,
-    ToolCallSubject,
-    WriteTextFile,
 )
 from dragoman.vocabulary.tools import Location, ToolContent
 from dragoman.vocabulary.word import Word
@@ -68,56 +63,8 @@ if TYPE_CHECKING:
     from dragoman.agent.journal import Journal
     from dragoman.agent.turn import Turn
 
-# The turn that the running code belongs to; tasks it starts inherit this.
-CURRENT_TURN: ContextVar["Turn | None"] = ContextVar("dragoman_turn", default=None)
-
-# What a list can show of a first prompt.
-TITLE_CHARACTERS: Final = 80
-YES_OR_NO: Final = (
-    PermissionOption("allow_once", "Allow once", "allow_once"),
-    PermissionOption("allow_always", "Always allow", "allow_always"),
-    PermissionOption("reject_once", "Reject", "reject_once"),
-    PermissionOption("reject_always", "Always reject", "reject_always"),
-)
-
-
-def title_from(prompt: str) -> str:
-    """A title: the first line of the first prompt, short."""
-    line = next((line.strip() for line in prompt.splitlines() if line.strip()), "")
-    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1].rstrip() + "…"
-
-
-class Prompt:
-    """What the user said."""
-
-    def __init__(self, content: Sequence[Content], message_id: str) -> None:
-        self.content: Final = list(content)
-        self.message_id: Final = message_id
-
-    @property
-    def text(self) -> str:
-        """The prompt as plain text."""
-        return text_of(self.content)
-
-    @property
-    def words(self) -> str:
-        """What the user has typed, without what goes along; what goes along, where that is all."""
-        return " ".join(block.text for block in self.content if isinstance(block, Text)) or self.text
-
-
-class Permission:
-    """The user's answer. Truthy exactly when it is a known yes."""
-
-    def __init__(self, option: PermissionOption | None) -> None:
-        self.option: Final = option
-
-    def __bool__(self) -> bool:
-        return self.option is not None and self.option.kind in ("allow_once", "allow_always")
-
-    @property
-    def always(self) -> bool:
-        """Whether the answer is meant for the future too."""
-        return self.option is not None and self.option.kind in ("allow_always", "reject_always")
+# Authors have all three from here.
+__all__ = ["Permission", "Prompt", "Session"]
 
 
 class Session:
@@ -130,6 +77,8 @@ class Session:
         # Where it is kept; without a store nothing is.
         self.journal: Journal | None = None
         self.options: list[Option] = list(options)
+        # What options were set to when it was last open, by their ids; of those that it has again, it has the values.
+        self.left_with: Mapping[str, object] = {}
         self.commands: list[AnyCommand] = []
         self.title = ""
         self.usage: Usage | None = None
@@ -142,6 +91,7 @@ class Session:
         # The story being told again behind an answer; what is said next waits for it.
         self.retelling: asyncio.Task[None] | None = None
         self._speech = speech
+        self._lender = Lender(id, self.cwd, speech)
         self._stream: TextStream | None = None
         self._stream_kind = ""
         self._message_id = ""
@@ -198,9 +148,9 @@ class Session:
 
     def _stream_of(self, kind: str) -> TextStream:
         """The message that goes on, or begins, here."""
-        turn = CURRENT_TURN.get()
+        turn = current_turn()
         if turn is not None and turn.ended:
-            raise _too_late()
+            raise too_late()
         stream = self._stream
         if stream is None or self._stream_kind != kind:
             self._message_id = new_id("msg")
@@ -221,7 +171,7 @@ class Session:
             else:
                 await self._speak(kind, content)
             return
-        _check_turn()
+        check_turn()
         await self.record(event)
 
     async def record(self, event: AnyEvent) -> None:
@@ -282,17 +232,10 @@ class Session:
 
     async def name_after(self, prompt: str) -> None:
         """A session that has no title yet is named after its first prompt, where names are kept."""
-        if self.journal is not None and not self.title and not self._is_order(prompt):
+        if self.journal is not None and not self.title and not is_order(prompt, self.commands, self.options):
             self.title = title_from(prompt)
             await self.journal.log.change(title=self.title)
             await self.record(SessionInfoChanged(title=self.title))
-
-    def _is_order(self, prompt: str) -> bool:
-        """A command that only shows or sets something says nothing about what the session is for."""
-        name, *arguments = prompt.split(maxsplit=1) or [""]
-        if not name.startswith("/") or not any(getattr(one, "name", "") == name[1:] for one in self.commands):
-            return False
-        return not arguments or any(getattr(one, "config_id", "") == name[1:] for one in self.options)
 
     async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
         """Announce the slash commands, all of them."""
@@ -346,29 +289,14 @@ class Session:
         options: Sequence[PermissionOption] = YES_OR_NO,
     ) -> Permission:
         """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`."""
-        if not options:
-            raise UsageError("a permission needs at least one option to choose from")
-        if len({option.option_id for option in options}) < len(options):
-            raise UsageError("the options of a permission need different ids: an answer must mean one of them")
-        subject: ToolCallSubject | CommandSubject | UnsetType = UNSET
-        if tool is not None:
-            subject = ToolCallSubject(tool.opening)
-        elif command is not None:
-            subject = CommandSubject(command, self.cwd)
+        check_options(options)
+        subject = subject_of(tool, command, self.cwd)
         request = RequestPermission(self.id, title, list(options), description, subject)
-        return Permission(await self._waiting_for(request, options))
-
-    async def _waiting_for(
-        self, request: RequestPermission, options: Sequence[PermissionOption]
-    ) -> PermissionOption | None:
         try:
             reply = await self._ask_person(request)
         except PeerError:
-            return None  # refused, or answered with what nobody can read: nobody said yes
-        if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
-            return None
-        chosen = [option for option in options if option.option_id == reply.outcome.option_id]
-        return chosen[0] if len(chosen) == 1 else None
+            return Permission(None)  # refused, or answered with what nobody can read: nobody said yes
+        return Permission(chosen(reply, request))
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
         """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""
@@ -381,16 +309,12 @@ class Session:
 
     async def _ask_person(self, request: RequestPermission | Elicit) -> Reply:
         """Ask somebody who may take an hour; meanwhile the session says that it waits."""
-        _check_turn()
+        check_turn()
         await self._state(RequiresAction())
         try:
             return await self._speech.ask(request)
         finally:
             await self._state(Running())
-
-    async def _ask(self, request: Request) -> Reply:
-        _check_turn()
-        return await self._speech.ask(request)
 
     async def _state(self, state: RequiresAction | Running) -> None:
         if self.turn is not None and not self.turn.ended:
@@ -398,36 +322,17 @@ class Session:
 
     async def read_text_file(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file through the editor, unsaved changes included."""
-        if not self.client.read_text_file:
-            raise UsageError("the client lends no files; look at session.client.read_text_file first")
-        reply = await self._ask(
-            ReadTextFile(self.id, path, UNSET if line is None else line, UNSET if limit is None else limit)
-        )
-        assert isinstance(reply, FileText)
-        return reply.content
+        return await self._lender.read_text_file(path, line, limit)
 
     async def write_text_file(self, path: str, content: str) -> None:
         """Write a file through the editor."""
-        if not self.client.write_text_file:
-            raise UsageError("the client takes no files; look at session.client.write_text_file first")
-        await self._ask(WriteTextFile(self.id, path, content))
+        await self._lender.write_text_file(path, content)
 
     async def client_terminal(
         self, command: str, args: Iterable[str] = (), *, cwd: str | None = None, output_byte_limit: int | None = None
     ) -> ClientTerminal:
         """Run a command in the client's terminal: `async with await session.client_terminal("make") as t: ...`."""
-        if not self.client.terminal:
-            raise UsageError("the client lends no terminals; look at session.client.terminal first")
-        request = CreateTerminal(
-            self.id,
-            command,
-            list(args),
-            cwd=cwd or self.cwd,
-            output_byte_limit=UNSET if output_byte_limit is None else output_byte_limit,
-        )
-        reply = await self._ask(request)
-        assert isinstance(reply, TerminalCreated)
-        return ClientTerminal(self._speech, self.id, reply.terminal_id)
+        return await self._lender.terminal(command, args, cwd, output_byte_limit)
 
     async def remember(self, kind: str, value: object) -> None:
         """Keep something of your own in the session's log, in its place among the events; without a store, nowhere."""
@@ -440,29 +345,17 @@ class Session:
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call an extension method (`_name`) of the client."""
-        reply = await self._ask(Extension(extension_name(method), params))
+        extension = Extension(extension_name(method), params)
+        check_turn()
+        reply = await self._speech.ask(extension)
         return reply.result if isinstance(reply, ExtensionResult) else None
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send an extension notification (`_name`) to the client."""
-        _check_turn()
+        check_turn()
         await self._speech.note(ExtensionNote(extension_name(method), params))
-
-
-def _check_turn() -> None:
-    """Whatever belongs to a turn that has ended is over too."""
-    turn = CURRENT_TURN.get()
-    if turn is not None and turn.ended:
-        raise _too_late()
 
 
 def _is_plain(text: Text) -> bool:
     """Whether there is nothing to it but its text."""
     return text.annotations is UNSET and text.meta is UNSET and text.extras is UNSET
-
-
-def _too_late() -> BaseException:
-    # Imported here: an author who names `Session` in an annotation must not wait for asyncio before `initialize`.
-    from asyncio import CancelledError
-
-    return CancelledError("the turn has ended")

@@ -17,7 +17,7 @@ def update_json(event: AnyEvent) -> bytes | None:
 
 def info_json(meta: SessionMeta) -> bytes:
     """A session as a list shows it, on one line."""
-    from dragoman.agent.sessions import info_of  # a reader of events alone needs no agent
+    from dragoman.agent.listing import info_of  # a reader of events alone needs no agent
 
     return wire.encode(WORDS.say(info_of(meta)))
 

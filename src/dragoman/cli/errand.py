@@ -64,7 +64,7 @@ class Errand:
         self._json: JsonLines | None = None
         self._screen: Screen
         self._teller: Teller
-        self._offer: Offer
+        self._offer: Offer | None = None  # until somebody is connected
         self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
         self._greeted = False
         self._turn: Turn | None = None
@@ -92,7 +92,7 @@ class Errand:
         try:
             code = await self._supervised()
             if self._json is not None:
-                denied = [denial._asdict() for denial in self._offer.denials] if hasattr(self, "_offer") else []
+                denied = [] if self._offer is None else [denial._asdict() for denial in self._offer.denials]
                 self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -122,7 +122,7 @@ class Errand:
             return code
 
     async def _call_off(self, work: "asyncio.Future[int]") -> None:
-        if self._turn is not None:
+        if self._turn is not None and self._offer is not None:
             await self._turn.cancel()
             self._offer.dismiss()
             await asyncio.wait([work], timeout=CANCEL_SECONDS)
@@ -297,15 +297,17 @@ class Errand:
         code = _CODES.get(self._stop_reason)
         if code is None:
             return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
-        for denial in self._offer.denials[:_TOLD]:
+        offer = self._offer
+        assert offer is not None  # a turn has ended, so somebody was connected
+        for denial in offer.denials[:_TOLD]:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
-        if self._offer.denied and code == OK:
+        if offer.denied and code == OK:
             files = "--allow edit covers files in the folder, " if self._arguments.allow in ("", "read") else ""
-            count = "1 request was" if self._offer.denied == 1 else f"{self._offer.denied} requests were"
+            count = "1 request was" if offer.denied == 1 else f"{offer.denied} requests were"
             self._screen.say(f"dragoman: {count} denied; {files}--allow all covers everything")
             return DENIED
-        if self._offer.refused and code == OK:
-            count = "1 request" if self._offer.refused == 1 else f"{self._offer.refused} requests"
+        if offer.refused and code == OK:
+            count = "1 request" if offer.refused == 1 else f"{offer.refused} requests"
             self._screen.say(f"dragoman: you refused {count}")
             return DENIED
         if code not in (OK, CANCELLED):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Callable
 
-    from dragoman.gateway.back import Agents
+    from dragoman.gateway.agents import Agents
     from dragoman.gateway.hub import Knows
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.server import Server
@@ -224,7 +224,7 @@ def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, 
     from dragoman.agent.manners import manner_of
     from dragoman.cli import ours
     from dragoman.coder.brain import coding_agent
-    from dragoman.gateway.back import Agents
+    from dragoman.gateway.agents import Agents
     from dragoman.gateway.local import in_process
     from dragoman.store.contract import StoreFailed
 
@@ -249,7 +249,7 @@ def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, 
 
 def _fleet_agent(name: str) -> "Agents":
     from dragoman.client.fleet import Fleet, find_program
-    from dragoman.gateway.back import Agents
+    from dragoman.gateway.agents import Agents
     from dragoman.gateway.local import PROCESSES, spawned, spoken_in
     from dragoman.gateway.relay import far_of
     from dragoman.gateway.tokens import read_token

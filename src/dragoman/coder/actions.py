@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from dragoman.agent.sessions import keep_option
+from dragoman.agent.kept import keep_option
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.modes import MODES
 from dragoman.errors import RequestFailed

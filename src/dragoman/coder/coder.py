@@ -9,11 +9,14 @@ from collections.abc import AsyncGenerator, Awaitable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeGuard
 
+from msgspec.structs import replace
+
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import commands
 from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
+from dragoman.errors import RequestFailed
 from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
@@ -45,6 +48,7 @@ class Coder:
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self.setup.models.current()
         self.session.options = options(self.setup, self.made(current), current)
+        self._offer_again(self.session.left_with.get("model"))
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
             self.own_commands = await asyncio.to_thread(commands.read_own, folder)
@@ -108,6 +112,21 @@ class Coder:
 
             self._work = Work(self)
         return self._work.turn(prompt)
+
+    def offer_model(self, name: str) -> None:
+        """A model the user has named by hand is one of the choices from then on."""
+        self.session.options = [
+            replace(option, options=[*option.options, Choice(name, name)]) if is_option(option, "model") else option
+            for option in self.session.options
+        ]
+
+    def _offer_again(self, name: object) -> None:
+        """The model that this session had when it was last open, if it was named by hand and can still be had."""
+        (choices,) = [option.choices() for option in self.session.options if is_option(option, "model")]
+        if isinstance(name, str) and all(choice.value != name for choice in choices):
+            with suppress(RequestFailed):
+                self.made(self.setup.models.spelled(name))  # as a client might name it: no script, no file
+                self.offer_model(name)
 
     def foreign_tools(self) -> "list[Tool]":
         """The tools of the servers that are connected now."""

@@ -9,7 +9,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from dragoman.agent.session import YES_OR_NO, Session
+from dragoman.agent.permission import YES_OR_NO
+from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
 from dragoman.coder.modes import Act, ActKind

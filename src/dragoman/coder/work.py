@@ -34,7 +34,6 @@ from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import AnyEvent, Idle
-from dragoman.vocabulary.options import Choice
 
 _RULE: Final = "rule"
 _REVOKED: Final = "revoked"
@@ -217,19 +216,12 @@ class Work:
             value = self._setup.models.spelled(value)
             self._coder.made(value)
             if not any(choice.value == value for choice in known):
-                self._offer_model(value)
+                self._coder.offer_model(value)
         elif not any(choice.value == value for choice in known):
             there_are = ", ".join(choice.value for choice in known)
             raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {there_are}")
         self.session.options = [
             replace(option, current_value=value) if is_option(option, name) else option
-            for option in self.session.options
-        ]
-
-    def _offer_model(self, name: str) -> None:
-        """A model the user has named by hand is one of the choices from then on."""
-        self.session.options = [
-            replace(option, options=[*option.options, Choice(name, name)]) if is_option(option, "model") else option
             for option in self.session.options
         ]
 

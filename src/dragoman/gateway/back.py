@@ -6,59 +6,27 @@ is about, with the options it had, and no client has to know. How often in a row
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, Final
 
 from dragoman import limits
-from dragoman.dialects.contract import Id
 from dragoman.dialects.handshake import SPOKEN
-from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed, UsageError
+from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
+from dragoman.gateway.agents import Agents
 from dragoman.gateway.asked import Asked
-from dragoman.gateway.early import Early
 from dragoman.gateway.gate import Gate
+from dragoman.gateway.hearing import Hearing
 from dragoman.gateway.logbook import connection_name
-from dragoman.gateway.questions import refusal
-from dragoman.gateway.renaming import session_of, with_session
-from dragoman.gateway.rooms import SHORT_BYTES, Room
+from dragoman.gateway.rooms import Room
 from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.link import Link
-from dragoman.transports.contract import Transport
-from dragoman.vocabulary.asking import Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent, OptionsChanged
+from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import CloseSession, ForkSession, NewSession, Prompt, SessionOpened
-from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
+from dragoman.vocabulary.requests import CloseSession, Prompt, SessionOpened
 
 if TYPE_CHECKING:
     from dragoman.gateway.front import Front
     from dragoman.gateway.hub import Hub
-
-
-class Agents(NamedTuple):
-    """Where agents come from: a transport to a fresh one, and the versions it is known to speak.
-
-    An agent is spoken to in the version of its client where it can be, because then nothing is lost between them.
-
-    - `each_session`: a process for every session; else one for all sessions of a connection.
-    - `idle_seconds`: one that has nothing to do for so long is stopped, and started when it is needed; 0: never.
-    - `restarts`: so often in a row one that dies is started again.
-    - `most`: so many run at once; 0: as many as there are connections.
-    - `start_seconds`: for its first answer, if that is less than anybody else has; 0: as long as they.
-    - `renames`: clients know its sessions by ids of ours, because each of its processes may count its own.
-    """
-
-    open: Callable[[], Transport]
-    versions: tuple[int, ...] = (1, 2)
-    dialect: str = ""
-    each_session: bool = False
-    idle_seconds: float = 0.0
-    restarts: int = 3
-    most: int = 0
-    start_seconds: float = 0.0
-    renames: bool = False
 
 
 # A session that was refused is closed in the agent; nobody waits for that.
@@ -66,7 +34,7 @@ _FORSAKE_SECONDS: Final = 10.0
 
 
 class Back:
-    """The handler of a link in the role of the client: an agent, whether its process runs now or not."""
+    """An agent, whether its process runs now or not."""
 
     def __init__(self, hub: "Hub", origin: "Front", agents: Agents) -> None:
         version = origin.connection.version
@@ -81,13 +49,12 @@ class Back:
         self.taken = False  # its process is somebody's, where every session has its own
         self._agents = agents
         self._hello: ClientHello | None = None
-        self._early = Early()
+        self._hearing = Hearing(self)
         self._closing: asyncio.Task[None] | None = None
         self._over = False
         self._resting: asyncio.Task[None] | None = None
         self._waking = asyncio.Lock()
         self._failures = 0
-        self._stirred = False
         self._loop = asyncio.get_running_loop()
         self._used = self._loop.time()
         self._began = self._used
@@ -95,7 +62,7 @@ class Back:
 
     def _start(self) -> None:
         self._gate = Gate(self._agents.open())
-        self.link = Link(self._gate, self, "client", spoken=self._spoken, dialect=self._agents.dialect)
+        self.link = Link(self._gate, self._hearing, "client", spoken=self._spoken, dialect=self._agents.dialect)
         self.life += 1
         self._began = self._used = self._loop.time()
 
@@ -184,8 +151,7 @@ class Back:
 
     def look(self, now: float) -> None:
         """Let it sleep, if it has had nothing to do for long enough and can be woken without a loss."""
-        stirred, self._stirred = self._stirred, False
-        if stirred or self.asked or any(room.running or room.waits or room.retelling for room in self.rooms.values()):
+        if self._hearing.stirred() or self._is_busy:
             self._used = now
         if self._agents.idle_seconds and now - self._used >= self._agents.idle_seconds:
             self.rest()
@@ -193,14 +159,17 @@ class Back:
     @property
     def can_rest(self) -> bool:
         """Whether nothing is lost if it sleeps now."""
-        if self.asleep or self._hello is None or self._resting or self._closing or self._waking.locked() or self.asked:
+        if self.asleep or self._hello is None or self._resting or self._closing or self._waking.locked():
             return False
-        if any(room.running or room.waits or room.retelling for room in self.rooms.values()):
+        if self._is_busy:
             return False
-        return not self.rooms or (self.keeps and not any(map(self.hub.owners.is_unclear, self._ids())))
+        unclear = any(self.hub.owners.is_unclear(room.id) for room in self.rooms.values())
+        return not self.rooms or (self.keeps and not unclear)
 
-    def _ids(self) -> list[str]:
-        return [room.id for room in self.rooms.values()]
+    @property
+    def _is_busy(self) -> bool:
+        """Whether it works for somebody, or somebody waits for it."""
+        return bool(self.asked) or any(room.running or room.waits or room.retelling for room in self.rooms.values())
 
     @property
     def is_spent(self) -> bool:
@@ -257,7 +226,7 @@ class Back:
         """A session whose id has become known; what was heard of it before is heard now."""
         room = self.room(session_id, agent_id)
         room.enter(front)
-        for event, size in self._early.take(agent_id):
+        for event, size in self._hearing.early.take(agent_id):
             room.hear(event, size)
         return room
 
@@ -344,55 +313,10 @@ class Back:
         """Read the agent, or do not, as its listeners can take it."""
         self._gate.hold(any(room.behind for room in self.rooms.values()))
 
-    # -- the link calls these ----------------------------------------------------------------------------------------
+    # -- the end of a process ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> AgentHello:
-        raise UsageError("a client is not greeted")
-
-    def on_event(self, session_id: str, event: AnyEvent) -> None:
-        self.on_long_event(session_id, event, SHORT_BYTES)
-
-    def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
-        """The same with the bytes it took to say."""
-        self.link.taken()
-        self._stirred = True
-        room = self.rooms.get(session_id)
-        if room is not None:
-            room.hear(event, size)
-            if room.behind:
-                self.pace()
-            return
-        if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self.asked.values()):
-            self._early.hold(session_id, event, size)
-        else:
-            self._early.forget()
-
-    def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
-        if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
-            return self._ask_about(request, request.scope)
-        room = self.rooms.get(session_of(request) or "")
-        if room is None:
-            return self._ask_one(self.origin, request)
-        return room.ask(with_session(request, room.id))
-
-    def on_note(self, note: Note) -> None:
-        room = self.rooms.get(session_of(note) or "")
-        if room is not None:
-            note, fronts = with_session(note, room.id), set(room.fronts)
-        else:
-            everybody = {self.origin, *(front for room in self.rooms.values() for front in room.fronts)}
-            # A session that nobody made here may be watched by several principals; the rest is its opener's.
-            fronts = {front for front in everybody if front.principal == self.origin.principal}
-        for front in fronts:
-            front.note(note)
-
-    def on_noise(self, reason: str) -> None:
-        self.hub.counts["noise"] += 1
-
-    def on_bug(self, error: Exception) -> None:
-        self.hub.report(error)
-
-    def on_closed(self, error: LinkClosed) -> None:
+    def link_closed(self) -> None:
+        """Nothing more is heard of its process."""
         if self._over:
             self._end_rooms()
         elif not self.asleep:
@@ -402,7 +326,7 @@ class Back:
         """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
         self.asleep = True
         self.asked.clear()
-        self._early.forget()
+        self._hearing.early.forget()
         self._failures += 1
         self.hub.counts["agents_died"] += 1
         seconds = round(self._loop.time() - self._began, 3)
@@ -416,23 +340,3 @@ class Back:
     @property
     def _name(self) -> str:
         return connection_name(self.origin.connection.id)
-
-    async def _ask_about(self, request: Elicit, scope: RequestScope) -> Reply:
-        """A question about a request, asked of whoever made it, under the name it gave that."""
-        number = scope.request_id
-        asked = self.asked.get(number) if isinstance(number, int) else None
-        if asked is None:
-            return ElicitationAnswer("cancel")
-        there: RequestScope | SessionScope = RequestScope(asked.id)
-        if isinstance(asked.request, Prompt) and asked.front.link.version != 1:
-            there = SessionScope(asked.request.session_id)
-        return await self._ask_one(asked.front, replace(request, scope=there))
-
-    async def _ask_one(self, front: "Front", request: Request) -> Reply:
-        """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
-        if front.ended or not front.may("prompt"):
-            return refusal(request)
-        try:
-            return await front.answer(request)
-        except LinkClosed:
-            return refusal(request)

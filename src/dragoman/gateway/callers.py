@@ -56,6 +56,11 @@ class Callers:
                 del self._asking[peer]
             self._asked[peer] = self._clock()
 
+    @property
+    def answered(self) -> bool:
+        """Whether somebody is being answered."""
+        return bool(self._asking)
+
     def hopeless(self, connected: Collection[Peer]) -> set[Peer]:
         """Of those that are connected now, who is to be hung up on. Forgets the others."""
         now = self._clock()

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
-from dragoman.gateway.back import Agents, Back
+from dragoman.gateway.agents import Agents
+from dragoman.gateway.back import Back
 from dragoman.gateway.budget import Budgets
 from dragoman.gateway.connection import Connection, Full, Kind
 from dragoman.gateway.front import Front

@@ -1,6 +1,7 @@
 """The gateway on a socket: granian in our own process and loop.
 
-granian waits at its own stop until every stream is over, so we end them first, and bound the wait.
+granian waits at its own stop until every stream is over, so we end them first, and bound the wait. WebSockets it drops
+with what was on its way, so we wait until that has left.
 """
 
 import asyncio
@@ -35,6 +36,9 @@ _BACKLOG: Final = 1024
 _AT_ONCE: Final = 16_384
 _READY_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 5.0
+# For the last words, which have their own bounds; whoever sends a body slowly is not waited for.
+_SAID_SECONDS: Final = 2.5
+_LOOK_SECONDS: Final = 0.01
 # Turns may end by themselves for so long when the server is told to stop.
 GRACE_SECONDS: Final = 10.0
 
@@ -116,6 +120,7 @@ class Server:
         if self._serving is None:
             return
         await self.hub.close(grace)
+        await self._all_said()
         for sweeping in self._sweeping:
             sweeping.cancel()
         await asyncio.sleep(0)
@@ -127,6 +132,13 @@ class Server:
             self._serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
+
+    async def _all_said(self) -> None:
+        """Until nobody is being answered any more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SAID_SECONDS):
+                while self._app.callers.answered:
+                    await asyncio.sleep(_LOOK_SECONDS)
 
     async def _hang_up_on_silence(self) -> None:
         """For as long as the server runs. In a thread: there may be thousands of descriptors."""

@@ -5,6 +5,7 @@ it. `transport_for` finds the right one for an address.
 """
 
 import asyncio
+import itertools
 import os
 import random
 import socket
@@ -251,15 +252,17 @@ class RemoteTransport:
 
 
 async def attempts(seconds: float) -> AsyncIterator[int]:
-    """Numbers of attempts, at growing distances and never at the same time as everybody else, for so long."""
+    """Numbers of attempts, at growing distances and never at the same time as everybody else, for so long; the last
+    is at the end of it."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     delay = _FIRST_DELAY
-    number = 0
-    while loop.time() < deadline:
+    for number in itertools.count():
         yield number
-        number += 1
-        await asyncio.sleep(delay * random.uniform(0.5, 1.0))
+        left = deadline - loop.time()
+        if left <= 0:
+            return
+        await asyncio.sleep(min(delay * random.uniform(0.5, 1.0), left))
         delay = min(delay * 2, _LONGEST_DELAY)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Agent
-from dragoman.agent import sessions
+from dragoman.agent.kept import Kept
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
 
@@ -24,7 +24,7 @@ agent = Agent(
 )
 
 if "forgetful" in sys.argv or "stubborn" in sys.argv:
-    sessions._restored = lambda option, _: option  # type: ignore[assignment]
+    Kept.restored = lambda self, options: list(options)  # type: ignore[method-assign]
 
 if "stubborn" in sys.argv:
 

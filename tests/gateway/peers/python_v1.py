@@ -1,4 +1,7 @@
-"""A remote client on the official Python SDK for v1. `URL CWD [SESSION]`, the token in PEER_TOKEN."""
+"""A remote client on the official Python SDK for v1. `CWD URL...`, the token in PEER_TOKEN.
+
+At every address it has a turn in a new session; then it comes anew, finds the session again and has another turn.
+"""
 
 import asyncio
 import os
@@ -31,8 +34,8 @@ class Watcher:
         tell("notification", method)
 
 
-async def main() -> None:
-    url, cwd, *load = sys.argv[1:]
+async def talk(cwd: str, url: str, load: str = "") -> str:
+    """A turn; in which session."""
     headers = {"Authorization": f"Bearer {os.environ['PEER_TOKEN']}"}
     if url.startswith("ws"):
         from acp.ws import create_websocket_stream
@@ -46,15 +49,19 @@ async def main() -> None:
     hello = await connection.initialize(protocol_version=PROTOCOL_VERSION, client_capabilities=ClientCapabilities())
     tell("initialize", hello.protocol_version)
     if load:
-        await connection.load_session(cwd=cwd, session_id=load[0], mcp_servers=[])
-        session_id = load[0]
-        tell("loaded", None)
-    else:
-        session_id = (await connection.new_session(cwd=cwd, mcp_servers=[])).session_id
+        await connection.load_session(cwd=cwd, session_id=load, mcp_servers=[])
+    session_id = load or (await connection.new_session(cwd=cwd, mcp_servers=[])).session_id
     tell("session", session_id)
     end = await connection.prompt(session_id=session_id, prompt=[text_block("go")])
     tell("end", end.stop_reason)
     await connection.close()
+    return session_id
+
+
+async def main() -> None:
+    cwd, *urls = sys.argv[1:]
+    for url in urls:
+        await talk(cwd, url, await talk(cwd, url))
 
 
 asyncio.run(main())

@@ -1,4 +1,7 @@
-"""A remote client on the official Python SDK for v2. `URL CWD [SESSION]`, the token in PEER_TOKEN."""
+"""A remote client on the official Python SDK for v2. `CWD URL...`, the token in PEER_TOKEN.
+
+At every address it has a turn in a new session; then it comes anew, finds the session again and has another turn.
+"""
 
 import asyncio
 import os
@@ -29,8 +32,8 @@ class Watcher:
         return schema.RequestPermissionResponse(outcome=outcome)
 
 
-async def main() -> None:
-    url, cwd, *load = sys.argv[1:]
+async def talk(cwd: str, url: str, load: str = "") -> str:
+    """A turn; in which session."""
     headers = {"Authorization": f"Bearer {os.environ['PEER_TOKEN']}"}
     transport: Any
     if url.startswith("ws"):
@@ -52,15 +55,19 @@ async def main() -> None:
     tell("initialize", hello.protocol_version)
     if load:
         start = schema.ReplayFromStartVariant(type="start")
-        await connection.resume_session(cwd=cwd, session_id=load[0], replay_from=start)
-        session_id = load[0]
-        tell("loaded", None)
-    else:
-        session_id = (await connection.new_session(cwd=cwd)).session_id
+        await connection.resume_session(cwd=cwd, session_id=load, replay_from=start)
+    session_id: str = load or (await connection.new_session(cwd=cwd)).session_id
     tell("session", session_id)
     await connection.prompt(session_id=session_id, prompt=[schema.TextContentBlock(type="text", text="go")])
     tell("end", await watcher.idle)
     await connection.close()
+    return session_id
+
+
+async def main() -> None:
+    cwd, *urls = sys.argv[1:]
+    for url in urls:
+        await talk(cwd, url, await talk(cwd, url))
 
 
 asyncio.run(main())

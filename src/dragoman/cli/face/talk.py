@@ -2,11 +2,8 @@
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
-from collections import deque
-from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from typing import Final
@@ -16,7 +13,7 @@ from dragoman.cli.face.asking import Asker, Keyboard
 from dragoman.cli.face.attaching import attached
 from dragoman.cli.face.box import secret_word
 from dragoman.cli.face.composer import Composer
-from dragoman.cli.face.echo import Echo
+from dragoman.cli.face.folder_sessions import FolderSessions
 from dragoman.cli.face.forms import answered, filled
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import LEFT, Interrupts
@@ -30,11 +27,11 @@ from dragoman.cli.face.orders import (
     order_in,
     values_of,
 )
-from dragoman.cli.face.paper import Paper
 from dragoman.cli.face.recap import Recap
 from dragoman.cli.face.screen import colours_wanted
+from dragoman.cli.face.stage import Stage
 from dragoman.cli.face.stderr import Stderr
-from dragoman.cli.face.telling import Teller, notice_text, title
+from dragoman.cli.face.telling import Teller, title
 from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
 from dragoman.cli.home import home
 from dragoman.cli.offer import Offer
@@ -42,17 +39,11 @@ from dragoman.cli.target import Target, Wrong, choose, opened, reopen, session_o
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
-from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
-from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 FAILED: Final = 6
 USAGE: Final = 2
-# Lines that came while the user was writing; more of them nobody reads.
-_WAITING_LINES: Final = 200
-_STEP_SECONDS: Final = 0.12
-# Sessions listed at once.
-LISTED: Final = 20
 _ENDS: Final = {
     "cancelled": "Stopped.",
     "refusal": "The agent refuses to go on with this.",
@@ -69,24 +60,21 @@ class Talk:
         self._arguments = arguments
         self._target = target
         self._folder = folder
-        self._paper = Paper()
-        self._echo = Echo()
-        self._teller = Teller()
+        self._stage = Stage()
+        self._paper = self._stage.paper
         self._word = secret_word()
         self._offer: Offer
         self._client: Client
-        self._conversation: Conversation
-        self._turn: Turn | None = None
-        self._listed: Sequence[SessionInfo] = ()
+        self._sessions: FolderSessions
+        self._here: Conversation | None = None  # the session we are in
         self._recap: Recap | None = None
-        self._usage: UsageChanged | None = None
-        self._stderr = Stderr(self._say_or_keep if arguments.show_stderr else None)
-        self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
+        self._stderr = Stderr(self._stage.say_or_keep if arguments.show_stderr else None)
         self._greeted = False
-        self._trouble = ""
-        self._composer: Composer | None = None
-        self._free = asyncio.Event()
-        self._free.set()
+
+    @property
+    def _conversation(self) -> Conversation:
+        assert self._here is not None
+        return self._here
 
     async def perform(self) -> int:
         """Talk until somebody leaves; the exit code."""
@@ -96,8 +84,7 @@ class Talk:
             loop.add_signal_handler(number, talking.cancel)
         try:
             async with AsyncExitStack() as stack:
-                stack.callback(self._echo.on)
-                stack.callback(self._paper.still)
+                stack.callback(self._stage.leave)
                 wanted = await self._wanted()
                 await self._connect(stack)
                 await self._begin(wanted)
@@ -119,8 +106,8 @@ class Talk:
         asker = None
         settings: dict[str, object] = {
             "on_event": self._heard_outside,
-            "on_noise": self._noise,
-            "on_trouble": self._in_trouble,
+            "on_noise": self._stage.noise,
+            "on_trouble": self._stage.in_trouble,
             "on_stderr": self._stderr.hear,
         }
         if keyboard is not None:
@@ -130,33 +117,33 @@ class Talk:
                 self._paper.ask,
                 lambda: self._paper.console.width,
                 self._word,
-                self._hold,
+                self._stage.hold,
                 coloured=colours_wanted(sys.stdout),
             )
             settings["elicitation"] = partial(filled, asker)
             settings["ask_user"] = partial(answered, asker)
         target = self._target
         ask = None if asker is None else partial(self._ask, asker)
-        self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._terminal_output)
+        self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._stage.terminal_output)
         self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True
 
     async def _ask(self, asker: Asker, request: RequestPermission) -> PermissionOption | None:
-        self._teller.asked(request)
+        self._stage.teller.asked(request)
         return await asker.permission(request)
 
     async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
         """The server has forgotten us, as after a restart: the session is kept there, so we go on with it. Once."""
         if not self._target.elsewhere:
             raise lost
-        self._trouble = ""
+        self._stage.trouble = ""
         self._paper.say(f"{inert(str(lost))}; connecting again…", "yellow")
         try:
             await self._connect(stack)
-            self._conversation = await reopen(self._client, self._conversation.id, self._folder, replay=False)
+            self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
         except (DragomanError, Wrong) as error:
             raise LinkClosed(str(error)) from lost
-        self._teller = Teller()
+        self._stage.teller = Teller()
         self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
@@ -168,10 +155,11 @@ class Talk:
         return wanted
 
     async def _begin(self, wanted: str | None) -> None:
+        self._sessions = FolderSessions(self._target, self._folder)
         if wanted is None:
-            self._conversation = await self._client.new_session(self._folder)
+            self._here = await self._client.new_session(self._folder)
         else:
-            await self._resume(wanted or await self._newest())
+            await self._resume(wanted or await self._sessions.newest(self._client))
         await choose(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
         name = self._name() if info is None else f"{self._name()} {info.version}"
@@ -179,21 +167,15 @@ class Talk:
         self._paper.say("/help shows what there is.")
         self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
-    async def _newest(self) -> str:
-        sessions = await self._sessions()
-        if not sessions:
-            raise Wrong("there is no session of this folder to go on with")
-        return sessions[0].session_id
-
     async def _resume(self, session_id: str) -> None:
         recap = self._recap = Recap()
         try:
-            self._conversation = await reopen(self._client, session_id, self._folder, replay=True)
+            self._here = await reopen(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
             raise Wrong(f"session {inert_line(session_id)}: {inert_line(error.message)}") from None
         finally:
             self._recap = None
-        self._teller = Teller()
+        self._stage.teller = Teller()
         for who, text in recap.told():
             self._paper.say(f"{who}:")
             self._paper.markdown(text)
@@ -203,16 +185,16 @@ class Talk:
     # -- talking -----------------------------------------------------------------------------------------------------
 
     async def _converse(self, stack: AsyncExitStack) -> int:
-        composer = self._composer = Composer(
+        composer = self._stage.composer = Composer(
             home() / "history",
             self._folder,
             lambda: commands_of(self._conversation),
             lambda order: values_of(self._conversation, order),
-            self._status,
+            lambda: self._stage.status(self._name(), self._conversation),
         )
         typed = ""
         while True:
-            self._say_what_waited()
+            self._stage.say_what_waited()
             try:
                 text = await composer.read(typed)
             except EOFError:
@@ -248,119 +230,34 @@ class Talk:
         self._stderr.begin()
         self._paper.begin()
         with Interrupts([signal.SIGINT]) as interrupts:
-            turn = self._turn = self._conversation.prompt(prompt.blocks)
-            beside = [
-                asyncio.ensure_future(self._stop_when_told(turn, interrupts)),
-                asyncio.ensure_future(self._move()),
-            ]
-            self._echo.off()
-            try:
-                async for event in turn:
-                    await self._free.wait()
-                    self._show([event, *turn.ready()])
-            except LinkClosed:
-                raise
-            except DragomanError as error:
-                last_words = await self._stderr.last_words() if is_a_bug(error) else ""
-                self._end_turn()
-                self._paper.say(inert(self._words(error) + last_words), "red")
-            finally:
-                self._turn = None
-                for task in beside:
-                    task.cancel()
-                self._end_turn()
-                self._echo.on()
+            turn = self._conversation.prompt(prompt.blocks)
+            stopping = asyncio.ensure_future(self._stop_when_told(turn, interrupts))
+            with self._stage.playing(turn):
+                try:
+                    await self._stage.follow(turn)
+                except LinkClosed:
+                    raise
+                except DragomanError as error:
+                    last_words = await self._stderr.last_words() if is_a_bug(error) else ""
+                    self._stage.end_turn()
+                    self._paper.say(inert(self._words(error) + last_words), "red")
+                finally:
+                    stopping.cancel()
         if turn.stop_reason in _ENDS:
             self._paper.say(_ENDS[turn.stop_reason])
-
-    def _end_turn(self) -> None:
-        self._paper.show(self._teller.finish())
-        self._paper.finish()
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
         await turn.cancel()
         self._offer.dismiss()
-        await self._free.wait()  # a question that stood there has gone away
+        await self._stage.free()  # a question that stood there has gone away
         self._paper.say("(stopping; Ctrl-C once more leaves at once)")
-
-    async def _move(self) -> None:
-        while True:
-            self._paper.tick(self._teller.running)
-            await asyncio.sleep(_STEP_SECONDS)
-
-    def _show(self, events: Sequence[AnyEvent]) -> None:
-        for event in events:
-            if isinstance(event, UsageChanged):
-                self._usage = event
-            self._paper.show(self._teller.tell(event))
-
-    def _hold(self, asking: bool) -> None:
-        """While a question stands there, nothing is written under it; what came before it is shown first."""
-        if asking:
-            if self._turn is not None:
-                self._show(self._turn.ready())
-            self._free.clear()
-            self._echo.on()
-        else:
-            self._free.set()
-            if self._turn is not None:
-                self._echo.off()
-        self._paper.hold(asking)
-
-    def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
-        if self._turn is not None and self._free.is_set():
-            self._paper.show(self._teller.client_terminal(terminal_id, text, ended=ended))
 
     def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
         if self._recap is not None:
             self._recap.hear(event)
-        elif isinstance(event, UsageChanged):
-            self._usage = event
-        elif isinstance(event, Notice) and event.severity != "info":
-            self._say_or_keep(f"! {notice_text(event)}")
-
-    def _say_or_keep(self, line: str) -> None:
-        """Something that comes at any time: in a turn it is shown at once, and else above the line the user writes."""
-        self._waiting.append(line)
-        if self._turn is not None:
-            if self._free.is_set():
-                self._say_what_waited()
-        elif self._composer is not None:
-            self._composer.above(self._say_what_waited)
-
-    def _say_what_waited(self) -> None:
-        while self._waiting:
-            self._paper.say(self._waiting.popleft(), "yellow")
-
-    def _in_trouble(self, sentence: str) -> None:
-        """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
-        so."""
-        self._trouble = "" if self._trouble else inert_line(sentence)
-        if self._turn is not None and self._free.is_set():
-            self._paper.say(f"({inert_line(sentence)})", "yellow")
-        elif self._composer is None:
-            self._paper.say(inert_line(sentence), "yellow")
         else:
-            self._composer.refresh()
-
-    def _noise(self, reason: str) -> None:
-        if self._turn is not None and self._free.is_set():
-            self._paper.say(f"(skipped what the agent wrote: {inert_line(reason)[:200]})")
-
-    def _status(self) -> str:
-        if self._trouble:
-            return self._trouble
-        parts = [title(self._name())[:40]]
-        for category in ("mode", "model"):
-            option = chosen_option(self._conversation, category)
-            if option is not None:
-                parts.append(inert_line(option.current_value)[:40])
-        if self._usage is not None and self._usage.size > 0:
-            parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
-        if self._conversation.title:
-            parts.append(title(self._conversation.title))
-        return " · ".join(parts)
+            self._stage.hear_outside(event)
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
@@ -380,7 +277,7 @@ class Talk:
                     await self._go(order.rest)
                 case "/new":
                     before = self._conversation
-                    self._conversation = await self._client.new_session(self._folder)
+                    self._here = await self._client.new_session(self._folder)
                     self._paper.say("A new session.")
                     await self._leave(before)
                 case _:
@@ -403,19 +300,10 @@ class Talk:
 
     async def _go(self, wanted: str) -> None:
         if not wanted:
-            self._listed = await self._sessions()
-            for number, info in enumerate(self._listed, 1):
-                mark = "*" if info.session_id == self._conversation.id else " "
-                when = info.updated_at[:16].replace("T", " ") if isinstance(info.updated_at, str) else ""
-                name = title(info.title if isinstance(info.title, str) and info.title else info.session_id)
-                self._paper.say(f"{mark}{number:>3}  {inert_line(when)}  {name}")
-            self._paper.say("/sessions NUMBER goes to one." if self._listed else "No sessions of this folder.")
+            for line in await self._sessions.lines(self._client, self._conversation.id):
+                self._paper.say(line)
             return
-        session_id = wanted
-        if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._listed):
-            session_id = self._listed[int(wanted) - 1].session_id
-        elif self._target.ours:
-            session_id, _ = await session_of_ours(wanted)
+        session_id = await self._sessions.named(wanted)
         if session_id == self._conversation.id:
             self._paper.say("You are there.")
             return
@@ -429,14 +317,6 @@ class Talk:
             with suppress(RequestFailed):
                 await conversation.close()
 
-    async def _sessions(self) -> list[SessionInfo]:
-        """The newest of this folder, as the agent lists them."""
-        if not self._client.agent.capabilities.list:
-            raise Wrong("this agent does not list its sessions")
-        page = await self._client.ask(ListSessions(os.path.abspath(self._folder)))
-        assert isinstance(page, SessionList)
-        return page.sessions[:LISTED]
-
     def _name(self) -> str:
         """What the agent calls itself."""
         info = self._client.agent.info
@@ -447,7 +327,6 @@ class Talk:
 
     def _how_to_go_on(self) -> str:
         """What to type for the same conversation with an agent that may be there again."""
-        conversation: Conversation | None = getattr(self, "_conversation", None)
-        if conversation is None or not self._target.elsewhere:
+        if self._here is None or not self._target.elsewhere:
             return ""
-        return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {conversation.id}"
+        return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {self._here.id}"

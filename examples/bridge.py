@@ -1,0 +1,18 @@
+import asyncio
+import sys
+
+from dragoman.bridge import Bridge
+from dragoman.transports.spawn import spawner
+from dragoman.transports.stdio import StdioTransport
+
+if len(sys.argv) < 2:
+    sys.exit("usage: python bridge.py COMMAND...\nsuch as: python bridge.py dragoman acp --protocol 2")
+
+
+async def main(command):
+    editor = StdioTransport.of_this_process()
+    agent = spawner(command, cwd=None, env={})()
+    await Bridge(editor, agent).run()
+
+
+asyncio.run(main(sys.argv[1:]))

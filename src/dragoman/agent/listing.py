@@ -1,0 +1,46 @@
+"""The stored sessions, newest first, as a client's list shows them. Nothing is opened for it."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec import UNSET
+
+from dragoman.agent.store_failures import told
+from dragoman.store.contract import ArchiveFilter, SessionMeta, Store
+from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+
+# Sessions in one answer where a client wants all of them: some MiB, and more than anybody looks through.
+_LISTED: Final = 10_000
+_FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
+
+
+async def listed(store: Store, request: ListSessions) -> SessionList:
+    """One page, or all of them where that is asked for."""
+    archived = _FILTERS.get(request.archived, "exclude")
+    cursor = request.cursor or None
+    found: list[SessionMeta] = []
+    while True:
+        page = await told("", store.list(cwd=request.cwd or None, cursor=cursor, archived=archived))
+        found.extend(page.sessions)
+        cursor = page.cursor
+        if not request.whole or not cursor or len(found) >= _LISTED:
+            return SessionList([info_of(meta) for meta in found], cursor or UNSET)
+
+
+async def newest(store: Store, cwd: str) -> str | None:
+    """The id of the session of a folder in which something happened last."""
+    page = await store.list(cwd=cwd)
+    return page.sessions[0].id if page.sessions else None
+
+
+def info_of(meta: SessionMeta) -> SessionInfo:
+    """A session as a list shows it."""
+    when = datetime.fromtimestamp(meta.activity / 1_000_000, UTC).isoformat().replace("+00:00", "Z")
+    return SessionInfo(
+        meta.id,
+        meta.cwd,
+        list(meta.directories) or UNSET,
+        title=meta.title or UNSET,
+        updated_at=when,
+        archived=True if meta.archived else UNSET,
+    )

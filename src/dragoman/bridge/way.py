@@ -1,0 +1,78 @@
+"""One way across a bridge: steps that are taken one after the other, each when the one before it has left."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+
+from dragoman import limits
+from dragoman.bridge.failures import TOO_LARGE
+from dragoman.errors import LinkClosed, UsageError
+from dragoman.link import Link
+
+Step = Callable[[], Awaitable[None]]
+
+
+class Way:
+    """What one side has said, on its way to the other. Whenever nothing is left of it, `on_idle` is called."""
+
+    def __init__(
+        self, on_idle: Callable[[], None], on_noise: Callable[[str], None], on_bug: Callable[[Exception], None]
+    ) -> None:
+        self.idle = True
+        self._on_idle = on_idle
+        self._on_noise = on_noise
+        self._on_bug = on_bug
+        self._steps: deque[Step] = deque()
+        self._taken = 0
+        self._open = asyncio.Event()
+        self._more = asyncio.Event()
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def put(self, step: Step) -> None:
+        """The next step."""
+        self._steps.append(step)
+        self.idle = False
+        self._more.set()
+
+    def open(self) -> None:
+        """From the next turn of the loop on there is somebody to speak to."""
+        self._open.set()
+
+    def end(self) -> None:
+        """Nothing more will be heard."""
+
+        async def over() -> None:
+            if not self._ended.done():
+                self._ended.set_result(None)
+
+        self.put(over)
+        self.open()
+
+    async def run(self) -> None:
+        """Take the steps. One that finds nobody is over at once: that the other side is gone is told elsewhere."""
+        await self._open.wait()
+        while True:
+            while self._steps:
+                step = self._steps.popleft()
+                self._taken += 1
+                try:
+                    await step()
+                except LinkClosed:
+                    pass
+                except UsageError:
+                    self._on_noise(TOO_LARGE)
+                except Exception as error:
+                    self._on_bug(error)
+            self.idle = True
+            self._on_idle()
+            self._more.clear()
+            await self._more.wait()
+
+    async def emptied(self, reader: Link) -> None:
+        """Wait until all of it has left, for as long as whoever reads makes any progress."""
+        before = None
+        while before != (before := (self._taken, reader.outbox.written)):
+            if self._ended.done():
+                await reader.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
+            else:
+                await asyncio.wait([self._ended], timeout=limits.CLOSE_FLUSH_SECONDS)
