@@ -1,7 +1,8 @@
 """What every test shares: asyncio for async tests, a home of our own, and how hard hypothesis tries."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -9,13 +10,27 @@ from hypothesis import HealthCheck, settings
 # Modules that check things for tests explain what they found, as tests do.
 pytest.register_assert_rewrite("tests.cli.picture", "tests.cli.lives")
 
+# How many examples a property gets in a run that somebody waits for; `./dev fuzz` is for the rare ones.
+EXAMPLES = 40
+
 # No deadline anywhere: a busy machine is not a bug. pytest-timeout bounds each test.
-settings.register_profile("dev", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
+settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, database=None, print_blob=True)
 settings.register_profile(
     "fuzz", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is collected stays: nobody looks for garbage among it, neither meanwhile nor while the tests run."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

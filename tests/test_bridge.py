@@ -1202,7 +1202,7 @@ MUCH = COUNT * 9_000
 HELD = limits.OUTBOX_BYTES + UNSAID_BYTES + limits.MIB
 
 
-@pytest.mark.parametrize(("front", "back", "loading"), [(1, 1, False), (1, 2, True), (2, 1, True), (2, 2, False)])
+@pytest.mark.parametrize(("front", "back", "loading"), [(1, 2, True), (2, 2, False)])
 async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
     front: int, back: int, loading: bool
 ) -> None:
@@ -1244,7 +1244,7 @@ async def test_an_agent_that_does_not_read_stops_the_editor_and_loses_nothing(fr
 async def test_a_slow_editor_may_read_on_for_as_long_as_it_reads_when_the_agent_has_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.1)
     chunks = [update("agent_message_chunk", messageId="a", content=text("x" * 9_000))] * 700
     async with in_session(2, 2, to_editor=Faults(per_turn=200)) as (editor, agent):
         agent.say(*chunks)

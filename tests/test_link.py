@@ -549,8 +549,8 @@ async def test_d1_many_producers_together_hold_no_more_than_one() -> None:
 async def test_d2_a_client_that_floods_and_never_reads_is_not_read_either_until_it_reads(
     flood: Callable[[int], Message], refuses: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "REFUSAL_BYTES", limits.REFUSAL_BYTES // 4)  # a quarter of the flood does
-    count = 5_000
+    monkeypatch.setattr(limits, "REFUSAL_BYTES", limits.REFUSAL_BYTES // 8)  # so that a smaller flood is one
+    count = 6_000
     async with agent_link() as end:
         end.above.answer = lambda request: (
             SessionList([SessionInfo("s" * 2000, "/")])

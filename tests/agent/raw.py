@@ -102,7 +102,7 @@ async def until(happened: Callable[[], bool]) -> None:
         if happened():
             return
         await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not happened():  # noqa: ASYNC110  # whatever it waits for is not ours to signal
             await asyncio.sleep(0.005)
 

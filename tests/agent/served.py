@@ -38,7 +38,7 @@ async def served(agent: Agent, version: int, *, capacity: int = PIPE) -> AsyncIt
         yield wire
     finally:
         await wire.leave()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await serving
 
 

@@ -14,11 +14,15 @@ from tests.cli.editor import HELLO, Editor, Message, turns
 from tests.needs import ROOT
 
 versions = pytest.mark.parametrize("version", [1, 2])
-SECONDS = 2.0
+# What ends by itself here takes many minutes. The promise is two seconds, and is held to where a machine has time.
+SECONDS = 30.0
+PROMISED = 2.0
+in_time = pytest.mark.parametrize(
+    "seconds", [pytest.param(SECONDS, id="at all"), pytest.param(PROMISED, id="in time", marks=pytest.mark.slow)]
+)
 NO_PARAMS = -32602
 NO_SESSION = -32002
 NOT_NOW = -32600
-KIB = 1024
 
 
 def sessions(folder: Path) -> list[Path]:
@@ -47,14 +51,14 @@ def shows(text: str) -> Callable[[Message], bool]:
 
 # -- C1 to C3: hello -------------------------------------------------------------------------------------------------
 
+NO_VERSIONS: list[Any] = [0, -1, "1", 1.5, None, True, [], 2**70]
 METHODS = ["authenticate", "logout", "session/new", "session/load", "session/resume", "session/fork", "session/list"]
 METHODS += ["session/close", "session/delete", "session/archive", "session/unarchive", "session/status"]
 METHODS += ["session/set_title", "session/set_config_option", "session/set_mode", "session/prompt", "_mine", "x"]
 
 
-@versions
-def test_c1_before_initialize_everything_is_refused_and_nothing_is_done(version: int, tmp_path: Path) -> None:
-    with Editor(tmp_path, version=version) as editor:
+def test_c1_before_initialize_everything_is_refused_and_nothing_is_done(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
         for method in METHODS:
             params = {
                 "cwd": str(tmp_path),
@@ -64,29 +68,34 @@ def test_c1_before_initialize_everything_is_refused_and_nothing_is_done(version:
             }
             assert editor.error(method, params)["code"] in (NOT_NOW, -32601), method
         assert not (tmp_path / "home").exists()
-        assert editor.open().prompt()[-1].get("result", {"stopReason": "end_turn"})["stopReason"] == "end_turn"
+        assert editor.open().prompt()[-1]["result"]["stopReason"] == "end_turn"
 
 
-@pytest.mark.parametrize("asked", [0, -1, "1", 1.5, None, True, [], 2**70])
-def test_c2_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow(asked: Any, tmp_path: Path) -> None:
-    with Editor(tmp_path) as editor:
-        assert editor.error("initialize", {**HELLO[1], "protocolVersion": asked})["code"] in (NO_PARAMS, -32022)
+@versions
+def test_c2_a_version_that_is_none_is_refused_with_a_code_and_another_may_follow(version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, version=version) as editor:
+        for asked in NO_VERSIONS:
+            refused = editor.error("initialize", {**HELLO[version], "protocolVersion": asked})
+            assert refused["code"] in (NO_PARAMS, -32022), asked
         editor.open()
 
 
-@versions
-def test_c2_a_later_version_gets_our_latest_and_a_second_initialize_is_refused(version: int, tmp_path: Path) -> None:
-    with Editor(tmp_path, version=version) as editor:
+def test_c2_a_later_version_gets_our_latest_and_a_second_initialize_is_refused(tmp_path: Path) -> None:
+    with Editor(tmp_path) as editor:
         answer = editor.result("initialize", {**HELLO[1], **HELLO[2], "protocolVersion": 99})
         assert answer["protocolVersion"] == 2
-        assert editor.error("initialize", HELLO[version])["code"] == NOT_NOW
+        for hello in HELLO.values():
+            assert editor.error("initialize", hello)["code"] == NOT_NOW
         assert editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})["sessionId"]
 
 
-@versions
-@pytest.mark.parametrize(
-    "given", [{"mine": {"x": [1]}}, {"session": None, "fs": None}, {"fs": 7, "terminal": "yes"}, None]
-)
+ODD = [{"mine": {"x": [1]}}, {"session": None, "fs": None}, {"fs": 7, "terminal": "yes"}, None]
+# Each in one version, and again in the other when there is time.
+ODD_ONCE = [(given, 1 + place % 2) for place, given in enumerate(ODD)]
+ODD_AGAIN = [pytest.param(given, 3 - version, marks=pytest.mark.slow) for given, version in ODD_ONCE]
+
+
+@pytest.mark.parametrize(("given", "version"), [*ODD_ONCE, *ODD_AGAIN])
 def test_c3_capabilities_that_nobody_knows_are_ignored(version: int, given: Any, tmp_path: Path) -> None:
     with Editor(tmp_path, version=version) as editor:
         editor.open(**{"clientCapabilities" if version == 1 else "capabilities": given})
@@ -97,22 +106,26 @@ def test_c3_capabilities_that_nobody_knows_are_ignored(version: int, given: Any,
 
 
 @versions
-@pytest.mark.parametrize("which", ["unknown", "closed", "deleted", "foreign"])
-def test_c4_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, which: str, tmp_path: Path) -> None:
+def test_c4_a_prompt_to_a_session_that_is_not_open_starts_nothing(version: int, tmp_path: Path) -> None:
     marks = turns([{"call": "write_file", "input": {"path": "mark", "content": "x"}}])
     with Editor(tmp_path, marks, "--mode", "full", version=version) as editor:
-        editor.open()
-        match which:
-            case "unknown":
-                editor.session = "sess_0"
-            case "closed" | "deleted":
-                editor.result(f"session/{which.removesuffix('d')}", {"sessionId": editor.session})
-            case _:
-                with Editor(tmp_path, marks, version=version) as other:
-                    editor.session = other.open().session
-                    assert editor.error("session/prompt", editor.words("x"))["code"] == NO_SESSION
+        closed = editor.open().session
+        deleted = open_another(editor)
+        editor.result("session/close", {"sessionId": closed})
+        editor.result("session/delete", {"sessionId": deleted})
+        with Editor(tmp_path, marks, version=version) as other:
+            foreign = other.open().session
+            for editor.session in ("sess_0", closed, deleted, foreign):
+                assert editor.error("session/prompt", editor.words("x"))["code"] == NO_SESSION, editor.session
+        assert editor.session == foreign  # and nobody's now
         assert editor.error("session/prompt", editor.words("x"))["code"] == NO_SESSION
     assert not (tmp_path / "mark").exists()
+
+
+def open_another(editor: Editor) -> str:
+    """A session beside the first."""
+    answer = editor.ask("session/new", {"cwd": str(editor.folder), "mcpServers": []})[-1]
+    return str(answer["result"]["sessionId"])
 
 
 # -- C6 to C8: cancelling and leaving --------------------------------------------------------------------------------
@@ -125,63 +138,88 @@ PHASES: dict[str, tuple[str, list[Any], str]] = {
 }
 
 
+@in_time
 @versions
-@pytest.mark.parametrize("phase", PHASES)
-@pytest.mark.parametrize("cancels", [1, 1000], ids=["c6", "c7"])
-def test_c6_c7_a_turn_is_cancelled_once_in_every_phase(version: int, phase: str, cancels: int, tmp_path: Path) -> None:
-    mode, steps, sign = PHASES[phase]
-    cancel: Message = {"method": "session/cancel"}
-    with Editor(tmp_path, turns(steps, [{"say": "after"}]), "--mode", mode, version=version) as editor:
-        cancel["params"] = {"sessionId": editor.open().session}
-        editor.send(cancel)  # before: no turn, no effect
-        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
-        heard = until(editor, shows(sign))
-        began = time.monotonic()
-        for _ in range(cancels):
-            editor.send(cancel)
-        heard += until(editor, lambda message: bool(ends([message])))
-        assert time.monotonic() - began < SECONDS
-        editor.send(cancel)  # after: no effect either
-        # An answer to a question that was withdrawn is late, and nothing.
-        for message in heard:
-            if message.get("method") == "session/request_permission":
-                chosen = {"outcome": "selected", "optionId": "allow_once"}
-                editor.send({"id": message["id"], "result": {"outcome": chosen}})
-        heard += (answer := editor.ask("session/prompt", editor.words("again")))
-        assert "error" not in answer[-1], answer
-        heard += until(editor, lambda message: bool(ends([message]))) if not ends(answer) else []
-    assert ends(heard) == ["cancelled", "end_turn"]
-    assert shows("after")(heard[-2])
+def test_c6_c7_a_turn_is_cancelled_once_in_every_phase(version: int, seconds: float, tmp_path: Path) -> None:
+    rounds = [(phase, cancels) for cancels in (1, 1000) for phase in PHASES]
+    script = turns(*(turn for phase, _ in rounds for turn in (PHASES[phase][1], [{"say": "after"}])))
+    with Editor(tmp_path, script, version=version) as editor:
+        editor.open()
+        for phase, cancels in rounds:
+            mode, _, sign = PHASES[phase]
+            editor.ask("session/set_config_option", {"sessionId": editor.session, "configId": "mode", "value": mode})
+            heard = cancelled_and_prompted_again(editor, sign, cancels, seconds)
+            assert ends(heard) == ["cancelled", "end_turn"], (phase, cancels)
+            assert shows("after")(heard[-2])
 
 
+def cancelled_and_prompted_again(editor: Editor, sign: str, cancels: int, seconds: float) -> list[Message]:
+    """What was heard of a turn that is cancelled so many times when it shows the sign, and of the next one."""
+    cancel = {"method": "session/cancel", "params": {"sessionId": editor.session}}
+    editor.send(cancel)  # before: no turn, no effect
+    editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
+    heard = until(editor, shows(sign))
+    began = time.monotonic()
+    for _ in range(cancels):
+        editor.send(cancel)
+    heard += until(editor, lambda message: bool(ends([message])))
+    assert time.monotonic() - began < seconds
+    editor.send(cancel)  # after: no effect either
+    # An answer to a question that was withdrawn is late, and nothing.
+    for message in heard:
+        if message.get("method") == "session/request_permission":
+            chosen = {"outcome": "selected", "optionId": "allow_once"}
+            editor.send({"id": message["id"], "result": {"outcome": chosen}})
+    heard += (answer := editor.ask("session/prompt", editor.words("again")))
+    assert "error" not in answer[-1], answer
+    heard += until(editor, lambda message: bool(ends([message]))) if not ends(answer) else []
+    return heard
+
+
+@in_time
 @versions
-@pytest.mark.parametrize("leave", ["close", "disconnect"])
 def test_c8_leaving_in_mid_turn_ends_the_work_and_the_session_can_be_resumed(
-    version: int, leave: str, tmp_path: Path
+    version: int, seconds: float, tmp_path: Path
 ) -> None:
     steps = [{"call": "bash", "input": {"command": "echo $$ > pid; setsid sleep 1000 & sleep 1000"}}]
     mark = {"PROOF_OF_LEAVING": str(tmp_path)}
     with Editor(tmp_path, turns(steps), "--mode", "full", version=version, env=mark) as editor:
-        editor.open()
-        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
-        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text().endswith("\n"), 10)
-        shell = int((tmp_path / "pid").read_text())
+        closed = editor.open().session
+        shell = at_work(editor)
         began = time.monotonic()
-        if leave == "close":
-            editor.send({"id": 100, "method": "session/close", "params": {"sessionId": editor.session}})
-            heard = until(editor, lambda message: message.get("id") == 100)
-            assert (ends(heard), heard[-1]["result"]) == (["cancelled"], {})
-        else:
-            assert editor.leave()[0] == 0
-        wait_for(lambda: living_of(tmp_path, but=editor.process.pid) == [], SECONDS)
-        assert time.monotonic() - began < SECONDS
-        assert not Path(f"/proc/{shell}").exists()
+        editor.send({"id": 100, "method": "session/close", "params": {"sessionId": closed}})
+        heard = until(editor, lambda message: message.get("id") == 100)
+        assert (ends(heard), heard[-1]["result"]) == (["cancelled"], {})
+        gone(editor, shell)
+        assert time.monotonic() - began < seconds
+
+        left = editor.session = open_another(editor)
+        shell = at_work(editor)
+        began = time.monotonic()
+        assert editor.leave()[0] == 0
+        gone(editor, shell)
+        assert time.monotonic() - began < seconds
     with Editor(tmp_path, version=version) as again:
         again.result("initialize", HELLO[version])
-        where = {"sessionId": editor.session, "cwd": str(tmp_path), "mcpServers": []}
-        assert "result" in again.ask("session/resume", where)[-1]
-        again.session = editor.session
-        assert shows("Hello.")(again.prompt()[-2])
+        for again.session in (closed, left):
+            where = {"sessionId": again.session, "cwd": str(tmp_path), "mcpServers": []}
+            assert "result" in again.ask("session/resume", where)[-1]
+            assert shows("Hello.")(again.prompt()[-2])
+
+
+def at_work(editor: Editor) -> int:
+    """A turn whose command runs; the process of its shell."""
+    file = editor.folder / "pid"
+    file.unlink(missing_ok=True)
+    editor.send({"id": 99, "method": "session/prompt", "params": editor.words("go")})
+    wait_for(lambda: file.exists() and file.read_text().endswith("\n"))
+    return int(file.read_text())
+
+
+def gone(editor: Editor, shell: int) -> None:
+    """The shell and everything that it has started."""
+    wait_for(lambda: living_of(editor.folder, but=editor.process.pid) == [])
+    assert not Path(f"/proc/{shell}").exists()
 
 
 def living_of(folder: Path, but: int) -> list[int]:
@@ -197,8 +235,8 @@ def living_of(folder: Path, but: int) -> list[int]:
     return found
 
 
-def wait_for(fact: Callable[[], bool], seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+def wait_for(fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
     while not fact():
         assert time.monotonic() < deadline, "never happened"
         time.sleep(0.01)  # between two looks, never instead of one
@@ -269,7 +307,7 @@ def test_c10_another_folder_is_refused_and_old_roots_are_not_kept(version: int, 
 # -- C12, C13 --------------------------------------------------------------------------------------------------------
 
 
-def many(folder: Path, count: int) -> None:
+def many(folder: Path, count: int, seconds: float) -> None:
     with Editor(folder, version=2) as editor:
         editor.result("initialize", HELLO[2])
         opened = {open_one(editor, folder) for _ in range(50)}
@@ -285,12 +323,12 @@ def many(folder: Path, count: int) -> None:
             cursor = {"cursor": page["nextCursor"]} if "nextCursor" in page else None
             pages += 1
         assert (len(listed), set(listed)) == (count + 50, opened)
-        assert pages > 10
+        assert pages > count // 100
         editor.session = listed[0]
         assert editor.prompt()
         began = time.monotonic()
         assert editor.leave() == (0, b"", b"")
-        assert time.monotonic() - began < SECONDS
+        assert time.monotonic() - began < seconds
 
 
 def open_one(editor: Editor, folder: Path) -> str:
@@ -304,12 +342,13 @@ def memory(editor: Editor) -> int:
 
 
 def test_c12_idle_sessions_cost_little_and_are_listed_page_by_page(tmp_path: Path) -> None:
-    many(tmp_path, 1_000)
+    many(tmp_path, 200, SECONDS)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 def test_c12_ten_thousand_idle_sessions_cost_little(tmp_path: Path) -> None:
-    many(tmp_path, 10_000)
+    many(tmp_path, 10_000, PROMISED)
 
 
 @versions

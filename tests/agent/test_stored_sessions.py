@@ -377,7 +377,7 @@ async def test_an_option_is_on_disk_before_it_is_acknowledged(
         append = keeper.append
 
         def slow(*arguments: Any, **named: Any) -> Any:
-            disk.wait(5)
+            disk.wait(30)
             return append(*arguments, **named)
 
         monkeypatch.setattr(keeper, "append", slow)

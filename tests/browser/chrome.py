@@ -7,6 +7,7 @@ import asyncio
 import base64
 import itertools
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -19,6 +20,9 @@ from typing import Any
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
 
+from dragoman import gateway
+
+PAGE = Path(gateway.__file__).parent / "page"
 ARTIFACTS = Path(__file__).resolve().parents[2] / "build" / "browser"
 FLAGS = [
     *("--headless=new", "--remote-debugging-port=0", "--no-first-run", "--no-default-browser-check", "--disable-gpu"),
@@ -26,7 +30,11 @@ FLAGS = [
     *("--disable-extensions", "--no-proxy-server", "--mute-audio", "--force-prefers-reduced-motion"),
 ]
 START_SECONDS = 30.0
-WAIT_SECONDS = 15.0
+WAIT_SECONDS = 30.0
+# How long a question cannot be answered yet. A test has no finger that was on its way, and does not wait for one.
+STILL = re.search(r"const STILL = (\d+);", (PAGE / "question.js").read_text())
+HURRY = """{ const wait = setTimeout;
+window.setTimeout = (work, time, ...more) => wait(work, time === %s ? 20 : time, ...more); }"""
 KEYS = {"Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "Tab": ("Tab", 9, "")}
 CONTROL, ALT = 2, 1
 
@@ -163,7 +171,7 @@ class Tab:
         async with asyncio.timeout(WAIT_SECONDS):
             return await future
 
-    async def attach(self) -> None:
+    async def attach(self, *, patient: bool) -> None:
         context = await self.call("Target.createBrowserContext", disposeOnDetach=True)
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context["browserContextId"])
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
@@ -171,6 +179,9 @@ class Tab:
         for domain in ("Page", "Runtime", "Log", "Network"):
             await self.call(f"{domain}.enable")
         await self.resize(1100, 800)
+        if not patient:
+            assert STILL is not None
+            await self.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY % STILL[1])
 
     async def hear(self) -> None:
         async for data in self._socket:
@@ -197,13 +208,14 @@ class Tab:
 
 
 @asynccontextmanager
-async def tab(address: str) -> AsyncIterator[Tab]:
-    """A tab with cookies of its own. A page that has made the browser complain fails the test."""
+async def tab(address: str, *, patient: bool = False) -> AsyncIterator[Tab]:
+    """A tab with cookies of its own; a patient one waits before a question can be answered. A page that has made the
+    browser complain fails the test."""
     async with connect(address, compression=None, proxy=None, max_size=None) as socket:
         opened = Tab(socket)
         hearing = asyncio.create_task(opened.hear())
         try:
-            await opened.attach()
+            await opened.attach(patient=patient)
             yield opened
             assert opened.complaints == [], opened.complaints
             assert opened.dialogs == []

@@ -73,7 +73,7 @@ async def connected(version: int, *, capacity: int = PIPE, **settings: Any) -> A
     try:
         yield client, agent
     finally:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await client.close()
             await agent.leave()
 

@@ -1,12 +1,12 @@
 """How long a client waits, what it does then, and when its clock stands still."""
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman import limits
 from dragoman.client.connect import Client, connect
 from dragoman.client.patience import Patience
 from dragoman.errors import TimedOut
@@ -60,7 +60,7 @@ async def test_a_request_that_takes_too_long_is_withdrawn(version: int) -> None:
 async def test_a_login_and_a_turn_are_no_requests() -> None:
     ours, theirs = memory_pair(PIPE)
     agent = RawAgent(theirs, 1)
-    client = connect(ours, patience=Patience(request=0.5, prompt_idle=None))
+    client = connect(ours, patience=Patience(request=0.2, prompt_idle=None))
     entering = asyncio.ensure_future(client.__aenter__())
     hello = greeting(1) | {"authMethods": [{"id": "m", "name": "M"}]}
     agent.say({"id": (await agent.request("initialize"))["id"], "result": hello})
@@ -68,7 +68,7 @@ async def test_a_login_and_a_turn_are_no_requests() -> None:
     session = await new_session(client, agent)
     login = asyncio.ensure_future(client.login("m"))
     turn = asyncio.ensure_future(session.ask("go"))
-    await asyncio.sleep(1)
+    await asyncio.sleep(0.5)
     assert (login.done(), turn.done()) == (False, False)
     agent.say({"id": (await agent.request("authenticate"))["id"], "result": {}})
     agent.finish(await agent.accept())
@@ -128,7 +128,9 @@ async def test_an_agent_that_understands_only_a_withdrawal_is_told_so(tmp_path: 
         assert client.state == "ready"
 
 
-async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path) -> None:
+async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CHILD_EXIT_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "CHILD_TERM_SECONDS", 0.1)
     async with connect(rough("silent", "deaf"), patience=Patience(prompt_idle=0.2, grace=0.2)) as client:
         message = await turn_of(client, tmp_path)
         assert message.endswith("reacted neither to session/cancel nor to $/cancel_request; it was stopped")
@@ -158,9 +160,7 @@ async def test_the_clock_stands_still_while_somebody_is_asked(version: int) -> N
         answer.set_result("yes")
         agent.say({"id": (await agent.request("_x"))["id"], "result": {}})
         await request
-        began = time.monotonic()
         await agent.request("session/cancel")  # now it counts again
-        assert time.monotonic() - began < 5
         agent.finish(number, "cancelled")
         await timed_out(turn)
 

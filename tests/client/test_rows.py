@@ -83,7 +83,7 @@ async def test_c2_whatever_version_an_agent_claims_it_is_talked_to_or_left_with_
         assert client.state == "failed"
     else:
         await new_session(client, agent)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await client.close()
         await agent.leave()
 
@@ -162,7 +162,7 @@ async def test_c6_c7_a_thousand_cancels_in_any_phase_have_one_outcome(version: i
 
 async def test_c12_a_session_that_is_open_and_idle_costs_little() -> None:
     """10,000 in the row; each costs the same."""
-    count = 1000
+    count = 300
     async with connected(1) as (client, agent):
         await new_session(client, agent, "first")
         tracemalloc.start()
@@ -181,7 +181,7 @@ async def test_c12_a_session_that_is_open_and_idle_costs_little() -> None:
 @both_versions
 async def test_d3_an_agent_that_never_reads_makes_the_sender_wait_and_costs_a_bounded_amount(version: int) -> None:
     """10⁶ messages in the row; here as many as make several times the bound."""
-    count, text = 30_000, "x" * 1000
+    count, text = 12_000, "x" * 1000
     async with connected(version) as (client, agent):
         agent.pause()
         sent = 0
@@ -227,7 +227,7 @@ async def test_d4_both_sides_write_before_they_read_and_go_on(version: int) -> N
         agent.pause()
         agent.tell(*["x" * 20_000] * count)
         asking = [asyncio.ensure_future(client.request("_big", {"text": "y" * 20_000})) for _ in range(count)]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             read = 0
             while read < count * 20_000:
                 event = await anext(turn)
@@ -241,26 +241,26 @@ async def test_d4_both_sides_write_before_they_read_and_go_on(version: int) -> N
 
 
 DESCRIPTORS = """
-import asyncio, os, resource, sys
+import asyncio, resource, sys
 from dragoman import connect
 from dragoman.errors import DragomanError
 
-resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+resource.setrlimit(resource.RLIMIT_NOFILE, (48, 48))
+AGENT = [sys.executable, "-S", "-E", sys.argv[1]]
 
 async def main():
     open_ones, refused = [], ""
-    while not refused and len(open_ones) < 64:
-        client = connect([sys.executable, sys.argv[1]])
+    while not refused and len(open_ones) < 48:
+        client = connect(AGENT)
         try:
             await client.__aenter__()
         except DragomanError as error:
             refused = str(error)
         else:
             open_ones.append(client)
-    count = len(os.listdir("/proc/self/fd"))
     for client in open_ones[len(open_ones) // 2 :]:
         await client.close()
-    async with connect([sys.executable, sys.argv[1]]) as client:
+    async with connect(AGENT) as client:
         session = await client.new_session("/")
         print((await session.ask("go")).text, len(open_ones) > 3, bool(refused), flush=True)
     sessions = [await client.new_session("/") for client in open_ones[: len(open_ones) // 2]]

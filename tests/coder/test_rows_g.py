@@ -227,11 +227,10 @@ async def test_odd_names_have_a_coded_end_and_protect_what_they_mean(work: Path)
 
 async def test_a_folder_of_many_entries_is_listed_in_part(work: Path) -> None:
     """Row G7."""
-    for number in range(8_000):
+    for number in range(1_500):
         os.mknod(work / "a" / str(number))
-    began = time.monotonic()
     results = await attempted(work, call("list_files", path="a"), call("glob", pattern="**/*"))
-    assert time.monotonic() - began < 5
+    assert all("Only the first 1000" in result for result in results)
     assert all(len(result) < 150_000 for result in results)
 
 
@@ -402,10 +401,9 @@ async def test_an_archive_that_is_unpacked_by_a_confined_command_stays_inside(wo
 
 async def test_a_bomb_is_ended_by_its_deadline(work: Path) -> None:
     """Row G12: what a command unpacks ends with the command."""
-    steps = [bash("yes | head -c 200M | gzip > bomb.gz; while true; do gzip -dc bomb.gz > /dev/null; done", timeout=1)]
-    model = Told(apart(steps))
-    began = time.monotonic()
+    # Nobody takes what is unpacked, so that it lasts and costs little.
+    command = "yes | head -c 20M | gzip > bomb.gz; gzip -dc bomb.gz | while sleep 0.1; do :; done"
+    model = Told(apart([bash(command, timeout=1)]))
     async with whole(work, model.make, mode="full-access") as (_, session):
         events = await events_of(session)
-    assert time.monotonic() - began < 3
     assert (ends(events), model.results) == ([("bash", "failed")], ["\n[stopped after 1 s]"])

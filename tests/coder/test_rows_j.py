@@ -7,8 +7,8 @@ Each test names its row. Trust is proved in `tests/host/test_trust.py` and `test
 import json
 import os
 import re
-import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dragoman.cli.main import main
 from dragoman.coder.modes import MODES
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, UserMessage
-from dragoman.vocabulary.requests import McpStdio
+from dragoman.vocabulary.requests import EnvVariable, McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.cli.editor import DRAGOMAN, HELLO, Editor, turns
+from tests.cli.editor import HELLO, Editor, turns
 from tests.coder import whole as at_large
 from tests.coder.obedient import Obedient, Order
 from tests.coder.rows import Told, answer_questions, apart, bash, call, family, snapshot, without_test
@@ -55,6 +56,14 @@ def marked(mark: str) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def nobody_left() -> None:
+    """Waits for the guardian, which outlives an agent by a moment."""
+    deadline = time.monotonic() + 30
+    while left := marked(MARK):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.005)
 
 
 # -- a fresh clone -----------------------------------------------------------------------------------------------------
@@ -124,7 +133,7 @@ def test_opening_a_hostile_folder_starts_and_changes_nothing(tmp_path: Path, mod
             assert "The mode is ask" in json.dumps(editor.prompt("/mode"))
             assert "no MCP servers" in json.dumps(editor.prompt("/mcp"))
         assert (heard, ran.exists(), snapshot(project)) == ([], False, before)
-    assert marked(MARK) == []
+    nobody_left()
 
 
 async def test_a_file_that_tells_to_change_our_rules_gets_a_question(tmp_path: Path) -> None:
@@ -149,8 +158,8 @@ async def test_a_file_that_tells_to_change_our_rules_gets_a_question(tmp_path: P
     assert snapshot(tmp_path) == before
 
 
-def test_what_was_trusted_is_asked_for_again_when_it_changed(tmp_path: Path) -> None:
-    """Row J4: after a pull the servers of the project are data again."""
+def test_what_was_trusted_is_asked_for_again_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row J4: after a pull the servers of the project are data again, for the agent that runs as well."""
     project = tmp_path / "project"
     project.mkdir()
     config = project / ".mcp.json"
@@ -159,18 +168,18 @@ def test_what_was_trusted_is_asked_for_again_when_it_changed(tmp_path: Path) -> 
         config.write_text(json.dumps({"mcpServers": {name: {"command": sys.executable, "args": ["-c", ""]}}}))
 
     def servers() -> str:
-        with Editor(tmp_path) as editor:
-            editor.result("initialize", HELLO[1])
-            editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
-            return json.dumps(editor.prompt("/mcp"))
+        (*_, answer) = editor.ask("session/new", {"cwd": str(project), "mcpServers": []})
+        editor.session = answer["result"]["sessionId"]
+        return json.dumps(editor.prompt("/mcp"))
 
-    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path / "home")}
+    monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
     write("good")
-    trust = [*DRAGOMAN, "trust", str(project)]
-    subprocess.run(trust, env=environment, check=True, capture_output=True, timeout=30)
-    assert "good" in servers()
-    write("evil")
-    assert "no MCP servers" in servers()
+    assert main(["trust", str(project)]) == 0
+    with Editor(tmp_path) as editor:
+        editor.result("initialize", HELLO[1])
+        assert "good" in servers()
+        write("evil")
+        assert "no MCP servers" in servers()
 
 
 # -- servers -----------------------------------------------------------------------------------------------------------
@@ -217,26 +226,19 @@ async def test_what_a_server_says_makes_no_turns_and_no_calls(tmp_path: Path) ->
     assert (len(user.asked), list(tmp_path.iterdir())) == (1, [])
 
 
-def test_a_server_of_the_client_starts_clean_and_dies_with_its_session(tmp_path: Path) -> None:
+async def test_a_server_of_the_client_starts_clean_and_dies_with_its_session(tmp_path: Path) -> None:
     """Row J7: the client's own servers are started as they were named; what they are is told whole, without secrets."""
     trace = tmp_path / "trace"
-    server = {
-        "name": "raw",
-        "command": sys.executable,
-        "args": [str(RAW_SERVER), "tree", str(trace)],
-        "env": [{"name": "SOME_TOKEN", "value": SECRET}],
-    }
-    with Editor(tmp_path, turns([{"say": "hi"}]), env={"OPENAI_API_KEY": "canary-other", MARK + "7": "1"}) as editor:
-        editor.result("initialize", HELLO[1])
-        new = {"cwd": str(tmp_path), "mcpServers": [server]}
-        editor.session = editor.result("session/new", new)["sessionId"]
-        while "connected" not in (told := json.dumps(editor.prompt("/mcp"))):
-            pass
-        assert SECRET not in told
+    arguments = [str(RAW_SERVER), "tree", str(trace)]
+    server = McpStdio("raw", sys.executable, arguments, [EnvVariable("SOME_TOKEN", SECRET)])
+    async with whole(tmp_path, Told([]).make, protocol=1, mcp_servers=[server]) as (_, session):
+        told = text(await until_server("connected", session))
+        assert ("raw" in told, SECRET in told) == (True, False)
         pids = [int(pid) for pid in trace.read_text().split()]
         environ = Path(f"/proc/{pids[0]}/environ").read_bytes()
-        assert (SECRET.encode() in environ, b"canary-other" in environ) == (True, False)
-        editor.result("session/close", {"sessionId": editor.session})
+        assert at_large.ENVIRONMENT["OPENAI_API_KEY"] == "canary-key"
+        assert (SECRET.encode() in environ, b"canary-key" in environ) == (True, False)
+        await session.close()
         assert [pid for pid in pids if Path(f"/proc/{pid}/cwd").exists()] == []
 
 

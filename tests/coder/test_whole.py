@@ -610,37 +610,31 @@ async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobo
 
 # -- MCP servers -----------------------------------------------------------------------------------------------------
 
-SERVER = """\
-from mcp.server.mcpserver import MCPServer
-server = MCPServer("calc")
-@server.tool()
-def add(a: int, b: int) -> str:
-    return f"{a} + {b} = {a + b}"
-server.run("stdio")
-"""
+RAW_SERVER = Path(__file__).with_name("mcp") / "raw_server.py"
 
 
 async def until_server(state: str, session: Conversation) -> list[AnyEvent]:
-    """Ask for the servers until one is in such a state; everything told meanwhile."""
+    """Ask for the servers until one is in such a state; everything told meanwhile.
+
+    The first answer waits for those that start, but for no server that is lost and comes again.
+    """
     heard: list[AnyEvent] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while True:
             events = await events_of(session, "/mcp")
             heard += events
             if state in text(events):
                 return heard
-            await asyncio.sleep(0.05)  # nobody tells when a server is there
+            await asyncio.sleep(0.05)
 
 
 async def test_a_server_of_the_client_is_a_tool_that_asks(tmp_path: Path) -> None:
-    script = tmp_path / "server.py"
-    script.write_text(SERVER)
     user = User("allow_always")
-    call = {"call": "mcp__calc__add", "input": {"a": 1, "b": 2}}
-    server = McpStdio("calc", sys.executable, [str(script)])
-    async with whole(tmp_path, scripted([call]), user=user, mcp_servers=[server]) as (_, session):
+    server = McpStdio("raw", sys.executable, [str(RAW_SERVER), "good"])
+    model = scripted([{"call": "mcp__raw__act", "input": {}}])
+    async with whole(tmp_path, model, user=user, mcp_servers=[server]) as (_, session):
         events = await events_of(session)  # the first prompt waits for the server
-    assert ends(events) == [("mcp__calc__add", "completed")]
+    assert ends(events) == [("mcp__raw__act", "completed")]
     assert len(user.asked) == 1
 
 

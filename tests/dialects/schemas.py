@@ -8,11 +8,10 @@ from functools import cache
 from types import NoneType
 from typing import Any
 
-import jsonschema_rs
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
-from tests.wire.instances import Instances, definitions
+from tests.wire.instances import definitions, instances, validator
 
 # There are hundreds of these tests; each takes its share of the profile's examples.
 SHARE = settings(
@@ -23,28 +22,17 @@ SHARE = settings(
 )
 
 
-@cache
-def validator(version: int, name: str) -> Any:
-    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions(f"v{version}")})
-
-
 def assert_valid(version: int, name: str, value: Any) -> None:
     problems = [
-        f"{list(error.instance_path)}: {error.message}" for error in validator(version, name).iter_errors(value)
+        f"{list(error.instance_path)}: {error.message}" for error in validator(f"v{version}", name).iter_errors(value)
     ]
     assert problems == [], value
 
 
 @cache
-def instances(version: int, *, vendor: bool = False, foreign: bool = False) -> Instances:
-    return Instances(definitions(f"v{version}"), vendor=vendor, foreign=foreign)
-
-
-# A strategy is made once: making it takes longer than drawing from it.
-@cache
 def messages(version: int, name: str, *, vendor: bool = True, foreign: bool = False) -> st.SearchStrategy[Any]:
     """Valid messages of a definition; with `foreign`, variants in them that no schema knows."""
-    return instances(version, vendor=vendor, foreign=foreign).of(name).map(grounded)
+    return instances(f"v{version}", vendor=vendor, foreign=foreign).of(name).map(grounded)
 
 
 @cache
@@ -54,7 +42,7 @@ def updates(version: int, tag: str, *, vendor: bool = True, foreign: bool = Fals
     (branch,) = (
         b for b in schema.get("anyOf") or schema["oneOf"] if b["properties"]["sessionUpdate"].get("const") == tag
     )
-    made = instances(version, vendor=vendor, foreign=foreign)
+    made = instances(f"v{version}", vendor=vendor, foreign=foreign)
     carrier = definitions(f"v{version}")["SessionNotification" if version == 1 else "UpdateSessionNotification"]
     around = made.object(
         {

@@ -84,7 +84,7 @@ async def talking(agent: Agent) -> AsyncIterator[Wire]:
         yield wire
     finally:
         await wire.leave()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await serving
         if isinstance(agent.store, SqliteStore):
             await agent.store.close()

@@ -34,7 +34,7 @@ def test_the_name_of_a_version_pins_it(name: str, spoken: tuple[int, ...]) -> No
 @pytest.mark.parametrize("name", MODULES)
 async def test_both_ends_of_a_dialect_understand_each_other(tmp_path: Path, name: str) -> None:
     agent = an_agent(name, tmp_path)
-    async with asyncio.timeout(10), pair(agent, dialect=name) as client:
+    async with asyncio.timeout(30), pair(agent, dialect=name) as client:
         conversation = await client.new_session(str(tmp_path))
         heard = [event async for event in conversation.prompt("hello there")]
         assert "".join(event.text for event in heard if isinstance(event, AgentMessageChunk)) == "hello there"
@@ -49,7 +49,7 @@ async def test_both_ends_of_a_dialect_understand_each_other(tmp_path: Path, name
 async def test_an_ordinary_client_understands_each_of_them(tmp_path: Path, name: str) -> None:
     """What a dialect adds or leaves out does not keep a client of version 1 from a turn."""
     agent = an_agent(name, tmp_path)
-    async with asyncio.timeout(10), pair(agent) as client:
+    async with asyncio.timeout(30), pair(agent) as client:
         conversation = await client.new_session(str(tmp_path))
         heard = [event async for event in conversation.prompt("hello there")]
         assert "".join(event.text for event in heard if isinstance(event, AgentMessageChunk)) == "hello there"

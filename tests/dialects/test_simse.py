@@ -240,7 +240,7 @@ async def test_two_ends_understand_each_other(allow: bool) -> None:
     async def decide(request: services.RequestPermission) -> services.PermissionOption | None:
         return next((option for option in request.options if option.kind == "allow_once"), None) if allow else None
 
-    async with asyncio.timeout(10), pair(agent, dialect=NAME, permission=decide) as client:
+    async with asyncio.timeout(30), pair(agent, dialect=NAME, permission=decide) as client:
         conversation = await client.new_session("/")
         heard = [event async for event in conversation.prompt("go")]
         assert isinstance(heard[-1], events.Idle)

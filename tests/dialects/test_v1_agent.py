@@ -555,7 +555,7 @@ def test_an_unknown_update_is_never_taken_for_a_known_one(name: str) -> None:
 def test_what_is_remembered_stays_bounded_over_many_turns() -> None:
     agent = bare()
     assert isinstance(agent, AgentV1)
-    for turn in range(300):
+    for turn in range(REMEMBERED // 20 + 10):
         prompted(agent, id=turn)
         for call in range(20):
             name = f"{turn}-{call}"

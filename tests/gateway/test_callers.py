@@ -96,7 +96,7 @@ async def closed(port: int, said: bytes, host: str = "127.0.0.1") -> None:
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(said)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while await reader.read(65536):
                 pass
     except ConnectionError:

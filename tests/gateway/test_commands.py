@@ -41,7 +41,7 @@ async def test_the_first_start_makes_a_token_and_shows_it_once(tmp_path: Path) -
         assert file.stat().st_mode & 0o777 == 0o600
         assert token not in file.read_text()
         server.process.send_signal(signal.SIGTERM)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             assert await server.process.wait() == 0
     async with serving(home, free_port(), SLOW) as server:
         assert not [line for line in server.lines if "token" in line]

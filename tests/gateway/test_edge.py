@@ -36,7 +36,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def ended(peer: Any) -> int:
     """The code that a socket is closed with."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await peer.wait_closed()
     code: int = peer.close_code
     return code
@@ -339,7 +339,7 @@ async def test_bodies_of_one_principal_under_way_are_bounded_together(
         _, first = await begun(served, 3 * MIB // 2)
         await until(lambda: held.used == 3 * MIB // 2)
         reader, second = await begun(served, MIB)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             assert (await reader.readline()).split()[1] == b"503"
         assert held.used == 3 * MIB // 2
         other = served._replace(token=served.token_of("other"))

@@ -106,7 +106,7 @@ async def test_a_giant_message_ends_the_connection_and_nothing_else(tmp_path: Pa
         async with opening(served) as socket:
             with suppress(ConnectionClosed, ConnectionError):
                 await socket.send("x" * (17 * 1024 * 1024))  # one frame: more than the server takes
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 await socket.wait_closed()
         await say(healthy, {"id": 7, "method": "session/list", "params": {}})
         assert "result" in (await hear(healthy, 7))[0]
@@ -131,3 +131,18 @@ async def test_what_is_said_of_a_session_comes_behind_the_answer_that_names_it(v
             updates: list[Message] = []
             while "".join(texts(updates)) != "so soon":
                 updates.append(msgspec.json.decode(await socket.recv()))
+
+
+async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+    count = 1000  # many in one write, each a frame of its own
+    async with gateway(counting(count, go_on.wait), tmp_path) as served, opening(served) as socket:
+        _, session_id = await session(socket, 1)
+        await say(socket, prompt(session_id))
+        await until(lambda: served.hub.rooms[session_id].running)
+        stopping = asyncio.create_task(served.server.stop(50))
+        await until(lambda: served.hub.closing)
+        go_on.set()
+        _, before = await hear(socket, 2)
+        assert texts(before) == [f"{number} " for number in range(count)]
+        await stopping

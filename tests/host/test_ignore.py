@@ -12,7 +12,6 @@ from dragoman.host.paths import Place
 from dragoman.host.walk import Walk
 from tests.needs import need
 
-TREES = 40
 SEED = 7
 
 PATHS = [
@@ -84,15 +83,24 @@ PATHS = [
         "[[:digit:][:punct:]]*\n",
     ],
 )
-def test_one_file_of_rules_means_what_git_means(tmp_path: Path, rules: str) -> None:
-    make(tmp_path, PATHS)
-    (tmp_path / ".gitignore").write_text(rules, newline="")
-    assert ours(tmp_path) == git(tmp_path)
+def test_one_file_of_rules_means_what_git_means(repository: Path, rules: str) -> None:
+    (repository / ".gitignore").write_text(rules, newline="")
+    assert ours(repository) == kept_by_git(repository)
 
 
-def test_random_rules_in_nested_files_mean_what_git_means(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tree in which a test writes `.gitignore`, and nothing else."""
+    root = tmp_path_factory.mktemp("repository")
+    make(root, PATHS)
+    run_git(root, "init", "-q")
+    return root
+
+
+@pytest.mark.parametrize("trees", [10, pytest.param(400, marks=pytest.mark.slow)])
+def test_random_rules_in_nested_files_mean_what_git_means(tmp_path: Path, trees: int) -> None:
     chance = random.Random(SEED)
-    for number in range(TREES):
+    for number in range(trees):
         root = tmp_path / str(number)
         make(root, [random_path(chance) for _ in range(60)])
         folders = [root, *sorted(folder for folder in root.rglob("*") if folder.is_dir())]
@@ -175,22 +183,26 @@ def ours(root: Path) -> set[str]:
 
 def git(root: Path, exclude: str | None = None) -> set[str]:
     """The files git does not ignore."""
-    environment = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(root), "LC_ALL": "C"}
-    subprocess.run([need("git"), "init", "-q", str(root)], env=environment, check=True, capture_output=True)
+    run_git(root, "init", "-q")
     if exclude is not None:
         (root / ".git/info").mkdir(exist_ok=True)
         (root / ".git/info/exclude").write_text(exclude)
+    return kept_by_git(root)
+
+
+def kept_by_git(root: Path) -> set[str]:
     files = [str(file.relative_to(root)) for file in root.rglob("*") if file.is_file() and not is_gits(file, root)]
-    asked = subprocess.run(
-        [need("git"), "-C", str(root), "check-ignore", "--no-index", "-z", "--stdin"],
-        input="\0".join(files),
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert asked.returncode in (0, 1), asked.stderr
-    return set(files) - set(asked.stdout.split("\0"))
+    ignored = run_git(root, "check-ignore", "--no-index", "-z", "--stdin", given="\0".join(files))
+    return set(files) - set(ignored.split("\0"))
+
+
+def run_git(root: Path, *words: str, given: str = "") -> str:
+    """What it says; it leaves with 1 where it has nothing to say."""
+    environment = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "HOME": str(root), "LC_ALL": "C"}
+    command = [need("git"), "-C", str(root), *words]
+    done = subprocess.run(command, input=given, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout
 
 
 def is_gits(file: Path, root: Path) -> bool:

@@ -107,9 +107,17 @@ CASES: list[tuple[str, str, str | None, bool, list[tuple[str, int, str]]]] = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For tests that only look."""
+    root = tmp_path_factory.mktemp("tree")
+    make(root, TREE)
+    return root
+
+
 @pytest.mark.parametrize(("pattern", "path", "files", "ignore_case", "expected"), CASES)
 async def test_both_engines_find_the_same(
-    tmp_path: Path,
+    tree: Path,
     ripgrep: str | None,
     pattern: str,
     path: str,
@@ -117,10 +125,9 @@ async def test_both_engines_find_the_same(
     ignore_case: bool,
     expected: list[tuple[str, int, str]],
 ) -> None:
-    make(tmp_path, TREE)
-    place = Roots([str(tmp_path)]).place(path)
+    place = Roots([str(tree)]).place(path)
     found = await grep(pattern, place, glob=files, case_insensitive=ignore_case, ripgrep=ripgrep)
-    assert found.matches == [Match(str(tmp_path / name), line, text) for name, line, text in expected]
+    assert found.matches == [Match(str(tree / name), line, text) for name, line, text in expected]
     assert found.cut == ""
 
 
@@ -224,7 +231,7 @@ async def test_d12_a_regex_bomb_is_refused_in_a_second(tmp_path: Path, ripgrep: 
     else:
         assert (await grep(BOMB, place, ripgrep=ripgrep)).matches == []
     # The bound counts CPU time; a busy machine takes longer by the clock.
-    assert time.monotonic() - start < 5.0
+    assert time.monotonic() - start < 20.0
     assert children() == []
 
 
@@ -345,10 +352,9 @@ def test_records_are_read_whatever_the_pieces() -> None:
         ("a.txt/b", ".", []),
     ],
 )
-async def test_glob_finds_files_by_path(tmp_path: Path, pattern: str, path: str, expected: list[str]) -> None:
-    make(tmp_path, TREE)
-    found = await glob(pattern, Roots([str(tmp_path)]).place(path))
-    assert found.paths == [str(tmp_path / name) for name in expected]
+async def test_glob_finds_files_by_path(tree: Path, pattern: str, path: str, expected: list[str]) -> None:
+    found = await glob(pattern, Roots([str(tree)]).place(path))
+    assert found.paths == [str(tree / name) for name in expected]
     assert found.cut == ""
 
 

@@ -33,13 +33,6 @@ class Peer(NamedTuple):
         sdk = [str(need_python_v2_sdk())] if self == PYTHON_V2 else []
         return {"PYTHONPATH": os.pathsep.join([*sdk, str(ROOT)])}
 
-    def watched(self, agent: Sequence[str], cwd: Path, home: Path, *plan: dict[str, str]) -> list[Line]:
-        """Its client plays a plan with an agent; everything it saw."""
-        command = [*self.command("client"), json.dumps(plan), str(cwd), *agent]
-        environment = {**os.environ, **self.environment(), "DRAGOMAN_HOME": str(home)}
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, timeout=50, check=True)
-        return [json.loads(line) for line in done.stdout.splitlines()]
-
     def __str__(self) -> str:
         return f"{self.language}-v{self.version}"
 
@@ -49,3 +42,53 @@ PYTHON_V2 = Peer("python", 2)
 TYPESCRIPT_V1 = Peer("typescript", 1)
 TYPESCRIPT_V2 = Peer("typescript", 2)
 PEERS = (PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2)
+
+
+class Clients:
+    """The clients of the peers: a process for each, which plays one plan after another, each with an agent of its own.
+
+    A client that fails is ended, and whoever wants it next has a new one.
+    """
+
+    def __init__(self) -> None:
+        self._running: dict[Peer, subprocess.Popen[str]] = {}
+
+    def watched(self, peer: Peer, agent: Sequence[str], cwd: Path, home: Path, *plan: dict[str, str]) -> list[Line]:
+        """A peer's client plays a plan with an agent; everything it saw."""
+        client = self._running.pop(peer, None) or _started(peer)
+        env = {"DRAGOMAN_HOME": str(home)}
+        try:
+            lines = _played(client, {"plan": plan, "cwd": str(cwd), "agent": agent, "env": env})
+        except BaseException:
+            _end(client)
+            raise
+        self._running[peer] = client
+        return lines
+
+    def close(self) -> None:
+        """End them all; nothing is being played any more."""
+        for client in self._running.values():
+            _end(client)
+
+
+def _started(peer: Peer) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    environment = {**os.environ, **peer.environment()}
+    return subprocess.Popen(peer.command("client"), env=environment, stdin=pipe, stdout=pipe, text=True)
+
+
+def _played(client: "subprocess.Popen[str]", task: dict[str, Any]) -> list[Line]:
+    assert client.stdin is not None and client.stdout is not None
+    client.stdin.write(json.dumps(task) + "\n")
+    client.stdin.flush()
+    lines: list[Line] = []
+    for line in client.stdout:
+        lines.append(json.loads(line))
+        if lines[-1] == ["done", None]:
+            return lines[:-1]
+    raise AssertionError(f"the client ended with {client.wait()} after {lines}")
+
+
+def _end(client: "subprocess.Popen[str]") -> None:
+    with client:  # which closes its pipes and waits for it
+        client.kill()

@@ -1,7 +1,10 @@
-"""Agents on the official SDKs, driven by `dragoman.connect`: one list of events, whatever they are written in."""
+"""Agents on the official SDKs, driven by `dragoman.connect`: one list of events, whatever they are written in.
+
+To import an SDK takes longer than any of these turns, so one process of each peer has a session for each test.
+"""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +44,63 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ClientTerminalItem, ContentItem, ExitStatus, TerminalItem, ToolContent
-from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2, Peer
+from tests.interop.roster import PYTHON_V1, PYTHON_V2, TYPESCRIPT_V1, TYPESCRIPT_V2, Peer
 
 pytestmark = pytest.mark.anyio
-every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
+V1, V2 = (PYTHON_V1, TYPESCRIPT_V1), (PYTHON_V2, TYPESCRIPT_V2)
+# Tests that share a process are run one after another if their peer has the same place in both lists.
+every_peer = pytest.mark.parametrize("peer", [*V2, *V1], ids=str, scope="module")
+peers_of_v2 = pytest.mark.parametrize("peer", V2, ids=str, scope="module")
 
 
 @asynccontextmanager
-async def opened(peer: Peer, cwd: Path, **offered: Any) -> AsyncIterator[tuple[Client, Conversation]]:
-    """A session with the peer's agent; whatever it sends that we have to skip fails the test."""
+async def connected(peer: Peer, **offered: Any) -> AsyncIterator[Client]:
+    """The peer's agent in a process of its own; whatever it sends that we have to skip fails the test."""
     noise: list[str] = []
-    command = peer.command("agent")
-    async with connect(command, env=peer.environment(), on_noise=noise.append, **offered) as client:
+    async with connect(peer.command("agent"), env=peer.environment(), on_noise=noise.append, **offered) as client:
         assert (client.link.version, client.agent.info and client.agent.info.name) == (peer.version, "peer")
-        yield client, await client.new_session(cwd)
+        yield client
     assert noise == []
+
+
+class Desk:
+    """A peer's agent, started when it is wanted and not there, and a user who is asked and has their answers ready."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.answers: list[str | None] = []
+        self.asked: list[RequestPermission] = []
+        self._peer = peer
+        self._started = AsyncExitStack()
+        self._client: Client | None = None
+
+    @asynccontextmanager
+    async def session(self, cwd: Path) -> AsyncIterator[tuple[Client, Conversation]]:
+        """A new session. An agent that has failed a test or has died is ended, and the next test has a new one."""
+        self.answers, self.asked = [], []
+        if self._client is None:
+            self._client = await self._started.enter_async_context(connected(self._peer, permission=self._user))
+        try:
+            yield self._client, await self._client.new_session(cwd)
+        except BaseException:
+            await self.close()
+            raise
+        if self._client.link.closed:
+            await self.close()
+
+    async def close(self) -> None:
+        self._client = None
+        await self._started.aclose()
+
+    async def _user(self, request: RequestPermission) -> str | None:
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+
+@pytest.fixture(scope="module")
+async def desk(peer: Peer) -> AsyncIterator[Desk]:
+    desk = Desk(peer)
+    yield desk
+    await desk.close()
 
 
 async def played(session: Conversation, prompt: str, *, cancel_at: str = "") -> list[AnyEvent]:
@@ -103,14 +148,11 @@ def greeting(end: ToolCallUpdate) -> list[AnyEvent]:
 
 
 @every_peer
-async def test_a_turn_is_told_in_order_and_the_answer_to_a_permission_counts(peer: Peer, tmp_path: Path) -> None:
-    asked: list[RequestPermission] = []
-
-    async def first_yes_then_no(request: RequestPermission) -> str | None:
-        asked.append(request)
-        return "yes" if len(asked) == 1 else None
-
-    async with opened(peer, tmp_path, permission=first_yes_then_no) as (_, session):
+async def test_a_turn_is_told_in_order_and_the_answer_to_a_permission_counts(
+    desk: Desk, peer: Peer, tmp_path: Path
+) -> None:
+    async with desk.session(tmp_path) as (_, session):
+        desk.answers = ["yes", None]
         allowed = await played(session, "greet")
         rejected = await played(session, "greet")
 
@@ -118,15 +160,17 @@ async def test_a_turn_is_told_in_order_and_the_answer_to_a_permission_counts(pee
     assert allowed == greeting(ToolCallUpdate("look", status="completed", content=well))
     assert rejected == greeting(ToolCallUpdate("look", status="failed"))
     title = {1: "Look around", 2: "May I look around?"}[peer.version]
-    assert [(one.title, [option.kind for option in one.options]) for one in asked] == [
+    assert [(one.title, [option.kind for option in one.options]) for one in desk.asked] == [
         (title, ["allow_once", "reject_once"])
     ] * 2
 
 
 @every_peer
-async def test_a_session_goes_on_after_a_turn_was_cancelled_and_one_failed(peer: Peer, tmp_path: Path) -> None:
+async def test_a_session_goes_on_after_a_turn_was_cancelled_and_one_failed(
+    desk: Desk, peer: Peer, tmp_path: Path
+) -> None:
     failed: list[AnyEvent] = []
-    async with opened(peer, tmp_path) as (client, session):
+    async with desk.session(tmp_path) as (client, session):
         cancelled = await played(session, "wait", cancel_at="waiting")
         with pytest.raises(RequestFailed) as failure:
             await read(session.prompt("fail"), failed)
@@ -148,30 +192,18 @@ async def test_a_session_goes_on_after_a_turn_was_cancelled_and_one_failed(peer:
 
 
 @every_peer
-async def test_a_thousand_updates_are_all_heard_before_the_end_of_their_turn(peer: Peer, tmp_path: Path) -> None:
-    async with opened(peer, tmp_path) as (_, session):
+async def test_a_thousand_updates_are_all_heard_before_the_end_of_their_turn(desk: Desk, tmp_path: Path) -> None:
+    async with desk.session(tmp_path) as (_, session):
         events = await played(session, "burst")
     assert events == [*begun("burst"), *[said("x")] * 1000, Idle(stop_reason="end_turn")]
 
 
-@every_peer
-async def test_an_agent_that_dies_in_a_turn_is_reported_after_its_last_words(peer: Peer, tmp_path: Path) -> None:
-    events: list[AnyEvent] = []
-    async with opened(peer, tmp_path) as (client, session):
-        with pytest.raises(LinkClosed, match="exited with code 3"):
-            await read(session.prompt("die"), events)
-        with pytest.raises(LinkClosed):
-            await client.new_session(tmp_path)
-    assert [event.text for event in events if isinstance(event, AgentMessageChunk)] == ["last words"]
-
-
-@pytest.mark.parametrize("peer", [PYTHON_V1, TYPESCRIPT_V1], ids=str)
+@pytest.mark.parametrize("peer", V1, ids=str)
 async def test_files_and_terminals_are_lent_to_an_agent_of_v1(peer: Peer, tmp_path: Path) -> None:
     lender = Lender()
-    async with opened(peer, tmp_path, read_text_file=lender.read, write_text_file=lender.write, terminals=lender) as (
-        _,
-        session,
-    ):
+    lent = {"read_text_file": lender.read, "write_text_file": lender.write, "terminals": lender}
+    async with connected(peer, **lent) as client:
+        session = await client.new_session(tmp_path)
         files = await played(session, "files /somewhere/file")
         terminal = await played(session, "terminal")
 
@@ -185,19 +217,19 @@ async def test_files_and_terminals_are_lent_to_an_agent_of_v1(peer: Peer, tmp_pa
         Idle(stop_reason="end_turn"),
     ]
     assert lender.asked == [
-        ReadTextFile("session-1", "/somewhere/file", 1, 10),
-        WriteTextFile("session-1", "/somewhere/file.new", "TEXT"),
-        CreateTerminal("session-1", "echo", ["hello"], cwd=str(tmp_path), output_byte_limit=1000),
-        WaitForTerminalExit("session-1", "terminal-1"),
-        GetTerminalOutput("session-1", "terminal-1"),
-        KillTerminal("session-1", "terminal-1"),
-        ReleaseTerminal("session-1", "terminal-1"),
+        ReadTextFile(session.id, "/somewhere/file", 1, 10),
+        WriteTextFile(session.id, "/somewhere/file.new", "TEXT"),
+        CreateTerminal(session.id, "echo", ["hello"], cwd=str(tmp_path), output_byte_limit=1000),
+        WaitForTerminalExit(session.id, "terminal-1"),
+        GetTerminalOutput(session.id, "terminal-1"),
+        KillTerminal(session.id, "terminal-1"),
+        ReleaseTerminal(session.id, "terminal-1"),
     ]
 
 
-@pytest.mark.parametrize("peer", [PYTHON_V2, TYPESCRIPT_V2], ids=str)
-async def test_a_terminal_of_an_agent_of_v2_is_shown(peer: Peer, tmp_path: Path) -> None:
-    async with opened(peer, tmp_path) as (_, session):
+@peers_of_v2
+async def test_a_terminal_of_an_agent_of_v2_is_shown(desk: Desk, tmp_path: Path) -> None:
+    async with desk.session(tmp_path) as (_, session):
         events = await played(session, "terminal")
     assert events == [
         *begun("terminal"),
@@ -208,6 +240,18 @@ async def test_a_terminal_of_an_agent_of_v2_is_shown(peer: Peer, tmp_path: Path)
         ToolCallUpdate("run", status="completed"),
         Idle(stop_reason="end_turn"),
     ]
+
+
+# The last, since it costs the process that the others share.
+@every_peer
+async def test_an_agent_that_dies_in_a_turn_is_reported_after_its_last_words(desk: Desk, tmp_path: Path) -> None:
+    events: list[AnyEvent] = []
+    async with desk.session(tmp_path) as (client, session):
+        with pytest.raises(LinkClosed, match="exited with code 3"):
+            await read(session.prompt("die"), events)
+        with pytest.raises(LinkClosed):
+            await client.new_session(tmp_path)
+    assert [event.text for event in events if isinstance(event, AgentMessageChunk)] == ["last words"]
 
 
 class Lender:

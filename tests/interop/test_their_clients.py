@@ -2,7 +2,6 @@
 
 import json
 import sys
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ import pytest
 
 from dragoman.coder.modes import MODES
 from tests.ids import plain_ids
-from tests.interop.roster import PEERS, PYTHON_V2, Line, Peer
+from tests.interop.roster import PEERS, PYTHON_V2, Clients, Line, Peer
 from tests.needs import ROOT
 
 EXAMPLE = [sys.executable, str(ROOT / "examples" / "agent.py")]
@@ -20,9 +19,9 @@ DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main", "acp", "--model"]
 every_peer = pytest.mark.parametrize("peer", PEERS, ids=str)
 
 
-def told(peer: Peer, agent: Sequence[str], cwd: Path, *plan: dict[str, str]) -> list[Line]:
-    """What the peer's client saw, and a third item where a line came more than once."""
-    lines = plain_ids(peer.watched(agent, cwd, cwd / "home", *plan))
+def told(lines: list[Line]) -> list[Line]:
+    """What a peer's client saw, and a third item where a line came more than once."""
+    lines = plain_ids(lines)
     runs = [(line, len(list(same))) for line, same in groupby(lines)]
     return [line if count == 1 else [*line, count] for line, count in runs]
 
@@ -86,7 +85,9 @@ def greeting_v2(number: int, *, message: int, prompt: str, answer: str) -> list[
 
 
 @every_peer
-def test_the_example_agent_asks_hears_the_answer_and_can_be_cancelled(peer: Peer, tmp_path: Path) -> None:
+def test_the_example_agent_asks_hears_the_answer_and_can_be_cancelled(
+    clients: Clients, peer: Peer, tmp_path: Path
+) -> None:
     plan = [
         {"prompt": "yes", "permission": "allow_once"},
         {"prompt": "no", "permission": "reject_once"},
@@ -95,7 +96,7 @@ def test_the_example_agent_asks_hears_the_answer_and_can_be_cancelled(peer: Peer
         {"call": "_unknown"},
     ]
     greeting, messages = (greeting_v1, (1, 3, 5, 6)) if peer.version == 1 else (greeting_v2, (1, 4, 7, 9))
-    assert told(peer, EXAMPLE, tmp_path, *plan) == [
+    assert told(clients.watched(peer, EXAMPLE, tmp_path, tmp_path / "home", *plan)) == [
         *opened(peer, "greeter"),
         *greeting(1, message=messages[0], prompt="yes", answer="allow_once"),
         *greeting(2, message=messages[1], prompt="no", answer="reject_once"),
@@ -181,13 +182,16 @@ def story_v2(last: Line) -> list[Line]:
 
 
 @every_peer
-def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(peer: Peer, tmp_path: Path) -> None:
+def test_dragoman_acp_streams_is_cancelled_retries_and_fails_in_order(
+    clients: Clients, peer: Peer, tmp_path: Path
+) -> None:
     script = tmp_path / "script.json"
     script.write_text(json.dumps(SCRIPT))
     # The draft of the Python SDK for v2 knows no `error` beside a stop reason, and drops it.
     error = {} if peer == PYTHON_V2 else {"error": LOGIN}
     story = STORY_V1 if peer.version == 1 else story_v2(state("idle", stopReason="error", **error))
-    hello, session, *heard = told(peer, [*DRAGOMAN, f"script:{script}"], tmp_path, *PLAN)
+    agent = [*DRAGOMAN, f"script:{script}"]
+    hello, session, *heard = told(clients.watched(peer, agent, tmp_path, tmp_path / "home", *PLAN))
     if peer.version == 1:  # in v2 the answer has them
         assert heard.pop(0)[1]["sessionUpdate"] == "available_commands_update"
     expected = [*opened(peer, "dragoman", mode="ask", modes=list(MODES)), *story]

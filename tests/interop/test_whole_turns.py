@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.cli.editor import DRAGOMAN, turns
-from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, Line, Peer
+from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, Clients, Line, Peer
 
-# The Python SDK for v2 takes more than a second to import, twice a test.
+# The Python SDK for v2 takes more than a second to import, and its client plays other plans in the fast lane.
 _SLOW = {PYTHON_V2: pytest.mark.interop}
 every_peer = pytest.mark.parametrize("peer", [pytest.param(peer, marks=_SLOW.get(peer, ())) for peer in PEERS], ids=str)
 
@@ -39,7 +39,8 @@ PLAN = (
 class Desk:
     """A folder to work in, and the agent's own data beside it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, clients: Clients) -> None:
+        self._clients = clients
         self.work, self.home, self._script = folder / "work", folder / "home", folder / "script.json"
         self.work.mkdir()
         self.made = self.work / "made.txt"
@@ -50,12 +51,12 @@ class Desk:
         return [*DRAGOMAN, "acp", "--model", f"script:{self._script}"]
 
     def watched(self, peer: Peer, agent: Sequence[str], *plan: dict[str, str]) -> list[Line]:
-        return peer.watched(agent, self.work, self.home, *plan)
+        return self._clients.watched(peer, agent, self.work, self.home, *plan)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path)
+def desk(tmp_path: Path, clients: Clients) -> Desk:
+    return Desk(tmp_path, clients)
 
 
 class Call(NamedTuple):

@@ -313,7 +313,7 @@ def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: Index) -> No
             page = long_list.page("/7", cursor, "exclude")
             spent.append(time.process_time() - began)
         assert len(page.sessions) == 50
-        assert min(spent) < 0.005, spent
+        assert min(spent) < 0.01, spent
     everything = list(first.sessions)
     cursor = first.cursor
     while cursor is not None:

@@ -289,7 +289,7 @@ async def test_a_loop_that_is_gone_is_told_nothing_and_others_are() -> None:
         writer.tell(here, told.set)
 
     writer.put(job)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await told.wait()
     await writer.stop()
 
@@ -314,7 +314,7 @@ async def test_what_is_done_is_told_in_order_and_before_all_is_done() -> None:
 
     for number in range(1, 5):
         writer.put(partial(job, number))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await first.wait()
     assert heard == [1, 2]
     go_on.set()

@@ -37,7 +37,7 @@ async def hold_many(folder: Path, count: int) -> None:
 
 
 async def test_many_held_sessions_cost_little(tmp_path: Path) -> None:
-    await hold_many(tmp_path, 300)
+    await hold_many(tmp_path, 150)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from dragoman.transports.contract import Transport
 from dragoman.transports.memory import Faults, MemoryTransport, memory_pair
 from dragoman.transports.stdio import StdioTransport
 
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
 
 
 async def until(condition: Callable[[], object], what: str = "") -> None:

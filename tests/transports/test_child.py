@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -29,6 +28,13 @@ async def connected(*argv: str) -> AsyncIterator[tuple[ChildTransport, Recorder,
         yield transport, receiver, child
     finally:
         await transport.close()
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A child gets less time to go by itself; how much it gets is not the point."""
+    monkeypatch.setattr(limits, "CHILD_EXIT_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "CHILD_TERM_SECONDS", 0.1)
 
 
 def python(code: str) -> tuple[str, ...]:
@@ -97,8 +103,9 @@ async def test_its_last_words_wait_behind_a_pause_and_the_loss_behind_them() -> 
         assert receiver.data == b"the answer\n"
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_child_that_closes_its_output_but_lives_is_a_loss_and_dies_in_close() -> None:
-    async with connected("sh", "-c", "exec >&-; echo why >&2; sleep 1000") as (transport, receiver, child):
+    async with connected("sh", "-c", "echo why >&2; exec >&-; sleep 1000") as (transport, receiver, child):
         await until(lambda: receiver.losses)
         error = receiver.losses[0]
         assert isinstance(error, ChildExited)
@@ -109,6 +116,7 @@ async def test_a_child_that_closes_its_output_but_lives_is_a_loss_and_dies_in_cl
         assert child.has_exited
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_child_that_closes_its_input_but_lives_is_a_loss() -> None:
     async with connected("sh", "-c", "exec <&-; echo ready; sleep 1000") as (transport, receiver, _):
         await until(lambda: receiver.data)
@@ -117,13 +125,12 @@ async def test_a_child_that_closes_its_input_but_lives_is_a_loss() -> None:
         assert isinstance(receiver.losses[0], ChildExited)
 
 
-async def test_a_child_that_ignores_the_end_and_sigterm_is_dead_within_the_limits() -> None:
+@pytest.mark.usefixtures("hasty")
+async def test_a_child_that_ignores_the_end_and_sigterm_is_killed() -> None:
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(1, flush=True); time.sleep(1000)"
     async with connected(*python(code)) as (transport, receiver, child):
         await until(lambda: receiver.data)
-        before = time.monotonic()
         await transport.close()
-        assert time.monotonic() - before < limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + 1.0
         assert child.exit_code == -9
 
 
@@ -153,6 +160,7 @@ async def test_waiting_calls_are_told_at_the_beginning_of_close_not_at_its_end()
         await closing
 
 
+@pytest.mark.usefixtures("hasty")
 async def test_a_transport_that_was_never_started_can_be_closed() -> None:
     child = Child.start(["sleep", "1000"], cwd="/", env={"PATH": os.environ["PATH"]})
     await ChildTransport(child).close()

@@ -67,7 +67,7 @@ def agent(*changes: str) -> list[str]:
 
 
 def run(command: list[str], check: bool = False, **how: Any) -> "subprocess.CompletedProcess[bytes]":
-    return subprocess.run(command, timeout=20, env=ENVIRONMENT, check=check, **how)
+    return subprocess.run(command, timeout=40, env=ENVIRONMENT, check=check, **how)
 
 
 def start(command: list[str]) -> "tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes], IO[bytes]]":

@@ -8,14 +8,13 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-import jsonschema_rs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.wire import types, v1, v2
 from tests.needs import need_typescript_sdk
-from tests.wire.instances import Instances, definitions, schema_folder
+from tests.wire.instances import definitions, instances, schema_folder, validator
 from tools.generate_wire import generate
 
 MODULES = {"v1": v1, "v2": v2}
@@ -234,19 +233,9 @@ def test_chunks_of_all_kinds_are_content_chunks() -> None:
 
 
 @cache
-def instances(version: str, *, vendor: bool = False, foreign: bool = False) -> Instances:
-    return Instances(definitions(version), vendor=vendor, foreign=foreign)
-
-
-@cache
 def updates(version: str, tag: str) -> st.SearchStrategy[dict[str, Any]]:
     (branch,) = (b for b in branches(version, "SessionUpdate") if b["properties"]["sessionUpdate"].get("const") == tag)
     return instances(version, vendor=True).object(branch)
-
-
-@cache
-def validator(version: str, name: str) -> Any:
-    return jsonschema_rs.Draft202012Validator({"$ref": f"#/$defs/{name}", "$defs": definitions(version)})
 
 
 def again(version: str, name: str, instance: Any) -> Any:

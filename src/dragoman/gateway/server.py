@@ -135,10 +135,10 @@ class Server:
 
     async def _all_said(self) -> None:
         """Until nobody is being answered any more."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_SAID_SECONDS):
-                while self._app.callers.answered:
-                    await asyncio.sleep(_LOOK_SECONDS)
+        for _ in range(round(_SAID_SECONDS / _LOOK_SECONDS)):
+            if not self._app.callers.answered:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def _hang_up_on_silence(self) -> None:
         """For as long as the server runs. In a thread: there may be thousands of descriptors."""

@@ -19,7 +19,7 @@ from dragoman.vocabulary.requests import EnvVariable, McpStdio
 RAW_SERVER = str(Path(__file__).parent / "raw_server.py")
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 # Waits that a test may not meet are long, so that one that does fails; those it wants to meet are short.
-LONG = 20.0
+LONG = 30.0
 BOUNDS = Bounds(call=LONG, start=LONG, pauses=(0.01, 0.01))
 # Tools of servers do not look at what they work with.
 NO_DESK = cast(Desk, None)

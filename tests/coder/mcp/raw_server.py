@@ -68,7 +68,7 @@ def call(request: dict[str, Any]) -> None:
             trace(f"called {request['id']}")
         case "huge":
             sys.stdout.write(f'{{"id": {request["id"]}, "jsonrpc": "2.0", "result": {{"content": [{{"text": "')
-            for _ in range(100):
+            for _ in range(40):
                 sys.stdout.write("x" * 1_000_000)
             sys.stdout.write('", "type": "text"}]}}\n')
             sys.stdout.flush()

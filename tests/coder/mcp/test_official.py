@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -22,8 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.coder.mcp import Config
 from dragoman.vocabulary.requests import HttpHeader, McpHttp, McpSse, McpStdio
-from tests.coder.mcp.bench import BOUNDS, Bench, running
-from tests.coder.mcp.sdk_server import make_server
+from tests.coder.mcp.bench import BOUNDS, LONG, Bench, running
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
 
 CANARY = "canary-94d0e2"
 SDK_SERVER = str(Path(__file__).parent / "sdk_server.py")
@@ -32,6 +34,8 @@ SDK_SERVER = str(Path(__file__).parent / "sdk_server.py")
 @asynccontextmanager
 async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
     """The app on a port of this machine."""
+    import uvicorn  # whoever only collects tests does not wait for it
+
     listener = socket.create_server(("127.0.0.1", port))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", timeout_graceful_shutdown=1, ws="none"))
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
@@ -43,6 +47,13 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[int]:
         server.force_exit = True
         await serving
         listener.close()
+
+
+def make_server() -> "MCPServer":
+    """A server of the SDK's, which takes half a second to import."""
+    from tests.coder.mcp.sdk_server import make_server
+
+    return make_server()
 
 
 async def check(bench: Bench, name: str = "official") -> None:
@@ -70,7 +81,7 @@ async def test_a_server_over_http(json_response: bool) -> None:
         headers = [HttpHeader("Authorization", f"Bearer {CANARY}")]
         async with running(McpHttp("official", f"http://127.0.0.1:{port}/mcp", headers)) as bench:
             assert f"authorization: Bearer {CANARY}" in (await bench.call("mcp__official__headers")).text
-            large = await bench.call("mcp__official__large", size=20_000_000)
+            large = await bench.call("mcp__official__large", size=9_000_000)
             assert large.failed
             assert CANARY not in large.text
             await check(bench)
@@ -99,7 +110,7 @@ async def test_a_call_that_hangs_behind_a_url_can_be_cancelled(newer: bool) -> N
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < LONG / 2
         assert (await bench.call("mcp__official__add", a=1, b=1)).text == "2"
 
 
@@ -142,7 +153,7 @@ async def floods(request: Request) -> Response:
 
 async def packs(request: Request) -> Response:
     return Response(
-        gzip.compress(b" " * 100_000_000), media_type="application/json", headers={"content-encoding": "gzip"}
+        gzip.compress(b" " * 20_000_000), media_type="application/json", headers={"content-encoding": "gzip"}
     )
 
 

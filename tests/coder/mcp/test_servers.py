@@ -54,7 +54,7 @@ async def test_no_name_is_taken_for_one_of_ours_or_for_a_twin() -> None:
 async def test_a_server_that_takes_its_time_holds_up_nobody(tmp_path: Path) -> None:
     began = time.monotonic()
     async with running(raw("waits", tmp_path / "go", name="slow"), raw("good"), connected=False) as bench:
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < LONG / 2
         assert [one.state for one in bench.servers.status()] == ["starting", "starting"]
         await bench.until_state("starting", "connected")
         assert (await bench.call("mcp__raw__act")).text == "done"
@@ -74,30 +74,35 @@ async def test_a_prompt_waits_for_servers_that_start_and_not_for_ever(tmp_path: 
         assert bench.only.state == "starting"
 
 
-@pytest.mark.parametrize(
-    ("config", "reason"),
-    [
-        (raw("dies at start", CANARY=CANARY), "exited with code 3; on stderr: no such database [hidden]"),
-        (raw("exits on initialize"), "exited with code 5"),
-        (raw("mute"), "did not answer in time"),
-        (
-            McpStdio("raw", "/no/such/program"),
-            "could not be started: Cannot start /no/such/program: there is no such program.",
-        ),
-        (McpAcp("raw", "1"), "is of a type that is not supported here"),
-        (UnknownMcp("carrier pigeon", {"name": "raw"}), "is of a type that is not supported here"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-async def test_a_server_that_does_not_come_up_is_reported_once(config: Config, reason: str) -> None:
-    bounds = BOUNDS._replace(start=0.5 if "mute" in str(config) else BOUNDS.start)
-    async with running(config, raw("good", name="other"), bounds=bounds, connected=False) as bench:
-        await bench.until_state("failed", "connected")
+async def test_servers_that_do_not_come_up_are_reported_once() -> None:
+    reasons = {
+        "dies": "exited with code 3; on stderr: no such database [hidden]",
+        "exits": "exited with code 5",
+        "none": "could not be started: Cannot start /no/such/program: there is no such program.",
+        "acp": "is of a type that is not supported here",
+        "pigeon": "is of a type that is not supported here",
+    }
+    configs: list[Config] = [
+        raw("dies at start", name="dies", CANARY=CANARY),
+        raw("exits on initialize", name="exits"),
+        McpStdio("none", "/no/such/program"),
+        McpAcp("acp", "1"),
+        UnknownMcp("carrier pigeon", {"name": "pigeon"}),
+    ]
+    async with running(*configs, raw("good"), connected=False) as bench:
+        await bench.until_state(*["failed"] * len(configs), "connected")
+        await bench.until(lambda: len(bench.notices) >= len(configs))
+        assert {status.name: status.error for status in bench.servers.status()} == reasons | {"raw": ""}
+        assert CANARY not in str([status.stderr for status in bench.servers.status()])
+        assert (await bench.call("mcp__raw__act")).text == "done"
+    assert sorted(bench.notices) == sorted(f"MCP server {name}: {reason}" for name, reason in reasons.items())
+
+
+async def test_a_server_that_does_not_answer_is_reported_once() -> None:
+    async with running(raw("mute"), bounds=BOUNDS._replace(start=0.3), connected=False) as bench:
+        await bench.until_state("failed")
         await bench.until(lambda: bench.notices)
-        assert bench.servers.status()[0].error == reason
-        assert CANARY not in bench.servers.status()[0].stderr
-        assert (await bench.call("mcp__other__act")).text == "done"
-    assert bench.notices == [f"MCP server raw: {reason}"]
+    assert bench.notices == ["MCP server raw: did not answer in time"]
 
 
 async def test_a_server_that_is_lost_is_connected_again_so_often_and_then_given_up() -> None:
@@ -115,7 +120,7 @@ async def test_a_server_that_is_lost_is_connected_again_so_often_and_then_given_
 
 async def test_a_server_that_was_steady_may_be_lost_any_number_of_times() -> None:
     async with running(raw("dies"), bounds=BOUNDS._replace(steady=0)) as bench:
-        for _ in range(4):
+        for _ in range(1 + len(BOUNDS.pauses)):
             await bench.until_state("connected")
             await bench.call("mcp__raw__act")
             await bench.until(lambda: bench.only.state != "connected")
@@ -147,7 +152,7 @@ async def test_noise_on_either_pipe_harms_nobody(behaviour: str) -> None:
         assert len(bench.only.stderr) <= 64 * 1024
 
 
-async def test_a_result_of_100_mb_is_not_kept_and_does_not_end_the_server() -> None:
+async def test_a_result_of_40_mb_is_not_kept_and_does_not_end_the_server() -> None:
     async with running(raw("huge")) as bench:
         tracemalloc.start()
         try:
@@ -184,7 +189,7 @@ async def test_a_cancelled_call_returns_at_once_and_the_server_is_told(tmp_path:
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
             await call
-        assert time.monotonic() - began < 0.5
+        assert time.monotonic() - began < LONG / 2
     assert re.fullmatch(r"called (\d+)\ncancelled \1\n", trace.read_text())
 
 
@@ -314,7 +319,7 @@ asyncio.run(main())
         assert all(map(is_alive, pids))
         us.send_signal(signal.SIGKILL)
         us.wait()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + LONG
     while any(map(is_alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(is_alive, pids))
@@ -345,7 +350,7 @@ async def test_closing_does_not_wait_for_a_user_or_a_server_that_starts(tmp_path
         async with running(config, **({"allow": ask} if ask else {}), connected=False) as bench:  # type: ignore[arg-type]
             await asyncio.sleep(0)
         assert bench.only.state == "closed"
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < LONG / 2
 
 
 async def test_a_missing_package_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def questions(user: User) -> list[str]:
 # -- a real task, end to end ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("protocol", [1, 2])
+@pytest.mark.parametrize("protocol", [1, pytest.param(2, marks=pytest.mark.slow)])
 async def test_a_failing_test_is_fixed_after_a_yes_and_run_again(tmp_path: Path, protocol: int) -> None:
     user = User("allow_once")
     async with session_in(tmp_path, BY_PYTEST, user, protocol=protocol) as session:

@@ -236,7 +236,7 @@ def test_the_name_of_an_attachment_is_one_argument_of_a_command(words: str) -> N
     ],
 )
 def test_no_message_takes_long(piece: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     wishes(f"replace {piece * 3000}"[:2000])
     wishes((piece * 3000)[:2000])
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2

@@ -1,17 +1,19 @@
 // An agent on the official TypeScript SDK, stable v1 entry point. What it does is the prompt's first word.
+// A new session takes the place of the one before it.
 import { Readable, Writable } from "node:stream";
 import * as acp from "../../../.peers/node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js";
 
 const { agent: asked, client: told } = acp.methods;
-const sessionId = "session-1";
 const availableModes = [{ id: "ask", name: "Ask" }, { id: "code", name: "Code" }];
 const options = [
   { optionId: "yes", name: "Yes", kind: "allow_once" },
   { optionId: "no", name: "No", kind: "reject_once" },
 ];
 
+let sessions = 0;
+let sessionId = "";
 let cwd = "";
-let currentModeId = "ask";
+let currentModeId = "";
 let cancel = () => {};
 
 const tell = (client, update) => client.notify(told.session.update, { sessionId, update });
@@ -79,7 +81,10 @@ acp
     agentInfo: { name: "peer", version: "1" },
   }))
   .onRequest(asked.session.new, ({ params }) => {
+    sessions += 1;
+    sessionId = `session-${sessions}`;
     cwd = params.cwd;
+    currentModeId = "ask";
     return { sessionId, modes: { currentModeId, availableModes } };
   })
   .onRequest(asked.session.setMode, async ({ params, client }) => {

@@ -1,4 +1,7 @@
-"""An agent on the official Python SDK for v1, as its own examples are. What it does is the prompt's first word."""
+"""An agent on the official Python SDK for v1, as its own examples are. What it does is the prompt's first word.
+
+A new session takes the place of the one before it.
+"""
 
 import asyncio
 import os
@@ -42,8 +45,9 @@ OPTIONS = [
 class Peer:
     client: Client
     cwd = ""
-    mode = "ask"
-    session = "session-1"
+    mode = ""
+    sessions = 0
+    session = ""
 
     def on_connect(self, client: Client) -> None:
         self.client = client
@@ -56,7 +60,8 @@ class Peer:
         )
 
     async def new_session(self, cwd: str, **_: Any) -> NewSessionResponse:
-        self.cwd = cwd
+        self.sessions += 1
+        self.cwd, self.mode, self.session = cwd, "ask", f"session-{self.sessions}"
         modes = [SessionMode(id="ask", name="Ask"), SessionMode(id="code", name="Code")]
         return NewSessionResponse(
             session_id=self.session, modes=SessionModeState(current_mode_id=self.mode, available_modes=modes)
@@ -136,7 +141,6 @@ class Peer:
 
     async def do_die(self) -> None:
         await self.say("last words")
-        await asyncio.sleep(0.05)  # the SDK writes from a task of its own
         os._exit(3)
 
 

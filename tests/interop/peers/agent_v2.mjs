@@ -1,16 +1,18 @@
 // An agent on the official TypeScript SDK, the draft of v2. What it does is the prompt's first word.
+// A new session takes the place of the one before it.
 import { Readable, Writable } from "node:stream";
 import * as acp from "../../../.peers/node_modules/@agentclientprotocol/sdk/dist/v2/stable/acp.js";
 
 const { agent: asked, client: told } = acp.methods;
-const sessionId = "session-1";
 const options = [
   { optionId: "yes", name: "Yes", kind: "allow_once" },
   { optionId: "no", name: "No", kind: "reject_once" },
 ];
 
+let sessions = 0;
+let sessionId = "";
 let cwd = "";
-let mode = "ask";
+let mode = "";
 let turns = 0;
 let cancel = () => {};
 
@@ -97,7 +99,10 @@ const connection = acp
     capabilities: { session: {} },
   }))
   .onRequest(asked.session.new, ({ params }) => {
+    sessions += 1;
+    sessionId = `session-${sessions}`;
     cwd = params.cwd;
+    mode = "ask";
     return { sessionId, configOptions: configOptions() };
   })
   .onRequest(asked.session.setConfigOption, ({ params }) => {

@@ -1,4 +1,7 @@
-"""An agent on the official Python SDK for v2 (`acp.experimental.v2`). What it does is the prompt's first word."""
+"""An agent on the official Python SDK for v2 (`acp.experimental.v2`). What it does is the prompt's first word.
+
+A new session takes the place of the one before it.
+"""
 
 import asyncio
 import os
@@ -20,8 +23,9 @@ def text(words: str) -> Any:
 class Peer:
     client: Any
     cwd = ""
-    mode = "ask"
-    session = "session-1"
+    mode = ""
+    sessions = 0
+    session = ""
     turns = 0
     turn: "asyncio.Task[None] | None" = None
 
@@ -36,7 +40,8 @@ class Peer:
         )
 
     async def new_session(self, cwd: str, **_: Any) -> Any:
-        self.cwd = cwd
+        self.sessions += 1
+        self.cwd, self.mode, self.session = cwd, "ask", f"session-{self.sessions}"
         return schema.NewSessionResponse(session_id=self.session, config_options=self.options())
 
     async def set_config_option(self, config_id: str, session_id: str, value: Any, **_: Any) -> Any:
@@ -130,7 +135,6 @@ class Peer:
 
     async def do_die(self) -> None:
         await self.say("last words")
-        await asyncio.sleep(0.05)  # the SDK writes from a task of its own
         os._exit(3)
 
 

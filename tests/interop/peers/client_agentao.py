@@ -44,7 +44,7 @@ class Watcher:
 
 
 def main() -> None:
-    plan, cwd, (command, *arguments) = task()
+    plan, cwd, (command, *arguments), _ = task()
     entry = {"command": command, "args": arguments, "env": {}, "cwd": cwd}
     watcher = Watcher()
     config = AcpClientConfig.from_dict({"servers": {NAME: entry}}, project_root=Path(cwd))

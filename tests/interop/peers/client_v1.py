@@ -14,7 +14,7 @@ from acp.schema import (
     RequestPermissionResponse,
 )
 
-from tests.interop.peers.telling import task, tell
+from tests.interop.peers.telling import Task, tasks, tell
 
 
 class Watcher:
@@ -47,10 +47,11 @@ def _plain(model: Any) -> Any:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def main() -> None:
-    plan, cwd, command = task()
+async def play(task: Task) -> None:
+    plan, cwd, command, environment = task
+    pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=sys.stderr
+        *command, stdin=pipe, stdout=pipe, stderr=sys.stderr, env=environment
     )
     watcher = Watcher()
     # The SDK takes any object with the methods it needs; its Protocol asks for all of them.
@@ -84,4 +85,5 @@ async def main() -> None:
     await connection.close()
 
 
-asyncio.run(main())
+for each in tasks():
+    asyncio.run(play(each))

@@ -1,6 +1,6 @@
 // A client on the official TypeScript SDK, the draft of v2; unstable, or it would not see a turn's usage.
 import * as acp from "../../../.peers/node_modules/@agentclientprotocol/sdk/dist/v2/unstable/acp.js";
-import { cwd, plan, startAgent, tell, tellError } from "./telling.mjs";
+import { eachTask, startAgent, tell, tellError } from "./telling.mjs";
 
 const { agent: asked, client: told } = acp.methods;
 let step = {};
@@ -24,7 +24,7 @@ async function permission({ params: { sessionId, title, subject, options }, agen
   return { outcome: { outcome: "selected", optionId } };
 }
 
-async function talk(agent) {
+async function talk(agent, { plan, cwd }) {
   const hello = await agent.request(asked.initialize, {
     protocolVersion: acp.PROTOCOL_VERSION,
     capabilities: {},
@@ -54,10 +54,12 @@ async function talk(agent) {
   }
 }
 
-const child = startAgent();
-await acp
-  .client({ name: "peer" })
-  .onNotification(told.session.update, update)
-  .onRequest(told.session.requestPermission, permission)
-  .connectWith(acp.ndJsonStream(...child.streams), talk);
-await child.end();
+await eachTask(async (task) => {
+  const child = startAgent(task);
+  await acp
+    .client({ name: "peer" })
+    .onNotification(told.session.update, update)
+    .onRequest(told.session.requestPermission, permission)
+    .connectWith(acp.ndJsonStream(...child.streams), (agent) => talk(agent, task));
+  await child.end();
+});

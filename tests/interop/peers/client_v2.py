@@ -7,7 +7,7 @@ from typing import Any
 from acp import RequestError  # type: ignore[attr-defined, unused-ignore]
 from acp.experimental.v2 import connect_to_agent, schema  # type: ignore[import-not-found]
 
-from tests.interop.peers.telling import task, tell
+from tests.interop.peers.telling import Task, tasks, tell
 
 
 class Watcher:
@@ -41,10 +41,11 @@ class Watcher:
         return schema.RequestPermissionResponse(outcome=outcome)
 
 
-async def main() -> None:
-    plan, cwd, command = task()
+async def play(task: Task) -> None:
+    plan, cwd, command, environment = task
+    pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=sys.stderr
+        *command, stdin=pipe, stdout=pipe, stderr=sys.stderr, env=environment
     )
     watcher = Watcher()
     connection = connect_to_agent(watcher, process.stdin, process.stdout)
@@ -81,4 +82,5 @@ async def main() -> None:
     await connection.close()
 
 
-asyncio.run(main())
+for each in tasks():
+    asyncio.run(play(each))

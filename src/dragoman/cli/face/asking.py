@@ -49,9 +49,12 @@ class Keyboard:
         os.close(descriptor)
         return None
 
-    async def line(self) -> str:
-        """The next line typed from now on; `Gone` at the end of input."""
+    def forget(self) -> None:
+        """What was typed until now is not read."""
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
+
+    async def line(self) -> str:
+        """The next line typed; `Gone` at the end of input."""
         loop = asyncio.get_running_loop()
         typed = b""
         while not typed.endswith(b"\n"):
@@ -122,6 +125,8 @@ class Asker:
         frame = framed(f"dragoman asks · {self._word}", lines, self._columns(), coloured=self._coloured)
         self._write("\n".join(frame) + "\n")
         for _ in range(ATTEMPTS):
+            # Behind the question and before this line: who sees it can answer at once, and no sooner.
+            self._keyboard.forget()
             self._write(f"║ {how}: ")
             try:
                 words = await self._keyboard.line()
