@@ -11,6 +11,8 @@ from typing import Any, Self
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 Message = dict[str, Any]
+# A busy machine is not a bug: only an agent that hangs takes longer to end.
+PATIENCE_SECONDS = 30
 
 HELLO: dict[int, Message] = {
     1: {"protocolVersion": 1, "clientInfo": {"name": "editor", "version": "1"}, "clientCapabilities": {}},
@@ -32,12 +34,10 @@ class Editor:
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        file = folder / "script.json"
-        file.write_text(json.dumps(script or turns([{"say": "Hello."}])), encoding="utf-8")
-        command = [sys.executable, *python, *DRAGOMAN[1:], "acp", "--model", f"script:{file}", *options]
+        command = [sys.executable, *python, *DRAGOMAN[1:], "acp", *self.thinking(folder, script), *options]
         pipe = subprocess.PIPE
         self.folder, self.version, self.headers, self.session = folder, version, headers, ""
-        environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
+        environment = {**self.surroundings(), "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -46,6 +46,16 @@ class Editor:
         self.left = False
         self.commands: list[Message] = []
         self._calls = 0
+
+    def thinking(self, folder: Path, script: Any) -> list[str]:
+        """The options that say who thinks: the script."""
+        file = folder / "script.json"
+        file.write_text(json.dumps(script or turns([{"say": "Hello."}])), encoding="utf-8")
+        return ["--model", f"script:{file}"]
+
+    def surroundings(self) -> dict[str, str]:
+        """The environment it is started in."""
+        return dict(os.environ)
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +78,7 @@ class Editor:
         self.left = True
         if not self.stdin.closed:
             self.stdin.close()
-        code = self.process.wait(5)
+        code = self.process.wait(PATIENCE_SECONDS)
         lines = [] if self.stdout.closed else self.stdout.readlines()
         said = b"".join(line for line in lines if b'"available_commands_update"' not in line)
         return code, said, self.stderr.read()
@@ -80,7 +90,10 @@ class Editor:
         self.stdin.flush()
 
     def send(self, message: Message) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
+        self.send_body(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def send_body(self, body: bytes) -> None:
+        """A message as it is, in its frame."""
         self.write(b"Content-Length: %d\r\n\r\n%b" % (len(body), body) if self.headers else body + b"\n")
 
     def read(self) -> Message:

@@ -18,7 +18,7 @@ from dragoman.coder import context
 from dragoman.store.entries import Entry, Happened
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import Idle, UserMessage
-from tests.cli.editor import HELLO, Editor, Message, turns
+from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.cli.picture import FINAL, Deed, Item, Picture, check_kept, check_true
 from tests.needs import ROOT
 
@@ -213,7 +213,7 @@ class _Generation:
         line = self._editor.stdout.readline()
         if not line.endswith(b"\n"):  # half a message is none
             errors = self._editor.stderr.read()
-            assert (self._editor.process.wait(5), errors) == (-9, b""), errors.decode()
+            assert (self._editor.process.wait(PATIENCE_SECONDS), errors) == (-9, b""), errors.decode()
             raise Killed
         message: Message = json.loads(line.replace(str(self._editor.folder).encode(), b"."))
         if message.get("method") == "session/update":

@@ -5,8 +5,8 @@
 A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. `{"update": {…}}` tells one,
 `{"ask": METHOD, "params": {…}}` asks and waits for the answer (with `"then": [steps]`, which it tells meanwhile, once
 a file `PLAN.json.go` is there), `{"raw": TEXT}` writes a line as it is, `{"stderr": TEXT}`, `{"exit": CODE}`,
-`{"wait": "cancel" | "for ever"}`, `{"fail": {error}}` and `{"end": REASON}`. Everything it hears is appended to
-`PLAN.json.heard`, a JSON value a line, and its process id stands in `PLAN.json.pid`.
+`{"wait": "go" | "cancel" | "for ever"}` (`go` is that file), `{"fail": {error}}` and `{"end": REASON}`. Everything it
+hears is appended to `PLAN.json.heard`, a JSON value a line, and its process id stands in `PLAN.json.pid`.
 """
 
 import json
@@ -67,6 +67,8 @@ class Rogue:
                 sys.stderr.flush()
             elif "exit" in step:
                 os._exit(step["exit"])
+            elif step.get("wait") == "go":
+                self.wait_to_go()
             elif step.get("wait") == "cancel":
                 while self.hear().get("method") != "session/cancel":
                     pass
@@ -81,12 +83,16 @@ class Rogue:
                 return
         self.say(id=id, result={"stopReason": "end_turn"})
 
+    def wait_to_go(self) -> None:
+        while not self.go.exists():
+            time.sleep(0.02)
+
     def ask(self, method: str, params: dict[str, Any], then: list[dict[str, Any]]) -> None:
         self.asked += 1
         mine = f"q{self.asked}"
         self.say(id=mine, method=method, params={"sessionId": SESSION, **params})
-        while then and not self.go.exists():
-            time.sleep(0.02)
+        if then:
+            self.wait_to_go()
         for update in then:
             self.say(method="session/update", params={"sessionId": SESSION, "update": update["update"]})
         while self.hear().get("id") != mine:

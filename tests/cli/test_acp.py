@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 
 from tests.cli.editor import HELLO, Editor, Message, turns
+from tests.cli.versions import slow, versions
 from tests.ids import plain_ids
-
-versions = pytest.mark.parametrize("version", [1, 2])
-framings = pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
 
 
 def chunk(name: str, message: str, text: str) -> Message:
@@ -29,8 +27,11 @@ def ended(version: int, reason: str, **more: Any) -> Message:
     return {"error": more["error"]} if reason == "error" else {"result": {"stopReason": reason, **more}}
 
 
-@versions
-@framings
+@pytest.mark.parametrize(
+    ("version", "headers"),
+    [(1, False), pytest.param(1, True, marks=slow), pytest.param(2, False, marks=slow), (2, True)],
+    ids=["v1-lines", "v1-content-length", "v2-lines", "v2-content-length"],
+)
 def test_a_turn_is_played_as_it_is_written(version: int, headers: bool, tmp_path: Path) -> None:
     steps = [
         {"think": "Hm. "},
@@ -52,14 +53,6 @@ def test_a_turn_is_played_as_it_is_written(version: int, headers: bool, tmp_path
     ]
 
 
-@versions
-def test_each_prompt_plays_the_next_turn_and_the_last_one_again(version: int, tmp_path: Path) -> None:
-    with Editor(tmp_path, turns([{"say": "one"}], [{"say": "two"}]), version=version) as editor:
-        editor.open()
-        heard = [editor.prompt()[-2]["content"]["text"] for _ in range(3)]
-    assert heard == ["one", "two", "two"]
-
-
 # -- every end of a turn -------------------------------------------------------------------------------------------
 
 FAILURES = {
@@ -71,25 +64,33 @@ FAILURES = {
 }
 
 
-@versions
-def test_every_scripted_stop_is_the_end_of_its_turn(version: int, tmp_path: Path) -> None:
-    reasons = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
-    with Editor(tmp_path, turns(*[[{"stop": reason}] for reason in reasons]), version=version) as editor:
-        editor.open()
-        assert [editor.prompt()[-1] for _ in reasons] == [ended(version, reason) for reason in reasons]
+STOPS = ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"]
+ENDED_IN_AN_ERROR = {"code": -32603, "message": "The model ended in an error", "data": {"reason": "server"}}
 
 
 @versions
-def test_a_failure_ends_the_turn_after_all_it_said_and_the_session_lives(version: int, tmp_path: Path) -> None:
-    stop = {"code": -32603, "message": "The model ended in an error", "data": {"reason": "server"}}
-    plan = turns(*[[{"say": "a"}, {"fail": kind}] for kind in FAILURES], [{"say": "a"}, {"stop": "error"}], [])
+def test_each_prompt_plays_the_next_turn_to_its_end_and_the_last_one_again(version: int, tmp_path: Path) -> None:
+    plan = turns(
+        *[[{"stop": reason}] for reason in STOPS],
+        *[[{"say": "a"}, {"fail": kind}] for kind in FAILURES],
+        [{"say": "a"}, {"stop": "error"}],
+        [{"say": "wait"}, {"say": "never", "delay_ms": 60_000}],
+        [{"say": "last"}],
+    )
     with Editor(tmp_path, plan, version=version) as editor:
         editor.open()
-        for error in (*FAILURES.values(), stop):
+        assert [editor.prompt()[-1] for _ in STOPS] == [ended(version, reason) for reason in STOPS]
+        for error in (*FAILURES.values(), ENDED_IN_AN_ERROR):  # after all that was said before
             *heard, end = editor.prompt()
-            said = [one["content"]["text"] for one in heard if one["sessionUpdate"] == "agent_message_chunk"]
-            assert (said, end) == (["a"], ended(version, "error", error=error))
-        assert editor.prompt()[-1] == ended(version, "end_turn")
+            words = [one["content"]["text"] for one in heard if one["sessionUpdate"] == "agent_message_chunk"]
+            assert (words, end) == (["a"], ended(version, "error", error=error))
+        assert editor.begin()["content"]["text"] == "wait"
+        editor.send({"method": "session/cancel", "params": {"sessionId": editor.session}})  # which ends it at once
+        end = editor.read()
+        assert end.get("result", end.get("params", {}).get("update"))["stopReason"] == "cancelled"
+        for _ in range(2):
+            *_, said, end = editor.prompt()
+            assert (said["content"]["text"], end) == ("last", ended(version, "end_turn"))
 
 
 RETRY = [{"fail": "rate_limit", "times": 2}, {"say": "There."}]
@@ -121,24 +122,20 @@ def test_retries_are_told_to_whoever_can_show_them(
     assert (heard[-2]["content"]["text"], heard[-1]) == ("There.", ended(version, "end_turn"))
 
 
-@versions
-def test_cancelling_ends_the_turn_at_once(version: int, tmp_path: Path) -> None:
-    wait = [{"say": "wait"}, {"say": "never", "delay_ms": 60_000}]
-    with Editor(tmp_path, turns(wait, []), version=version) as editor:
-        editor.open()
-        assert editor.begin()["content"]["text"] == "wait"
-        editor.send({"method": "session/cancel", "params": {"sessionId": editor.session}})
-        end = editor.read()
-        assert end.get("result", end.get("params", {}).get("update"))["stopReason"] == "cancelled"
-        assert editor.prompt()[-1] == ended(version, "end_turn")
-
-
 # -- negotiation ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("pinned", "asked", "spoken"),
-    [((), 1, 1), ((), 2, 2), ((), 65535, 2), (("1",), 1, 1), (("1",), 2, 1), (("2",), 2, 2), (("2",), 65535, 2)],
+    [
+        pytest.param((), 1, 1, marks=slow),
+        pytest.param((), 2, 2, marks=slow),
+        ((), 65535, 2),
+        pytest.param(("1",), 1, 1, marks=slow),
+        (("1",), 2, 1),
+        pytest.param(("2",), 2, 2, marks=slow),
+        (("2",), 65535, 2),
+    ],
 )
 def test_the_highest_common_version_is_spoken(pinned: tuple[str], asked: int, spoken: int, tmp_path: Path) -> None:
     options = [f"--protocol={version}" for version in pinned]
@@ -148,7 +145,9 @@ def test_the_highest_common_version_is_spoken(pinned: tuple[str], asked: int, sp
         )
 
 
-@pytest.mark.parametrize(("pinned", "asked", "spoken"), [("1", 0, [1]), ("2", 1, [2]), ("2", 0, [2])])
+@pytest.mark.parametrize(
+    ("pinned", "asked", "spoken"), [("1", 0, [1]), ("2", 1, [2]), pytest.param("2", 0, [2], marks=slow)]
+)
 def test_a_version_nobody_speaks_is_refused_and_another_may_be_asked_for(
     pinned: str, asked: int, spoken: list[int], tmp_path: Path
 ) -> None:

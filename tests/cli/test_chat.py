@@ -4,7 +4,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from tests.cli import rogue
+from tests.cli import called, rogue
 from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.cli.rogue import call, permission, text
@@ -92,7 +91,13 @@ def test_a_conversation_with_markdown_a_plan_live_output_and_a_diff(tmp_path: Pa
     assert (tmp_path / "work" / "new.txt").read_text() == "one\n"
 
 
-@pytest.mark.parametrize("how", [{"env": {"NO_COLOR": "1"}}, {"term": "dumb"}], ids=["NO_COLOR", "dumb"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({"env": {"NO_COLOR": "1"}}, marks=pytest.mark.slow, id="NO_COLOR"),
+        pytest.param({"term": "dumb"}, id="dumb"),
+    ],
+)
 def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Path) -> None:
     with chat(tmp_path, *scripted(tmp_path, WORK), columns=60, **how) as pane:
         shown = work(pane)
@@ -103,23 +108,6 @@ def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Pa
     frames = [line for line in shown.splitlines() if line.startswith("╔")]
     assert len(frames) == 2
     assert all(line.endswith("╗") and len(line) < 60 for line in frames), frames
-
-
-def test_prompts_are_kept_for_their_owner_alone(tmp_path: Path) -> None:
-    options = scripted(tmp_path, [{"say": "I heard you."}])
-    with chat(tmp_path, *options) as pane:
-        ready(pane)
-        pane.say("remember me")
-        pane.wait_for("I heard you", PROMPT)
-        pane.press("C-d")
-        assert pane.left() == 0
-    history = tmp_path / "home" / "history"
-    assert "remember me" in history.read_text()
-    assert stat.S_IMODE(history.stat().st_mode) == 0o600
-    with chat(tmp_path, *options) as pane:
-        ready(pane)
-        pane.press("Up")
-        pane.wait_for("^> remember me")
 
 
 def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
@@ -136,15 +124,14 @@ def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
     assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "one\ntwo\nthree"}]
 
 
-def test_commands_values_and_paths_are_completed(tmp_path: Path) -> None:
+def test_commands_values_and_paths_are_completed_and_modes_are_set(tmp_path: Path) -> None:
     work_folder = tmp_path / "work"
     (work_folder / "deep").mkdir(parents=True)
     (work_folder / "deep" / "file.txt").write_text("inside")
     told = [{"name": "review", "description": "Look at \x1b]0;evil\x07 it"}]
-    agent = rogue.written(
-        tmp_path, {"update": {"sessionUpdate": "available_commands_update", "availableCommands": told}}, text("Yes.")
-    )
-    with chat(tmp_path, "--", *agent) as pane:
+    commands = {"update": {"sessionUpdate": "available_commands_update", "availableCommands": told}}
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
+    with chat(tmp_path, "--", *rogue.written(tmp_path, commands, text("Yes."), opened={"modes": modes})) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(r"Yes\.", PROMPT)
@@ -160,17 +147,6 @@ def test_commands_values_and_paths_are_completed(tmp_path: Path) -> None:
         pane.press("Enter")
         pane.wait_for(r"Yes\.", PROMPT, times=2)
         assert "\x1b]0;evil" not in pane.raw()
-        pane.press("C-d")
-        assert pane.left() == 0
-    blocks = rogue.heard(tmp_path, "session/prompt")[1]["prompt"]
-    assert [block["type"] for block in blocks] == ["text", "resource_link"]
-
-
-def test_mode_and_model_are_shown_and_set(tmp_path: Path) -> None:
-    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "yolo", "name": "Yolo"}]}
-    agent = rogue.written(tmp_path, text("Yes."), opened={"modes": modes})
-    with chat(tmp_path, "--", *agent) as pane:
-        ready(pane)
         pane.say("/mode")
         pane.wait_for(r"^\* ask", "^  yolo", PROMPT)
         pane.type("/mode y")
@@ -184,10 +160,12 @@ def test_mode_and_model_are_shown_and_set(tmp_path: Path) -> None:
         pane.wait_for("There is no /nonsense", PROMPT)
         pane.say("/exit")
         assert pane.left() == 0
+    blocks = rogue.heard(tmp_path, "session/prompt")[1]["prompt"]
+    assert [block["type"] for block in blocks] == ["text", "resource_link"]
     assert rogue.heard(tmp_path, "session/set_mode") == [{"sessionId": "s1", "modeId": "yolo"}]
 
 
-def test_sessions_are_listed_switched_and_resumed_with_a_recap(tmp_path: Path) -> None:
+def test_sessions_are_listed_switched_and_resumed_with_a_recap_and_prompts_are_kept(tmp_path: Path) -> None:
     options = scripted(tmp_path, [{"say": "The first answer."}], [{"say": "The second answer."}])
     with chat(tmp_path, *options) as pane:
         ready(pane)
@@ -209,15 +187,23 @@ def test_sessions_are_listed_switched_and_resumed_with_a_recap(tmp_path: Path) -
         assert pane.left() == 0
     with chat(tmp_path, *options, "--resume") as pane:
         pane.wait_for("You:", "more of that", "4 messages so far in “about apples”", PROMPT)
+        pane.press("Up")
+        pane.wait_for("^> more of that")
+        pane.press("C-c")
+        pane.wait_for(PROMPT)
         pane.press("C-d")
         assert pane.left() == 0
+    history = tmp_path / "home" / "history"
+    assert "about pears" in history.read_text()
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600  # for their owner alone
     with chat(tmp_path, *options, "--resume", "sess_nobody") as pane:
         assert pane.left() == 2
         assert "there is no session 'sess_nobody'" in pane.screen()
 
 
-def test_ctrl_c_stops_the_turn_and_the_conversation_goes_on(tmp_path: Path) -> None:
-    options = scripted(tmp_path, [{"say": "tick ", "repeat": 10_000, "delay_ms": 20}], [{"say": "Here again."}])
+def test_neither_ctrl_c_nor_a_failed_turn_ends_the_conversation(tmp_path: Path) -> None:
+    counting = {"say": "tick ", "repeat": 10_000, "delay_ms": 20}
+    options = scripted(tmp_path, [counting], [{"fail": "rate_limit"}], [{"say": "Here again."}])
     with chat(tmp_path, *options) as pane:
         ready(pane)
         pane.say("count")
@@ -225,6 +211,8 @@ def test_ctrl_c_stops_the_turn_and_the_conversation_goes_on(tmp_path: Path) -> N
         pane.press("C-c")
         pane.wait_for("^Stopped", PROMPT)
         pane.say("and now?")
+        pane.wait_for("rate limit is reached", PROMPT)
+        pane.say("once more")
         pane.wait_for("Here again", PROMPT)
         pane.press("C-c")
         pane.wait_for("once more leaves", PROMPT)
@@ -239,7 +227,8 @@ QUESTIONS: dict[str, tuple[Step, Step]] = {
 }
 
 
-@pytest.mark.parametrize("about", QUESTIONS)
+# That about a file is in test_run.py as well.
+@pytest.mark.parametrize("about", ["permission", pytest.param("file", marks=pytest.mark.slow), "command"])
 def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: str, tmp_path: Path) -> None:
     question, answer = QUESTIONS[about]
     question = json.loads(json.dumps(question).replace("WORK", str(tmp_path / "work")))
@@ -271,15 +260,6 @@ def test_a_second_ctrl_c_leaves_an_agent_that_does_not_listen(tmp_path: Path) ->
         assert pane.tmux("display-message", "-p", "#{cursor_flag}") == "1\n"  # the cursor can be seen again
 
 
-def test_a_failed_turn_does_not_end_the_conversation(tmp_path: Path) -> None:
-    with chat(tmp_path, *scripted(tmp_path, [{"fail": "rate_limit"}], [{"say": "Better now."}])) as pane:
-        ready(pane)
-        pane.say("hi")
-        pane.wait_for("rate limit is reached", PROMPT)
-        pane.say("again")
-        pane.wait_for("Better now", PROMPT)
-
-
 def test_an_agent_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, {"stderr": "Panic! \x1b]0;evil\x07\n"}, {"exit": 7})
     with chat(tmp_path, "--", *agent) as pane:
@@ -300,9 +280,9 @@ def test_a_terminal_that_is_closed_takes_the_agent_with_it(tmp_path: Path) -> No
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path: Path) -> None:
-    done = subprocess.run([*DRAGOMAN, "chat"], input="", capture_output=True, text=True, timeout=30, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "dragoman: a chat needs a terminal; `dragoman run` is for pipes and scripts\n"
+    done = called.call("chat", DRAGOMAN_HOME=str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert done.error == "dragoman: a chat needs a terminal; `dragoman run` is for pipes and scripts\n"
 
 
 @pytest.mark.parametrize("library", ["prompt_toolkit", "rich"])
@@ -438,21 +418,19 @@ def test_m3_nothing_is_written_under_a_question(tmp_path: Path) -> None:
 
 
 def test_m3_what_is_typed_before_the_question_does_not_answer_it(tmp_path: Path) -> None:
-    steps: list[Step] = [
-        {"say": "Wait.\n\n"},
-        {"say": ".", "delay_ms": 700},
-        {"call": "write_file", "input": {"path": "new.txt", "content": "x"}},
-    ]
-    with chat(tmp_path, *scripted(tmp_path, steps)) as pane:
+    agent = rogue.written(tmp_path, text("Wait.\n\n"), {"wait": "go"}, permission("Do it"), text("It is over."))
+    with chat(tmp_path, "--", *agent) as pane:
         ready(pane)
         pane.say("hi")
         pane.wait_for(r"Wait\.")
         pane.say("y")
+        pane.screen()  # tmux does one thing after the other: the terminal has it
+        (tmp_path / "plan.json.go").touch()
         shown = pane.wait_for(ASKED)
         assert not re.search(r"^y$", shown, re.MULTILINE)  # nor does it stand in the agent's words
         pane.say("n")
-        pane.wait_for("failed", PROMPT)
-    assert not (tmp_path / "work" / "new.txt").exists()
+        pane.wait_for("It is over", PROMPT)
+    assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
 
 
 def test_m4_resize_stop_and_kill_while_asking_invent_no_answer(tmp_path: Path) -> None:

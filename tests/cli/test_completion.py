@@ -10,6 +10,7 @@ import pytest
 
 from dragoman.cli.candidates import FILES, FOLDERS, candidates
 from dragoman.cli.main import COMMANDS, command_line, main
+from tests.cli.called import call
 from tests.needs import need
 
 PROGRAM = Path(sys.executable).parent
@@ -61,14 +62,7 @@ def test_what_may_come_next_is_offered(line: str) -> None:
 def test_a_session_is_offered_by_its_id_with_its_title(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
     assert offered("run --session ") == []
-    done = subprocess.run(
-        [sys.executable, "-m", "dragoman.cli.main", "run", "--model", "offline", "list files"],
-        cwd=tmp_path,
-        capture_output=True,
-        timeout=40,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    assert call("run", "--model", "offline", "list files", cwd=tmp_path).code == 0
     (found,) = candidates(command_line(), ["sessions", "show", "sess"])
     assert found.word.startswith("sess_")
     assert found.about == "list files"

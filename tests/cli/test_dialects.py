@@ -54,7 +54,7 @@ def test_an_unknown_dialect_is_refused_with_the_known_ones(tmp_path: Path) -> No
         assert name in run.stderr
 
 
-@pytest.mark.parametrize("headers", [True, False])
+@pytest.mark.parametrize("headers", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_8_3_1_elephant_is_answered_in_its_own_framing_and_asks(tmp_path: Path, headers: bool) -> None:
     script = turns([WRITE, {"think": "Hm."}, {"say": "Done."}])
     with Editor(tmp_path, script, "--dialect", "elephant", headers=headers) as editor:
@@ -81,27 +81,24 @@ def test_elephant_begins_in_one_of_its_modes_or_not_at_all(tmp_path: Path) -> No
     assert (run.returncode, "full, read-only, safe, sandbox" in run.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("answer", "written"),
-    [
-        ({"outcome": "allowed", "option_id": "allow_once"}, True),
+def test_8_1_19_iac_code_takes_flat_answers(tmp_path: Path) -> None:
+    answers = [
         ({"outcome": "denied"}, False),
         ({"outcome": "allowed", "option_id": "reject_once"}, False),
         ({"outcome": "yes"}, False),
-    ],
-)
-def test_8_1_19_iac_code_takes_flat_answers(tmp_path: Path, answer: Any, written: bool) -> None:
+        ({"outcome": "allowed", "option_id": "allow_once"}, True),
+    ]
     with Editor(tmp_path, turns([WRITE, {"say": "Done."}]), "--dialect", "iac-code") as editor:
-        opened = new(editor)
-        assert set(opened) == {"sessionId", "modes", "models"}
-        updates, question, end = turn_with(editor, answer)
-        assert question["toolCall"]["input"] == WRITE["input"]
-        assert end["result"]["stopReason"] == "end_turn"
-        assert (tmp_path / "new.txt").exists() == written
-        calls = [update for update in updates if update["type"] in ("tool_call", "tool_call_update")]
-        assert [call["status"] for call in calls][:2] == ["in_progress", "in_progress"]
-        assert calls[1]["raw_input"] == WRITE["input"]
-        assert calls[-1]["status"] == ("completed" if written else "failed")
+        assert set(new(editor)) == {"sessionId", "modes", "models"}
+        for answer, written in answers:
+            updates, question, end = turn_with(editor, answer)
+            assert question["toolCall"]["input"] == WRITE["input"]
+            assert end["result"]["stopReason"] == "end_turn"
+            assert (tmp_path / "new.txt").exists() == written, answer
+            calls = [update for update in updates if update["type"] in ("tool_call", "tool_call_update")]
+            assert [call["status"] for call in calls][:2] == ["in_progress", "in_progress"]
+            assert calls[1]["raw_input"] == WRITE["input"]
+            assert calls[-1]["status"] == ("completed" if written else "failed")
 
 
 def test_agentao_is_started_as_its_users_start_it(tmp_path: Path) -> None:

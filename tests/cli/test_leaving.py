@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, HELLO, Editor, turns
+from tests.cli.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
+from tests.cli.versions import slow, versions
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
 FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])
-SECONDS = 2.0
+# In which it should leave: only one that waits for something takes longer.
+SECONDS = 15.0
 MIB = 1024
 
 
@@ -24,7 +26,7 @@ def memory(editor: Editor, field: str = "VmHWM") -> int:
     return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1])
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@versions
 def test_the_end_of_stdin_ends_the_agent_in_the_middle_of_a_turn(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, WAIT, version=version) as editor:
         editor.open().begin()
@@ -52,8 +54,17 @@ def test_what_was_asked_before_the_end_of_stdin_is_answered(tmp_path: Path) -> N
     assert (code, answered, errors) == (0, [1, 2], b"")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("version", "number", "code"),
+    [
+        (1, signal.SIGTERM, 143),
+        pytest.param(1, signal.SIGINT, 130, marks=slow),
+        (1, signal.SIGHUP, 129),
+        pytest.param(2, signal.SIGTERM, 143, marks=slow),
+        (2, signal.SIGINT, 130),
+        pytest.param(2, signal.SIGHUP, 129, marks=slow),
+    ],
+)
 def test_a_signal_ends_the_turn_then_the_agent(number: signal.Signals, code: int, version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, WAIT, version=version) as editor:
         editor.open().begin()
@@ -63,6 +74,20 @@ def test_a_signal_ends_the_turn_then_the_agent(number: signal.Signals, code: int
         assert time.monotonic() - start < SECONDS
         _, out, errors = editor.leave()
         assert (out.count(b'"cancelled"'), out.count(b"\n"), errors) == (1, 1, b"")
+
+
+@slow
+@versions
+@pytest.mark.parametrize("number", [None, signal.SIGTERM], ids=["stdin", "SIGTERM"])
+def test_it_leaves_within_two_seconds(number: signal.Signals | None, version: int, tmp_path: Path) -> None:
+    with Editor(tmp_path, WAIT, version=version) as editor:
+        editor.open().begin()
+        if number is None:
+            editor.stdin.close()
+        else:
+            editor.process.send_signal(number)
+        editor.process.wait(2)
+        editor.left = True
 
 
 def test_an_editor_that_closed_our_stdout_is_gone(tmp_path: Path) -> None:
@@ -82,7 +107,7 @@ def test_an_editor_that_never_reads_costs_little_and_can_still_leave(tmp_path: P
         assert memory(editor) - before < 10 * MIB
         start = time.monotonic()
         editor.stdin.close()
-        assert editor.process.wait(5) == 0  # though our stdout is still full
+        assert editor.process.wait(PATIENCE_SECONDS) == 0  # though our stdout is still full
         assert time.monotonic() - start < SECONDS
         editor.left = True
 
@@ -106,7 +131,7 @@ def test_odd_streams_give_no_traceback(streams: str, tmp_path: Path) -> None:
     script.write_text('{"turns": [{"steps": []}]}')
     command = f'exec "$@" {streams}'
     given = ["sh", "-c", command, "sh", *DRAGOMAN, "acp", "--model", f"script:{script}"]
-    done = subprocess.run(given, capture_output=True, timeout=10, check=False)
+    done = subprocess.run(given, capture_output=True, timeout=40, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
@@ -116,26 +141,37 @@ def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Pa
     given = [sys.executable, *DRAGOMAN[1:], "acp", "--model", f"script:{script}"]
     hello = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n'
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(given, input=hello, stdout=full, stderr=subprocess.PIPE, timeout=10, check=False)
+        done = subprocess.run(given, input=hello, stdout=full, stderr=subprocess.PIPE, timeout=40, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
+@pytest.mark.parametrize(
+    "headers", [pytest.param(False, id="lines"), pytest.param(True, marks=slow, id="content-length")]
+)
 def test_sixty_mebibytes_are_heard_and_sixty_five_are_refused_without_being_kept(headers: bool, tmp_path: Path) -> None:
     with Editor(tmp_path, headers=headers) as editor:
         editor.open().prompt()
         before = memory(editor)
-        editor.send({"id": 99, "method": "session/prompt", "params": editor.words("x" * (65 << 20))})
+        editor.send_body(prompt(editor, 65 << 20))
         refused = editor.read()
         assert refused == {
             "id": None,
             "error": {"code": -32600, "message": "Message too large", "data": {"limit": 64 << 20}},
         }
         assert memory(editor) - before < (64 + 8) * MIB
-        assert editor.prompt("x" * (60 << 20))[-1] == {"result": {"stopReason": "end_turn"}}
+        editor.send_body(prompt(editor, 60 << 20))
+        while "method" in (message := editor.read()):
+            pass
+        assert message == {"id": 99, "result": {"stopReason": "end_turn"}}
+
+
+def prompt(editor: Editor, size: int) -> bytes:
+    """A prompt of so many letters."""
+    message = {"jsonrpc": "2.0", "id": 99, "method": "session/prompt", "params": editor.words("LETTERS")}
+    return json.dumps(message).encode().replace(b"LETTERS", b"x" * size)
 
 
 def settled(value: Callable[[], int]) -> None:

@@ -1,45 +1,37 @@
-"""Our own agent as the command line and the settings make it: models, keys, trust. In real processes."""
+"""Our own agent as the command line and the settings make it: models, keys, trust. The agent is a real process."""
 
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, HELLO, Editor
+from tests.cli.called import Called, call
+from tests.cli.editor import HELLO, Editor
 
 CANARY = "sk-canary-0123456789abcdef"
 
 
-def dragoman(home: Path, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    environment |= {"DRAGOMAN_HOME": str(home), **env}
-    return subprocess.run(
-        [*DRAGOMAN, *arguments], input=stdin, capture_output=True, text=True, env=environment, timeout=30, check=False
-    )
+def dragoman(home: Path, *arguments: str, said: str = "", **env: str) -> Called:
+    """A command without anybody's keys."""
+    keys = dict.fromkeys((name for name in os.environ if name.endswith("_API_KEY")), None)
+    return call(*arguments, said=said, cwd=None, **{**keys, "DRAGOMAN_HOME": str(home), **env})
 
 
 class Plain(Editor):
-    """An editor that starts `dragoman acp` without a script."""
+    """An editor that starts `dragoman acp` without a script, and without anybody's keys."""
 
-    def __init__(self, folder: Path, *options: str, version: int = 1, **env: Any) -> None:
-        super().__init__(folder, None, version=version)
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.stdin, self.stdout, self.stderr):
-            stream.close()
-        environment = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-        environment |= {"DRAGOMAN_HOME": str(folder / "home"), **env}
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            [*DRAGOMAN, "acp", *options], stdin=pipe, stdout=pipe, stderr=pipe, env=environment
-        )
-        assert self.process.stdin and self.process.stdout and self.process.stderr
-        self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
+    def __init__(self, folder: Path, *options: str, version: int = 1, **env: str) -> None:
+        super().__init__(folder, None, *options, version=version, env=env)
+
+    def thinking(self, folder: Path, script: Any) -> list[str]:
+        return []
+
+    def surroundings(self) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
 
 
 def values(answer: Any, config_id: str) -> tuple[str, list[str]]:
@@ -68,7 +60,7 @@ def test_a_model_without_its_key_wants_a_login_and_the_login_works(tmp_path: Pat
         assert editor.result("authenticate" if version == 1 else "auth/login", method) == {}
         editor.session = editor.result("session/new", new)["sessionId"]
         assert "offline" in json.dumps(editor.prompt("hello"))
-    listed = json.loads(dragoman(tmp_path / "home", "sessions", "list", "--json").stdout)
+    listed = json.loads(dragoman(tmp_path / "home", "sessions", "list", "--json").out)
     assert len(listed) == 1  # the one that could not be opened has left nothing behind
 
 
@@ -108,7 +100,7 @@ def test_settings_come_from_the_command_line_the_environment_and_the_file(tmp_pa
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text('mode = "safe"\nmodel = "offline"\nmax_turn_requests = 5\n')
-    shown = json.loads(dragoman(home, "config", "show", "--json", DRAGOMAN_MODE="plan").stdout)["settings"]
+    shown = json.loads(dragoman(home, "config", "show", "--json", DRAGOMAN_MODE="plan").out)["settings"]
     assert shown["mode"] == {"value": "plan", "source": "DRAGOMAN_MODE"}
     assert shown["max_turn_requests"] == {"value": 5, "source": str(home / "config.toml")}
     cases: list[Any] = [((), {}, "safe"), ((), {"DRAGOMAN_MODE": "plan"}, "plan"), (("--mode", "full"), {}, "")]
@@ -132,40 +124,40 @@ def test_settings_come_from_the_command_line_the_environment_and_the_file(tmp_pa
 def test_a_mistake_in_the_settings_is_told_with_its_place(tmp_path: Path, text: str, complaint: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     ended = dragoman(tmp_path, "acp")
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert complaint in ended.stderr
+    assert (ended.code, ended.out) == (2, "")
+    assert complaint in ended.error
 
 
 @pytest.mark.parametrize("model", ["nonsense/x", "script:", "gpt 5", "script:/nonexistent"])
 def test_a_model_that_is_none_ends_the_start(tmp_path: Path, model: str) -> None:
     ended = dragoman(tmp_path, "acp", "--model", model)
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert len(ended.stderr.splitlines()) == 1
+    assert (ended.code, ended.out) == (2, "")
+    assert len(ended.error.splitlines()) == 1
 
 
 def test_a_key_is_kept_for_its_owner_and_forgotten(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    nobody = dragoman(home, "login", "nobody", stdin=CANARY)
-    assert (nobody.returncode, "[providers.NAME]" in nobody.stderr, CANARY in nobody.stderr) == (2, True, False)
+    nobody = dragoman(home, "login", "nobody", said=CANARY)
+    assert (nobody.code, "[providers.NAME]" in nobody.error, CANARY in nobody.error) == (2, True, False)
     nothing = dragoman(home, "login")
-    assert (nothing.returncode, nothing.stderr.startswith("dragoman: whose key is it?")) == (2, True)
-    before = dragoman(home, "config", "show").stdout
+    assert (nothing.code, nothing.error.startswith("dragoman: whose key is it?")) == (2, True)
+    before = dragoman(home, "config", "show").out
     assert "`dragoman login` keeps one" in before
     assert max(map(len, before.replace(str(home), "").splitlines())) <= 80
-    kept = dragoman(home, "login", "openai", stdin=CANARY + "\n")
-    assert "`dragoman chat` uses it" in kept.stdout
-    shown = dragoman(home, "config", "show").stdout
+    kept = dragoman(home, "login", "openai", said=CANARY + "\n")
+    assert "`dragoman chat` uses it" in kept.out
+    shown = dragoman(home, "config", "show").out
     assert re.search(r"^keys +openai \(credentials.toml\)$", shown, re.M)
     assert re.search(r"^thinks +openai/", shown, re.M)
     assert CANARY not in shown
-    assert (kept.returncode, CANARY in kept.stdout + kept.stderr) == (0, False)
+    assert (kept.code, CANARY in kept.out + kept.error) == (0, False)
     assert (home / "credentials.toml").stat().st_mode & 0o777 == 0o600
     with Plain(tmp_path) as editor:
         editor.result("initialize", HELLO[1])
         answer = editor.result("session/new", {"cwd": str(tmp_path), "mcpServers": []})
         assert values(answer, "model")[0].startswith("openai/")
-    assert dragoman(home, "logout").stdout == "Forgotten: openai\n"
-    assert dragoman(home, "logout").returncode == 1
+    assert dragoman(home, "logout").out == "Forgotten: openai\n"
+    assert dragoman(home, "logout").code == 1
     assert CANARY not in (home / "credentials.toml").read_text()
 
 
@@ -177,26 +169,27 @@ def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> N
     server = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w').close()"]}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"evil": server}}))
 
-    def servers() -> str:
-        with Plain(tmp_path) as editor:
-            editor.result("initialize", HELLO[1])
-            editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
-            return json.dumps(editor.prompt("/mcp"))
+    def servers(editor: Plain) -> str:
+        editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
+        return json.dumps(editor.prompt("/mcp"))
 
     refused = f"no MCP servers.\\n- .mcp.json is not used: nobody has trusted it here; dragoman trust {project}"
-    assert refused in servers()
-    assert dragoman(tmp_path / "home", "trust", str(project)).returncode == 0
-    assert "evil" in servers()
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"worse": server}}))
-    assert "no MCP servers" in servers()
-    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 0
-    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").returncode == 1
+    with Plain(tmp_path) as editor:
+        editor.result("initialize", HELLO[1])
+        assert refused in servers(editor)
+        assert not mark.exists()
+        assert dragoman(tmp_path / "home", "trust", str(project)).code == 0
+        assert "evil" in servers(editor)
+        (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"worse": server}}))
+        assert "no MCP servers" in servers(editor)
+    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").code == 0
+    assert dragoman(tmp_path / "home", "trust", str(project), "--revoke").code == 1
 
 
 def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
     looked = dragoman(tmp_path / "home", "doctor", "--json")
-    found = {finding["what"]: finding for finding in json.loads(looked.stdout)["findings"]}
-    assert looked.returncode == 0
+    found = {finding["what"]: finding for finding in json.loads(looked.out)["findings"]}
+    assert looked.code == 0
     assert found["turn"]["health"] == "ok"
     assert found["model"]["text"].startswith("offline")
     assert not (tmp_path / "home").exists()
@@ -205,5 +198,5 @@ def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
 def test_the_doctor_says_what_is_broken(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("mode = 3")
     looked = dragoman(tmp_path, "doctor")
-    assert looked.returncode == 1
-    assert "BROKEN  settings" in looked.stdout
+    assert looked.code == 1
+    assert "BROKEN  settings" in looked.out

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message, turns
+from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
 from tests.cli.picture import Picture, Words
+from tests.cli.versions import mostly_v1, mostly_v2, slow, versions
 
-versions = pytest.mark.parametrize("version", [1, 2])
 MIB = 1024 * 1024
+NOBODY = "sess_0123456789abcdef0123456789abcdef"
 
 
 class Past(NamedTuple):
@@ -44,7 +45,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
             editor.session = found[name] = new(editor, cwd)[-1]["result"]["sessionId"]
             editor.prompt(name)
         # The last word in `work` is spoken in `newer`.
-    piece = {"say": "x" * 1024, "repeat": 1024}
+    piece = {"say": "x" * 16384, "repeat": MIB // 16384}
     with Editor(folder, turns([piece])) as editor:
         editor.result("initialize", HELLO[1])
         editor.session = found["long"] = new(editor, elsewhere)[-1]["result"]["sessionId"]
@@ -92,8 +93,11 @@ def until_idle(editor: Editor) -> Iterator[Message]:
         yield update
 
 
-@versions
-@pytest.mark.parametrize("named", [False, True], ids=["the newest of the folder", "the one that is named"])
+@pytest.mark.parametrize(
+    ("version", "named"),
+    [(1, False), pytest.param(1, True, marks=slow), pytest.param(2, False, marks=slow), (2, True)],
+    ids=["v1, the newest of the folder", "v1, a named one", "v2, the newest of the folder", "v2, a named one"],
+)
 def test_the_story_comes_behind_the_answer_and_before_the_next_turn(
     version: int, named: bool, past: Past, tmp_path: Path
 ) -> None:
@@ -108,7 +112,7 @@ def test_the_story_comes_behind_the_answer_and_before_the_next_turn(
     assert titles == [name]
 
 
-@versions
+@mostly_v1
 def test_only_the_first_new_session_is_an_old_one(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, "--resume", past.newer, version=version) as editor:
         assert resumed(editor, past.work) == past.newer
@@ -116,8 +120,10 @@ def test_only_the_first_new_session_is_an_old_one(version: int, past: Past, tmp_
         assert answer["result"]["sessionId"] not in past
 
 
-@versions
-@pytest.mark.parametrize("wanted", ["sess_0123456789abcdef0123456789abcdef", "../other"])
+@pytest.mark.parametrize(
+    ("version", "wanted"),
+    [(1, NOBODY), pytest.param(1, "../other", marks=slow), pytest.param(2, NOBODY, marks=slow), (2, "../other")],
+)
 def test_what_is_not_there_is_a_fresh_session(version: int, wanted: str, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, f"--resume={wanted}", version=version) as editor:
         is_fresh(editor, past)
@@ -128,13 +134,13 @@ def is_fresh(editor: Editor, past: Past) -> None:
     assert texts(editor.prompt()) == turn(editor.version)
 
 
-@versions
+@mostly_v1
 def test_a_session_of_another_folder_is_not_taken(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, "--resume", past.other, version=version) as editor:
         is_fresh(editor, past)
 
 
-@versions
+@mostly_v2
 def test_a_session_that_another_process_has_open_is_not_taken(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, version=2) as holder:
         holder.result("initialize", HELLO[2])
@@ -145,7 +151,7 @@ def test_a_session_that_another_process_has_open_is_not_taken(version: int, past
         assert texts(holder.prompt()) == turn(2)
 
 
-@versions
+@mostly_v1
 def test_a_session_that_cannot_be_read_is_not_taken_and_the_others_are_unharmed(
     version: int, past: Past, tmp_path: Path
 ) -> None:
@@ -158,7 +164,7 @@ def test_a_session_that_cannot_be_read_is_not_taken_and_the_others_are_unharmed(
         assert "result" in answer
 
 
-@versions
+@mostly_v2
 def test_a_folder_in_which_nothing_was_lived_begins_fresh(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, "--resume", version=version) as editor:
         assert resumed(editor, tmp_path) not in past
@@ -191,7 +197,7 @@ def test_a_prompt_that_comes_in_the_middle_of_the_story_waits_for_its_end(
     assert states == ([] if version == 1 else ["running", "idle"])
 
 
-@versions
+@mostly_v1
 def test_a_session_closed_in_the_middle_of_its_story_is_closed(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, "--resume", past.long, version=version) as editor:
         resumed(editor, past.elsewhere)
@@ -209,13 +215,13 @@ def test_a_session_closed_in_the_middle_of_its_story_is_closed(version: int, pas
         assert "result" in answer
 
 
-@versions
+@mostly_v2
 def test_an_editor_that_leaves_in_the_middle_of_the_story_ends_the_agent(
     version: int, past: Past, tmp_path: Path
 ) -> None:
     with past.editor(tmp_path, "--resume", past.long, version=version) as editor:
         resumed(editor, past.elsewhere)
         editor.stdin.close()
-        assert editor.process.wait(5) == 0  # though nobody reads
+        assert editor.process.wait(PATIENCE_SECONDS) == 0  # though nobody reads
         assert editor.stderr.read() == b""
         editor.left = True

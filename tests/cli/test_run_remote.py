@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from dragoman.agent.agent import Agent
+from tests.cli.called import call
 from tests.cli.editor import DRAGOMAN
 from tests.gateway.serving import gateway
 
-pytestmark = pytest.mark.anyio
 SECONDS = 40
 # Where the agent works; there is no such folder here.
 FAR = "/srv/far-away/project"
@@ -51,7 +51,7 @@ def far_agent() -> Agent:
     return agent
 
 
-@pytest.mark.parametrize("scheme", ["http", "ws"])
+@pytest.mark.parametrize("scheme", ["http", pytest.param("ws", marks=pytest.mark.slow)])
 async def test_an_agent_behind_an_address_is_run(scheme: str, tmp_path: Path) -> None:
     async with gateway(far_agent(), tmp_path) as far:
         url = (far.http if scheme == "http" else far.ws).removesuffix("/acp")
@@ -61,17 +61,15 @@ async def test_an_agent_behind_an_address_is_run(scheme: str, tmp_path: Path) ->
         first = await run(tmp_path, "hello", "--agent", url, "--token-file", str(file))
         second = await run(tmp_path, "hello", "--agent", url, "--allow", "edit", token=far.token)
         wrong = await run(tmp_path, "hello", "--agent", url, token="wrong-token")
+        far_away = await run(tmp_path, "hello", "--agent", url, "--cwd", FAR, token=far.token)
     assert (first.code, json.loads(first.out)) == (5, ["hello", False, [False] * 3]), first
     assert (second.code, json.loads(second.out)) == (0, ["hello", True, [False] * 3]), second
     assert (wrong.code, wrong.out) == (6, "")
     assert "does not know this token" in wrong.error
     assert "wrong-token" not in wrong.error
-
-
-async def test_its_folder_need_not_exist_here(tmp_path: Path) -> None:
-    async with gateway(far_agent(), tmp_path) as far:
-        done = await run(tmp_path, "hello", "--agent", far.http, "--cwd", FAR, token=far.token)
-    assert (done.code, done.error) == (6, f"dragoman: Not a folder on the agent's machine: {FAR} (-32602)\n")
+    # Its folder need not exist here.
+    sentence = f"dragoman: Not a folder on the agent's machine: {FAR} (-32602)\n"
+    assert (far_away.code, far_away.error) == (6, sentence)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +82,7 @@ async def test_its_folder_need_not_exist_here(tmp_path: Path) -> None:
         (["--agent", "https://x.example", "--", "agent"], "--agent NAME or -- CMD, not both"),
     ],
 )
-async def test_what_cannot_be_meant_is_exit_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
-    done = await run(tmp_path, "hello", *arguments)
+def test_what_cannot_be_meant_is_exit_2(arguments: list[str], sentence: str, tmp_path: Path) -> None:
+    done = call("run", "hello", *arguments, DRAGOMAN_HOME=str(tmp_path / "home"), DRAGOMAN_TOKEN="")
     assert (done.code, done.out) == (2, "")
     assert sentence in done.error

@@ -40,36 +40,36 @@ def test_a_certificate_or_key_that_cannot_be_used_is_named(which: str, sentence:
         "another's key": lambda: (good, certificate(tmp_path, "b")[1]),
     }[which]()
     done = dragoman(tmp_path / "home", "serve", "--certificate", given[0], "--key", given[1])
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"dragoman: {sentence.format(folder=tmp_path)}\n"
+    assert (done.code, done.out) == (2, "")
+    assert done.error == f"dragoman: {sentence.format(folder=tmp_path)}\n"
 
 
 @pytest.mark.parametrize("place", ["gateway", "sessions"])
 def test_a_folder_that_cannot_be_written_is_named_before_it_listens(place: str, tmp_path: Path) -> None:
     (tmp_path / place).write_text("a file where a folder should be")
     done = dragoman(tmp_path, "serve", "--model", "offline")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"dragoman: {tmp_path / place}: cannot be written (")
-    assert done.stderr.endswith("; DRAGOMAN_HOME can name another folder\n")
-    assert done.stderr.count("\n") == 1
+    assert done.code == 2
+    assert done.error.startswith(f"dragoman: {tmp_path / place}: cannot be written (")
+    assert done.error.endswith("; DRAGOMAN_HOME can name another folder\n")
+    assert done.error.count("\n") == 1
 
 
 def test_a_token_that_cannot_be_kept_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "gateway").write_text("a file where a folder should be")
     done = dragoman(tmp_path, "serve", "--new-token", "phone")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert str(tmp_path / "gateway") in done.stderr
+    assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
+    assert str(tmp_path / "gateway") in done.error
 
 
 @pytest.mark.parametrize("port", ["abc", "0", "65536", "-1", "١"])
 def test_a_port_is_a_number(port: str, tmp_path: Path) -> None:
     done = dragoman(tmp_path, "serve", f"--port={port}")
-    assert done.returncode == 2
-    assert done.stderr.endswith("argument --port: a port is a number from 1 to 65535\n")
+    assert done.code == 2
+    assert done.error.endswith("argument --port: a port is a number from 1 to 65535\n")
 
 
 def test_the_doctor_finds_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "sessions").write_text("a file where a folder should be")
     done = dragoman(tmp_path, "doctor")
-    assert done.returncode == 1
-    assert f"BROKEN  store     {tmp_path / 'sessions'}: cannot be written (not a directory)" in done.stdout
+    assert done.code == 1
+    assert f"BROKEN  store     {tmp_path / 'sessions'}: cannot be written (not a directory)" in done.out

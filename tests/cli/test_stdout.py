@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.editor import HELLO, Editor
+from tests.cli.versions import mostly_v1, versions
 
 # Runs in the agent's process before it: prints at once, and goes on printing once descriptor 1 is not the protocol.
 NOISE = """
@@ -56,7 +55,7 @@ def loaded(tmp_path: Path, version: int, *, prompt: bool) -> set[str]:
     return set(json.loads(errors))
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@versions
 def test_one_version_of_the_wire_is_loaded_and_no_heavy_library(version: int, tmp_path: Path) -> None:
     modules = loaded(tmp_path, version, prompt=True)
     assert modules & {"dragoman.wire.v1", "dragoman.wire.v2"} == {f"dragoman.wire.v{version}"}
@@ -64,7 +63,7 @@ def test_one_version_of_the_wire_is_loaded_and_no_heavy_library(version: int, tm
     assert "dragoman.client.connect" not in modules
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@mostly_v1
 def test_initialize_loads_no_other_version_no_store_and_nothing_of_the_coder(version: int, tmp_path: Path) -> None:
     """That it is answered before the loop is there, and so before the wire, is in tests/agent/test_opening.py."""
     late = {f"dragoman.wire.v{3 - version}", "dragoman.store.sqlite", "sqlite3", "dragoman.coder.coder", "tomllib"}

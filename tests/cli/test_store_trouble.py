@@ -15,8 +15,8 @@ import pytest
 
 from tests.cli.editor import HELLO, Editor, Message, turns
 from tests.cli.picture import Item, Picture, Words, check_kept
+from tests.cli.versions import mostly_v1, mostly_v2, versions
 
-versions = pytest.mark.parametrize("version", [1, 2])
 NOTICES: Message = {"clientCapabilities": {"session": {"notices": {}}}}
 SCRIPT = turns([{"say": "word ", "repeat": 3}])
 LONG = turns([{"say": "x" * 1000, "repeat": 600}], [{"say": "fine"}])
@@ -123,7 +123,7 @@ def is_prompt(item: Item) -> bool:
     return isinstance(item, Words) and item.role == "user_message"
 
 
-@versions
+@mostly_v1
 def test_a_read_only_store_is_told_and_can_be_read(version: int, small_disk: Path, tmp_path: Path) -> None:
     env = {"DRAGOMAN_HOME": str(small_disk / "home")}
     with Editor(tmp_path, SCRIPT, version=version, env=env) as editor:
@@ -143,7 +143,7 @@ def test_a_read_only_store_is_told_and_can_be_read(version: int, small_disk: Pat
         remount(small_disk, "rw")
 
 
-@versions
+@mostly_v2
 def test_a_file_where_the_store_should_be_is_told(version: int, tmp_path: Path) -> None:
     place = tmp_path / "home" / "sessions"
     place.parent.mkdir()
@@ -160,17 +160,49 @@ def test_a_file_where_the_store_should_be_is_told(version: int, tmp_path: Path) 
 # -- one session's file ----------------------------------------------------------------------------------------------
 
 
-def lived(folder: Path, count: int, *, prompts: int = 1) -> list[Path]:
-    """The files of sessions that were lived."""
-    with Editor(folder, SCRIPT) as editor:
-        greeted(editor)
-        sessions = []
-        for _ in range(count):
-            editor.session = new(editor)["result"]["sessionId"]
-            sessions.append(folder / "home" / "sessions" / f"{editor.session}.session")
-            for number in range(prompts):
-                editor.prompt(f"{number} " + "x" * 1000)
-    return sessions
+# Of a long session: many enough for a file of many pages.
+TURNS = 20
+
+
+class Past:
+    """Sessions that were lived before, in one store. Each test that harms some takes its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = folder / "home" / "sessions"
+        with self.editor(1) as editor:
+            self._long = [live(editor, prompts=TURNS) for _ in range(4)]
+            self._short = [live(editor) for _ in range(9)]
+        self.whole = self._long.pop(), self._short.pop()
+
+    def editor(self, version: int) -> Editor:
+        return greeted(Editor(self.folder, SCRIPT, version=version))
+
+    def damaged(self) -> str:
+        """A long one, of whose file half is lost."""
+        session = self._long.pop()
+        content = self.file(session).read_bytes()
+        self.file(session).write_bytes(content[: len(content) // 2 // 4096 * 4096])
+        return session
+
+    def taken(self, count: int) -> list[str]:
+        """So many short ones."""
+        return [self._short.pop() for _ in range(count)]
+
+    def file(self, session: str) -> Path:
+        return self.store / f"{session}.session"
+
+
+@pytest.fixture(scope="module")
+def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+    return Past(tmp_path_factory.mktemp("past"))
+
+
+def live(editor: Editor, *, prompts: int = 1) -> str:
+    editor.session = new(editor)["result"]["sessionId"]
+    for number in range(prompts):
+        editor.prompt(f"{number} " + "x" * 1000)
+    return editor.session
 
 
 def notices(messages: list[Message]) -> list[tuple[int, str]]:
@@ -180,70 +212,62 @@ def notices(messages: list[Message]) -> list[tuple[int, str]]:
 
 
 @versions
-def test_what_was_lost_of_a_damaged_session_is_told_once_behind_its_story(version: int, tmp_path: Path) -> None:
-    damaged, whole = lived(tmp_path, 2, prompts=40)
-    content = damaged.read_bytes()
-    damaged.write_bytes(content[: len(content) // 2 // 4096 * 4096])
-    with Editor(tmp_path, SCRIPT, version=version) as editor:
-        greeted(editor)
-        heard = load(editor, damaged.stem)
+def test_what_was_lost_of_a_damaged_session_is_told_once_behind_its_story(version: int, past: Past) -> None:
+    damaged = past.damaged()
+    with past.editor(version) as editor:
+        heard = load(editor, damaged)
         ((place, words),) = notices(heard)
         assert words.startswith("The session's file was damaged; the log is kept up to entry ")
         # Behind the story; in v2 the state is the last word before the answer.
         assert place == len(heard) - version - 1
         found = texts(heard)
-        assert 2 <= len(found) < 80
-        assert [text.split()[0] for text in found] == [w for n in range(40) for w in (str(n), "word")][: len(found)]
-        editor.session = damaged.stem
+        assert 2 <= len(found) < 2 * TURNS
+        story = [word for number in range(TURNS) for word in (str(number), "word")]
+        assert [text.split()[0] for text in found] == story[: len(found)]
+        editor.session = damaged
         assert texts(editor.prompt())[-1] == "word word word "
-        editor.ask("session/close", {"sessionId": damaged.stem})
-        assert notices(load(editor, damaged.stem)) == []
-        assert len(texts(load(editor, whole.stem))) == 80
-        assert damaged.with_name(f"{damaged.name}.damaged").exists()
+        editor.ask("session/close", {"sessionId": damaged})
+        assert notices(load(editor, damaged)) == []
+        assert len(texts(load(editor, past.whole[0]))) == 2 * TURNS
+        assert past.file(damaged).with_suffix(".session.damaged").exists()
         # And for those whose client shows no notices.
-        complaint = f"dragoman: session {damaged.stem}: {words[:1].lower()}{words[1:]}\n"
+        complaint = f"dragoman: session {damaged}: {words[:1].lower()}{words[1:]}\n"
         assert editor.leave() == (0, b"", complaint.encode())
 
 
-def test_a_client_that_resumes_without_a_replay_hears_of_the_damage_too(tmp_path: Path) -> None:
-    (damaged,) = lived(tmp_path, 1, prompts=40)
-    content = damaged.read_bytes()
-    damaged.write_bytes(content[: len(content) // 2 // 4096 * 4096])
-    with Editor(tmp_path, SCRIPT, version=2) as editor:
-        greeted(editor)
-        heard = editor.ask("session/resume", {"sessionId": damaged.stem, "cwd": str(tmp_path)})
+def test_a_client_that_resumes_without_a_replay_hears_of_the_damage_too(past: Past) -> None:
+    damaged = past.damaged()
+    with past.editor(2) as editor:
+        heard = editor.ask("session/resume", {"sessionId": damaged, "cwd": str(past.folder)})
         assert [place for place, _ in notices(heard)] == [0]
         assert editor.leave()[2].startswith(b"dragoman: session ")
 
 
-@versions
-@pytest.mark.parametrize("what", ["garbage", "nothing", "a folder", "another session"])
-def test_a_file_that_is_no_session_is_told_and_harms_no_other(version: int, what: str, tmp_path: Path) -> None:
-    broken, whole = lived(tmp_path, 2)
-    content = broken.read_bytes()
-    broken.unlink()
-    match what:
-        case "garbage":
-            broken.write_bytes(b"\x07" * len(content))
-        case "nothing":
-            broken.write_bytes(b"")
-        case "a folder":
-            broken.mkdir()
-        case _:
-            shutil.copy(whole, broken)
-    with Editor(tmp_path, SCRIPT, version=version) as editor:
-        greeted(editor)
-        assert error_of(load(editor, broken.stem)[-1]) == (-32603, "damaged")
-        assert len(texts(load(editor, whole.stem))) == 2
+@mostly_v1
+def test_a_file_that_is_no_session_is_told_and_harms_no_other(version: int, past: Past) -> None:
+    broken, whole = past.taken(4), past.whole[1]
+    garbage, nothing, folder, another = files = [past.file(session) for session in broken]
+    contents = [file.read_bytes() for file in files]
+    garbage.write_bytes(b"\x07" * len(contents[0]))
+    nothing.write_bytes(b"")
+    folder.unlink()
+    folder.mkdir()
+    shutil.copy(past.file(whole), another)
+    with past.editor(version) as editor:
+        for session in broken:
+            assert error_of(load(editor, session)[-1]) == (-32603, "damaged")
+        assert len(texts(load(editor, whole))) == 2
         editor.session = new(editor)["result"]["sessionId"]
         assert texts(editor.prompt())[-1] == "word word word "
-        assert {whole.stem, editor.session} <= listed(editor)
-        broken.rmdir() if what == "a folder" else broken.unlink()
-        broken.write_bytes(content)
-        assert len(texts(load(editor, broken.stem))) == 2
+        assert {whole, editor.session} <= listed(editor)
+        folder.rmdir()
+        for session, file, content in zip(broken, files, contents, strict=True):
+            file.unlink(missing_ok=True)
+            file.write_bytes(content)
+            assert len(texts(load(editor, session))) == 2
 
 
-@versions
+@mostly_v2
 def test_a_file_taken_away_under_a_running_session_is_noticed(version: int, tmp_path: Path) -> None:
     with Editor(tmp_path, SCRIPT, version=version) as editor:
         editor.open()
@@ -257,7 +281,7 @@ def test_a_file_taken_away_under_a_running_session_is_noticed(version: int, tmp_
 # -- two at once -----------------------------------------------------------------------------------------------------
 
 
-@versions
+@mostly_v1
 def test_two_processes_share_the_store_and_not_a_session(version: int, tmp_path: Path) -> None:
     held = (-32600, "held")
     with Editor(tmp_path, SCRIPT, version=version) as one, Editor(tmp_path, SCRIPT, version=3 - version) as other:

@@ -8,19 +8,12 @@ import pytest
 
 from dragoman.cli.main import command_line, main
 from dragoman.version import VERSION
-from tests.cli.editor import DRAGOMAN
-
-
-def run(*arguments: str, timeout: float = 20) -> tuple[int, str, str]:
-    done = subprocess.run(
-        [*DRAGOMAN, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout, check=False
-    )
-    return done.returncode, done.stdout, done.stderr
+from tests.cli.called import call
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["acp", "--version"], ["demo", "--version"]])
 def test_every_command_tells_its_version(arguments: list[str]) -> None:
-    assert run(*arguments) == (0, f"dragoman {VERSION}\n", "")
+    assert call(*arguments) == (0, f"dragoman {VERSION}\n", "")
 
 
 def test_the_installed_program_is_the_same() -> None:
@@ -102,7 +95,7 @@ def test_a_command_that_cannot_be_run_is_exit_2_and_a_sentence(arguments: str, t
     files = {name: tmp_path / f"{name}.json" for name in SCRIPTS}
     for name, file in files.items():
         file.write_text(SCRIPTS[name])
-    code, out, error = run(*arguments.format(**files).split())
+    code, out, error = call(*arguments.format(**files).split())
     assert (code, out) == (2, "")
     assert WRONG[arguments] in error
     assert "Traceback" not in error

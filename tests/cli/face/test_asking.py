@@ -30,6 +30,7 @@ class Person:
         self.seen = ""
         self.held: list[bool] = []
         self.lines: list[str | None] = []
+        self.hasty: str | None = None
         self.asked = asyncio.Event()
         self.keyboard = Keyboard(terminal)
         self.asker = Asker(self.keyboard, self._see, lambda: 80, "amber-wren", self.held.append)
@@ -38,10 +39,12 @@ class Person:
         self.seen += text
         if text.endswith(": "):
             self.asked.set()
-            asyncio.get_running_loop().call_soon(self._type)  # what comes before the question is shown does not count
+            self.type(self.lines.pop(0))  # in the very moment in which the line stands there
+        elif self.hasty is not None:
+            self.type(self.hasty)  # while the question is still being shown
+            os.read(self.hand, 100)  # the terminal has echoed it, so it has it
 
-    def _type(self) -> None:
-        line = self.lines.pop(0)
+    def type(self, line: str | None) -> None:
         os.write(self.hand, b"\x04" if line is None else line.encode() + b"\n")
 
 
@@ -99,6 +102,12 @@ async def test_a_free_question_takes_a_number_or_words(person: Person) -> None:
 async def test_a_form_that_is_no_question_to_ask_is_declined(person: Person) -> None:
     assert await filled(person.asker, form(**{f"f{n}": {"type": "string"} for n in range(100)})) is None
     assert person.seen == ""
+
+
+async def test_what_is_typed_before_the_question_is_all_there_is_no_answer(person: Person) -> None:
+    person.hasty = "hasty"
+    person.lines = ["considered"]
+    assert await person.asker.ask(["Well?"], "say", lambda words: words or None) == "considered"
 
 
 async def test_questions_wait_for_each_other(person: Person) -> None:

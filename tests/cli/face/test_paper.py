@@ -5,7 +5,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -47,7 +47,6 @@ def shown(text: str, columns: int = 40) -> str:
     return out.getvalue()
 
 
-@settings(max_examples=300)
 @given(st.lists(PARTS | st.text(max_size=5), max_size=12).map("".join))
 def test_nothing_in_it_acts(text: str) -> None:
     plain = re.sub(r"\x1b\[[\d;]*m", "", shown(text))
