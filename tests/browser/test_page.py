@@ -300,6 +300,7 @@ async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab
         assert await page.js(classes) == "step"
 
 
+@pytest.mark.slow
 async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve: Serve, tmp_path: Path) -> None:
     (tmp_path / "work" / "a.txt").write_text("two" + " long" * 100 + "\n")
     wide = "https://example.org/" + "x" * 300 + " " + "w" * 300 + "\n\n```\n" + "code " * 100 + "\n```\n"
@@ -334,6 +335,7 @@ async def test_on_a_telephone_nothing_is_wider_than_the_screen(page: Tab, serve:
         await page.until_text("#title", "New session")
 
 
+@pytest.mark.slow
 async def test_the_end_is_followed_after_a_question_until_somebody_scrolls_up(page: Tab, serve: Serve) -> None:
     long = {"say": "line\n\n", "repeat": 60}
     slow = {"say": "more\n\n", "repeat": 20, "delay_ms": 10}
@@ -366,6 +368,7 @@ async def test_the_end_is_followed_after_a_question_until_somebody_scrolls_up(pa
         assert await page.js(at_the_end) is False
 
 
+@pytest.mark.slow
 async def test_on_a_narrow_screen_mode_and_model_can_be_read(page: Tab, serve: Serve) -> None:
     await page.resize(380, 800, phone=True)
     counted = [{"say": "hi"}, {"usage": {"input": 123456, "output": 34567}}]

@@ -52,6 +52,7 @@ def test_what_cannot_begin_says_why(arguments: list[str], code: int, sentence: s
         assert "exited with code 2" not in pane.screen()
 
 
+@pytest.mark.slow
 def test_an_mcp_server_that_does_not_start_is_told_above_the_line(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text('[mcp.clock]\ncommand = "/nowhere/clock"\n')
@@ -63,6 +64,7 @@ def test_an_mcp_server_that_does_not_start_is_told_above_the_line(tmp_path: Path
         pane.wait_for("Well", PROMPT)
 
 
+@pytest.mark.slow
 def test_ctrl_z_at_the_line_gives_the_shell_back(tmp_path: Path) -> None:
     command = shlex.join([*DRAGOMAN, "chat", *scripted(tmp_path, [{"say": "Well."}])])
     environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path / "home"), "TERM": "xterm", "PS1": "$ "}
@@ -113,6 +115,7 @@ async def test_a_server_that_is_restarted_is_come_back_to_and_the_line_is_kept(t
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_a_session_that_cannot_go_on_is_left_with_how_to_go_on(tmp_path: Path) -> None:
     port = free_port()
     async with serving(tmp_path / "far", port, AGAIN) as server:

@@ -108,7 +108,11 @@ def surroundings(tmp_path: Path) -> dict[str, str]:
     return {"PATH": PATH, "HOME": str(home), "DRAGOMAN_HOME": str(home), "TERM": "dumb", "PS1": ""}
 
 
-@pytest.mark.parametrize(("shell", "options"), [("bash", ["--norc", "--noprofile", "-i"]), ("zsh", ["-f", "-i"])])
+@pytest.mark.parametrize(
+    ("shell", "options"),
+    [("bash", ["--norc", "--noprofile", "-i"]), pytest.param("zsh", ["-f", "-i"], marks=pytest.mark.slow)],
+    ids=["bash", "zsh"],
+)
 def test_a_shell_completes_what_is_typed(
     shell: str, options: list[str], tmp_path: Path, surroundings: dict[str, str]
 ) -> None:
@@ -126,6 +130,7 @@ def test_a_shell_completes_what_is_typed(
         child.close(force=True)
 
 
+@pytest.mark.slow
 def test_fish_completes_what_is_typed(tmp_path: Path, surroundings: dict[str, str]) -> None:
     # Its line editor asks the terminal questions; but it also tells what Tab would do.
     asked = "; ".join([LOAD["fish"], *(f"complete -C '{line}'" for line in TYPED)])

@@ -1,6 +1,6 @@
 """`web_fetch(url, max_length?)`: one page of the public web, as readable text."""
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import Act, ActKind
@@ -18,8 +18,9 @@ from dragoman.coder.tools.contract import (
     text_input,
 )
 from dragoman.errors import WorldError
-from dragoman.host.address import check_url
-from dragoman.host.fetch import Dial, Resolve, fetch
+
+if TYPE_CHECKING:  # a session that fetches nothing does not wait for what a fetch needs
+    from dragoman.host.fetch import Dial, Resolve
 
 # Characters for the model, if it does not say how many it wants; and the most it gets.
 LENGTH: Final = 20_000
@@ -39,11 +40,13 @@ class WebFetch:
         max_length={"type": "integer", "minimum": 1, "maximum": MOST_LENGTH, "description": "characters"},
     )
 
-    def __init__(self, resolve: Resolve | None = None, dial: Dial | None = None) -> None:
+    def __init__(self, resolve: "Resolve | None" = None, dial: "Dial | None" = None) -> None:
         self._resolve = resolve
         self._dial = dial
 
     def check(self, call: Call) -> None:
+        from dragoman.host.address import check_url
+
         only_known(call, "url", "max_length")
         count_input(call, "max_length", 1)
         try:
@@ -52,10 +55,14 @@ class WebFetch:
             raise BadInput(str(error)) from None
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
+        from dragoman.host.address import check_url
+
         url = text_input(call, "url")
         return Preview(f"Fetch {shown_text(url)}", [Act("network", check_url(url).host)])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+        from dragoman.host.fetch import fetch
+
         call = approved.call
         length = min(count_input(call, "max_length", 1) or LENGTH, MOST_LENGTH)
         try:

@@ -12,7 +12,6 @@ from dragoman.coder.models.offline.explaining import explain, read_or_find
 from dragoman.coder.models.offline.planning import entries as plan_entries
 from dragoman.coder.models.offline.planning import steps_of
 from dragoman.coder.models.offline.repairs.failures import failures, summary
-from dragoman.coder.models.offline.repairs.fixing import fix
 from dragoman.coder.models.offline.repairs.suites import find_suite, run_suite
 from dragoman.coder.models.offline.walk import Reach, Walk, halting, resumed
 from dragoman.coder.models.offline.wishes.intents import (
@@ -134,6 +133,8 @@ def _one(reach: Reach, situation: Situation, wish: Request) -> Walk[None]:
         case Explain():
             yield from explain(reach, intent)
         case Fix():
+            from dragoman.coder.models.offline.repairs.fixing import fix  # much, and for this wish only
+
             yield from fix(reach, intent)
         case Fetch():
             yield from _fetch(reach, intent)

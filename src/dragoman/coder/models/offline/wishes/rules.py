@@ -4,7 +4,8 @@ In a rule a space stands for any white space. `{chunk}` is a quoted piece, `{fil
 """
 
 import re
-from typing import Final, NamedTuple
+from functools import cached_property
+from typing import Final
 
 from dragoman.coder.models.offline.wishes import makers
 from dragoman.coder.models.offline.wishes.intents import Hello, Help, Intent, ListFiles, Sum, Unknown
@@ -12,12 +13,21 @@ from dragoman.coder.models.offline.wishes.makers import Maker, Match
 from dragoman.coder.models.offline.wishes.phrases import MARK, Phrase
 
 
-class Rule(NamedTuple):
+class Rule:
     """`whole` rules see the words as they end; the others see them without the full stop and the thanks."""
 
-    pattern: re.Pattern[str]
-    make: Maker
-    whole: bool = False
+    def __init__(self, text: str, make: Maker, *, whole: bool = False) -> None:
+        self.make: Final = make
+        self.whole: Final = whole
+        self._text = text
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Made when it is first tried: many wishes are understood before it comes to that, and somebody waits."""
+        text = self._text
+        for name, piece in _PIECES.items():
+            text = text.replace(f"{{{name}}}", piece)
+        return re.compile(text.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL)
 
 
 def intent(phrase: Phrase) -> Intent:
@@ -66,12 +76,6 @@ _PIECES: Final = {
 }
 
 
-def _rule(text: str, make: Maker, *, whole: bool = False) -> Rule:
-    for name, piece in _PIECES.items():
-        text = text.replace(f"{{{name}}}", piece)
-    return Rule(re.compile(text.replace(" ", r"\s+"), re.IGNORECASE | re.DOTALL), make, whole)
-
-
 def _always(intent: Intent) -> Maker:
     def make(found: Match, phrase: Phrase) -> Intent | None:
         return intent
@@ -80,201 +84,201 @@ def _always(intent: Intent) -> Maker:
 
 
 _TALKING: Final = [
-    _rule(r"help|\?|/help|usage|commands|(?:who|what) are you|what can (?:you|i) do.*", _always(Help())),
-    _rule(r"(?:how|which|what)\b.*\b(?:real model|model are you|model is this|provider|api key)\b.*", _always(Help())),
-    _rule(r"(?:connect|use|switch to|change)(?: to)? (?:a|the|another|real)(?: \w+)? model", _always(Help())),
-    _rule(r"(?:hi|hello|hey|good (?:morning|day|evening|afternoon))\b[ ,]*(?:there|dragoman)?", _always(Hello())),
-    _rule(
+    Rule(r"help|\?|/help|usage|commands|(?:who|what) are you|what can (?:you|i) do.*", _always(Help())),
+    Rule(r"(?:how|which|what)\b.*\b(?:real model|model are you|model is this|provider|api key)\b.*", _always(Help())),
+    Rule(r"(?:connect|use|switch to|change)(?: to)? (?:a|the|another|real)(?: \w+)? model", _always(Help())),
+    Rule(r"(?:hi|hello|hey|good (?:morning|day|evening|afternoon))\b[ ,]*(?:there|dragoman)?", _always(Hello())),
+    Rule(
         r"(?:thanks|thank you|great|nice|cool|well done|perfect|good)\b(?:[ ,]*(?:so much|a lot|job|work|dragoman))*",
         _always(Hello(thanks=True)),
     ),
-    _rule(
+    Rule(
         r"(?:summari[sz]e|sum up|recap)\b(?: (?:the|this|our|what|we|i|you|have|has|was|been|conversation|session|chat|"
         r"history|so far|done|did|said|happened|above|everything))*",
         _always(Sum()),
     ),
-    _rule(r"what (?:have|did) (?:you|we) (?:do|done)(?: so far)?", _always(Sum())),
-    _rule(
+    Rule(r"what (?:have|did) (?:you|we) (?:do|done)(?: so far)?", _always(Sum())),
+    Rule(
         r"(?:(?:make|create|write|draw up|give|show|propose|prepare|draft)(?: me| us)?(?: a| the| your)?"
         r"(?: short| detailed| rough)? plan|plan)(?:(?: (?:to|for|of|how to|about|on how to))? (?P<goal>.+))?",
         makers.plan,
     ),
-    _rule(r"(?:how would you|how do (?:you|i|we)|how can (?:you|i|we)) (?P<goal>.+)", makers.plan),
-    _rule(
+    Rule(r"(?:how would you|how do (?:you|i|we)|how can (?:you|i|we)) (?P<goal>.+)", makers.plan),
+    Rule(
         r"ask me (?:(?P<kind>whether|if|about|for) )?(?P<question>.+?)"
         r"(?:[,;:]? (?:with(?: the)? (?:options|choices|answers)|options|choices|between):? (?P<options>.+))?",
         makers.ask,
     ),
 ]
 _REPAIRING: Final = [
-    _rule(r"why\b.*\b(?:fail|fails|failing|failed|broken|red|pass|passes|wrong|break|breaks)\b.*", makers.why),
-    _rule(r"(?:explain|tell me|show me|find out) why\b.*", makers.why),
-    _rule(r"what(?:'s| is)(?: going)? wrong (?:with|in)\b.*", makers.why),
-    _rule(
+    Rule(r"why\b.*\b(?:fail|fails|failing|failed|broken|red|pass|passes|wrong|break|breaks)\b.*", makers.why),
+    Rule(r"(?:explain|tell me|show me|find out) why\b.*", makers.why),
+    Rule(r"what(?:'s| is)(?: going)? wrong (?:with|in)\b.*", makers.why),
+    Rule(
         r"(?:find|locate|show me|look for) (?:the |a |what |any )*(?:bugs?|problem|cause|reason|mistake|error)\b.*",
         makers.why,
     ),
-    _rule(
+    Rule(
         r"(?:(?:find|run|look)\b.*\band )?(?:fix|repair|debug|correct|solve|resolve)\b"
         r"(?=.*(?:\btest|\bbugs?\b|fail|error|broken|\bred\b|\bit$|\bthem\b|\bproblem|\bmistake)).*",
         makers.fix_test,
     ),
-    _rule(r"(?:make|get|turn)\b.*{tests}.*\b(?:pass|passing|green|work|succeed)\b.*", makers.fix_test),
-    _rule(r"(?:make|get) (?:{chunk}|\S*test\S*) (?:to )?(?:pass|green|work|succeed).*", makers.fix_test),
-    _rule(r"(?:fix|repair|debug) (?:the )?(?:failing )?(?:{chunk}|\S*test\S*)", makers.fix_test),
-    _rule(r"(?:the )?(?:tests? )?(?:\S*test\S*|{chunk}) (?:is |are )?(?:fails?|failing|broken|red)\b.*", makers.why),
-    _rule(r"(?:fix|repair|debug|correct|improve|optimi[sz]e|refactor|implement)\b.*", makers.fix_something),
+    Rule(r"(?:make|get|turn)\b.*{tests}.*\b(?:pass|passing|green|work|succeed)\b.*", makers.fix_test),
+    Rule(r"(?:make|get) (?:{chunk}|\S*test\S*) (?:to )?(?:pass|green|work|succeed).*", makers.fix_test),
+    Rule(r"(?:fix|repair|debug) (?:the )?(?:failing )?(?:{chunk}|\S*test\S*)", makers.fix_test),
+    Rule(r"(?:the )?(?:tests? )?(?:\S*test\S*|{chunk}) (?:is |are )?(?:fails?|failing|broken|red)\b.*", makers.why),
+    Rule(r"(?:fix|repair|debug|correct|improve|optimi[sz]e|refactor|implement)\b.*", makers.fix_something),
 ]
 _RUNNING: Final = [
-    _rule(r"\$ (?P<command>[^\n]+)", makers.run, whole=True),
-    _rule(r"(?:do|does|are|is)\b.*\b{tests}.*\b(?:pass|passes|passing|green|run|ok|fail|failing)\b", makers.run_tests),
-    _rule(
+    Rule(r"\$ (?P<command>[^\n]+)", makers.run, whole=True),
+    Rule(r"(?:do|does|are|is)\b.*\b{tests}.*\b(?:pass|passes|passing|green|run|ok|fail|failing)\b", makers.run_tests),
+    Rule(
         r"(?:(?:re-?)?run|execute|start|do)(?: (?:all|the|my|our|your|these|unit|whole|full|entire|python|failing))* "
         r"{tests}(?: (?:again|now|suite))*(?: (?:(?:in|from|of|for|named|called) )?(?P<name>{chunk}|[\w./:\[\]-]+))?",
         makers.run_tests,
     ),
-    _rule(r"(?:run|execute) (?:the )?(?:test )?(?P<name>test_\w+|\S+::\S+)(?: test)?", makers.run_tests),
-    _rule(r"test (?:it|this|everything|all|(?:the|this|my) (?:code|project|program))", makers.run_tests),
-    _rule(
+    Rule(r"(?:run|execute) (?:the )?(?:test )?(?P<name>test_\w+|\S+::\S+)(?: test)?", makers.run_tests),
+    Rule(r"test (?:it|this|everything|all|(?:the|this|my) (?:code|project|program))", makers.run_tests),
+    Rule(
         r"(?:run|execute|exec)(?: (?:the|this|following|command|shell|bash|line))*\s*:? (?P<command>.+)",
         makers.run,
         whole=True,
     ),
-    _rule(
+    Rule(
         r"(?:fetch|get|download|read|open|show|browse|curl|visit|load|look at)(?: me)?"
         r"(?: (?:the|page|url|site|website|from|at|contents?|of))* (?P<url>{chunk}|<?https?://\S+)",
         makers.fetch,
     ),
-    _rule(r"(?P<url>https?://\S+)", makers.fetch),
+    Rule(r"(?P<url>https?://\S+)", makers.fetch),
 ]
 _WRITING: Final = [
-    _rule(r"(?:(?P<file>{chunk}:?|[^\s\x00]+:?)\s*\n+)?\s*(?P<block>{chunk})", makers.fenced, whole=True),
-    _rule(
+    Rule(r"(?:(?P<file>{chunk}:?|[^\s\x00]+:?)\s*\n+)?\s*(?P<block>{chunk})", makers.fenced, whole=True),
+    Rule(
         r"(?P<verb>append|prepend|add|insert)\b(?: (?:the|a|an|this|following|new|lines?|text|words?|sentence|saying))*"
         r"\s*:? (?P<content>.+) {end}(?: (?:the )?file)? {file}\.?",
         makers.append,
         whole=True,
     ),
-    _rule(
+    Rule(
         r"(?P<verb>append|prepend|add) {end}(?: the)?(?: file)? {file}"
         r"(?:\s*:| (?:the|this|following|a|lines?|text)\b)* (?P<content>.+)",
         makers.append,
         whole=True,
     ),
-    _rule(
+    Rule(
         r"{make}{a_file} {file}\s*[,:]? (?:with|containing|that (?:says|contains|has|reads)|saying|"
         r"which (?:says|contains))(?: (?:this|the|following|contents?|text|lines?|code)\b)*\s*:? (?P<content>.+)",
         makers.create,
         whole=True,
     ),
-    _rule(r"{make}{a_file} {file}\s*:?\s*(?P<content>{chunk})", makers.create, whole=True),
-    _rule(r"(?P<verb>create|make|add|generate|touch)\b{a_file} {file}", makers.create),
-    _rule(
+    Rule(r"{make}{a_file} {file}\s*:?\s*(?P<content>{chunk})", makers.create, whole=True),
+    Rule(r"(?P<verb>create|make|add|generate|touch)\b{a_file} {file}", makers.create),
+    Rule(
         r"(?:write|save|put|store)(?: (?:the|this|following|text|words?|lines?|content)\b)*\s*:? (?P<content>.+) "
         r"(?:to|into|in|as|under)(?: (?:a|the|new|file|named|called))* {file}\.?",
         makers.write_to,
         whole=True,
     ),
-    _rule(
+    Rule(
         r"(?:replace|substitute) {all}{words}(?P<old>.+?) (?:with|by) (?P<new>.+){inside}(?P<every> everywhere)?",
         makers.replace_it,
     ),
-    _rule(
+    Rule(
         r"(?:replace|substitute) {all}{words}(?P<old>.+?) (?:with|by) (?P<new>.+?)(?P<every> everywhere)?",
         makers.replace_it,
     ),
-    _rule(
+    Rule(
         r"in (?P<where>{chunk}|\S+?),? (?:replace|change) {all}{words}(?P<old>.+?) (?:with|by|to|into) (?P<new>.+)",
         makers.replace_it,
     ),
-    _rule(
+    Rule(
         r"(?:change|turn|edit|modify|update|switch|set) {all}{words}(?P<old>.+?) (?:to|into) (?P<new>.+){inside}",
         makers.replace_it,
     ),
-    _rule(
+    Rule(
         r"rename {thing}(?:(?:name|file) )?(?P<old>{chunk}|\S+) (?:to|as|into) (?P<new>{chunk}|\S+){in}"
         r"(?: everywhere)?",
         makers.rename,
     ),
-    _rule(r"(?P<verb>delete|remove|move|copy)\b(?: the)?(?: file| folder)? (?P<rest>.+)", makers.by_command),
+    Rule(r"(?P<verb>delete|remove|move|copy)\b(?: the)?(?: file| folder)? (?P<rest>.+)", makers.by_command),
 ]
 _FINDING: Final = [
-    _rule(
+    Rule(
         r"(?:find )?where(?:'s| is| are)? {thing}{name} (?:is )?(?:defined|declared|implemented|written){in}",
         makers.defined,
     ),
-    _rule(
+    Rule(
         r"(?:find|show|search for|go to)(?: me)? (?:the )?(?:definition|declaration|implementation) (?:of|for) {thing}"
         r"{name}{in}",
         makers.defined,
     ),
-    _rule(
+    Rule(
         r"(?:find )?where(?:'s| is| are)? {thing}{name} (?:is )?(?:used|called|referenced|mentioned|imported){in}",
         makers.used,
     ),
-    _rule(r"who (?:calls|uses|imports) {name}{in}", makers.used),
-    _rule(
+    Rule(r"who (?:calls|uses|imports) {name}{in}", makers.used),
+    Rule(
         r"(?:which|what) files? (?:contains?|mentions?|uses?|have|has|imports?|calls?) (?P<name>{chunk}|.+?){in}",
         makers.used,
     ),
-    _rule(
+    Rule(
         r"(?:find|show|list|search for)(?: me)? (?:all |the |every )*(?:uses?|usages?|references?|occurrences?|calls?|"
         r"mentions?|callers?) (?:of|to|for) (?P<name>{chunk}|.+?){in}",
         makers.used,
     ),
-    _rule(r"where (?:is|are) (?:the file )?{thing}{name}", makers.whereabouts),
-    _rule(r"grep (?:for )?{what}{in}{case}", makers.grep),
-    _rule(
+    Rule(r"where (?:is|are) (?:the file )?{thing}{name}", makers.whereabouts),
+    Rule(r"grep (?:for )?{what}{in}{case}", makers.grep),
+    Rule(
         r"(?:search|look|scan)(?: (?:through |in )?(?:the|all|code|files|project|repo|repository|workspace))* for "
         r"(?:the )?(?:(?P<regex>regex|regular expression|pattern) )?(?:(?:text|words?|string) )?{what}{in}{case}",
         makers.search_for,
     ),
-    _rule(r"search (?P<where>\S+) for {what}{case}", makers.search_for),
-    _rule(r"search {what}{in}{case}", makers.search_for),
-    _rule(
+    Rule(r"search (?P<where>\S+) for {what}{case}", makers.search_for),
+    Rule(r"search {what}{in}{case}", makers.search_for),
+    Rule(
         r"(?:find|locate|look for|show me|list) (?:me )?(?:all |the |any |every )*files? (?:named|called|matching|like|"
         r"with (?:the )?names?(?: like)?|that match|ending in) {name}{in}",
         makers.find_named,
     ),
-    _rule(r"(?P<tool>ls|dir|tree)(?P<rest> [^\n]+)?", makers.ls, whole=True),
-    _rule(r"(?:list|show|find|see)(?: me)? (?:all |the |my |every )*(?P<kind>\w+) files{in}", makers.list_kind),
-    _rule(
+    Rule(r"(?P<tool>ls|dir|tree)(?P<rest> [^\n]+)?", makers.ls, whole=True),
+    Rule(r"(?:list|show|find|see)(?: me)? (?:all |the |my |every )*(?P<kind>\w+) files{in}", makers.list_kind),
+    Rule(
         r"(?:list|show|see|display)(?: me)? (?:all |the |my )*(?:files?|folders?|directories|directory|contents?|"
         r"everything)(?: and (?:folders|directories))?(?: (?:here|there))?{in}",
         makers.list_folder,
     ),
-    _rule(r"list (?P<where>\S+)", makers.list_folder),
-    _rule(
+    Rule(r"list (?P<where>\S+)", makers.list_folder),
+    Rule(
         r"what(?:'s| is)(?: in)? (?:here|there|(?:the |this )?(?:current |working )?"
         r"(?:folder|directory|project|repo|repository|workspace))",
         _always(ListFiles()),
     ),
-    _rule(r"(?:what|which) files (?:are|do (?:we|you|i)) (?:here|there|have|see)", _always(ListFiles())),
-    _rule(r"(?:what|which) files are(?: there)?{in}", makers.list_folder),
-    _rule(r"(?:find|locate|look for) (?:the )?(?:files? )?(?P<name>{chunk}|.+?){in}", makers.find_it),
+    Rule(r"(?:what|which) files (?:are|do (?:we|you|i)) (?:here|there|have|see)", _always(ListFiles())),
+    Rule(r"(?:what|which) files are(?: there)?{in}", makers.list_folder),
+    Rule(r"(?:find|locate|look for) (?:the )?(?:files? )?(?P<name>{chunk}|.+?){in}", makers.find_it),
 ]
 _READING: Final = [
-    _rule(r"{show} (?:the |only )*{range} (?:of|in|from) (?:the )?(?:file )?{file}", makers.read),
-    _rule(r"{show} (?:the )?first (?P<b>\d+) lines (?:of|in|from) (?:the )?(?:file )?{file}", makers.first_lines),
-    _rule(
+    Rule(r"{show} (?:the |only )*{range} (?:of|in|from) (?:the )?(?:file )?{file}", makers.read),
+    Rule(r"{show} (?:the )?first (?P<b>\d+) lines (?:of|in|from) (?:the )?(?:file )?{file}", makers.first_lines),
+    Rule(
         r"(?:summari[sz]e|outline|describe|explain) {subject}(?: (?:does|do|works?|is|means|is for))?(?: to me)?{in}",
         makers.explain,
     ),
-    _rule(
+    Rule(
         r"{show}(?: (?:the|this|file|contents?|text|of|in|attached|inside))* {file}"
         r"(?:,?\s*\(?(?:from |at |only )?{range}\)?)?",
         makers.read,
     ),
-    _rule(
+    Rule(
         r"what(?:'s| is| are) (?:the )?(?:contents? of|in|inside) (?:the |this )?(?:file |folder |directory )?"
         r"{file}(?:,? (?:at )?{range})?",
         makers.contents,
     ),
-    _rule(r"what does (?:the )?(?:file )?{file} (?:contain|say|look like)", makers.contents),
-    _rule(r"what (?:does|do) {subject} (?:do|mean|return|work){in}", makers.explain),
-    _rule(r"how (?:does|do) {subject} (?:work|function){in}", makers.explain),
-    _rule(r"(?:what(?:'s| is)|tell me about) {subject}{in}", makers.explain),
-    _rule(r"(?P<subject>{chunk})", makers.explain),
-    _rule(r"(?P<file>\S+\.\w+(?::\d+(?:-\d+)?)?)", makers.read),
+    Rule(r"what does (?:the )?(?:file )?{file} (?:contain|say|look like)", makers.contents),
+    Rule(r"what (?:does|do) {subject} (?:do|mean|return|work){in}", makers.explain),
+    Rule(r"how (?:does|do) {subject} (?:work|function){in}", makers.explain),
+    Rule(r"(?:what(?:'s| is)|tell me about) {subject}{in}", makers.explain),
+    Rule(r"(?P<subject>{chunk})", makers.explain),
+    Rule(r"(?P<file>\S+\.\w+(?::\d+(?:-\d+)?)?)", makers.read),
 ]
 _RULES: Final = [*_TALKING, *_REPAIRING, *_RUNNING, *_WRITING, *_FINDING, *_READING]
