@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 pytest.register_assert_rewrite("tests.cli.picture", "tests.cli.lives")
 
 # How many examples a property gets in a run that somebody waits for; `./dev fuzz` is for the rare ones.
-EXAMPLES = 40
+EXAMPLES = 30
 
 # No deadline anywhere: a busy machine is not a bug. pytest-timeout bounds each test.
 settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)

@@ -110,6 +110,7 @@ def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Pa
     assert all(line.endswith("╗") and len(line) < 60 for line in frames), frames
 
 
+@pytest.mark.slow
 def test_a_prompt_may_have_several_lines(tmp_path: Path) -> None:
     with chat(tmp_path, "--", *rogue.written(tmp_path, text("I heard you."))) as pane:
         ready(pane)

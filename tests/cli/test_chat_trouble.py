@@ -29,6 +29,7 @@ agent.run()
 """
 
 
+@pytest.mark.slow
 def test_a_bug_in_an_agent_is_shown_and_the_agent_is_called_by_its_name(tmp_path: Path) -> None:
     with chat(tmp_path, "--", sys.executable, "-c", BUGGY) as pane:
         ready(pane)

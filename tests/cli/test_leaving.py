@@ -148,9 +148,8 @@ def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Pa
 # -- sizes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "headers", [pytest.param(False, id="lines"), pytest.param(True, marks=slow, id="content-length")]
-)
+@slow  # in memory it is in `tests/test_link.py`
+@pytest.mark.parametrize("headers", [False, True], ids=["lines", "content-length"])
 def test_sixty_mebibytes_are_heard_and_sixty_five_are_refused_without_being_kept(headers: bool, tmp_path: Path) -> None:
     with Editor(tmp_path, headers=headers) as editor:
         editor.open().prompt()

@@ -126,6 +126,7 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
         assert (await said(raw, session_id, "pid", 7)).endswith("shallow")
 
 
+@pytest.mark.slow
 async def test_one_that_works_or_waits_is_not_idle(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, idle_seconds=0.05), tmp_path) as served, raw_http(served, 2) as raw:
         session_id = await raw.session()
@@ -195,6 +196,7 @@ async def test_one_that_dies_again_and_again_is_not_started_for_ever(tmp_path: P
             assert await said(another, session_id, "well", 6) == "well"
 
 
+@pytest.mark.slow
 async def test_a_turn_that_ends_well_makes_up_for_a_death(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, restarts=1), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()

@@ -16,8 +16,7 @@ from .cutting import Cutter, cutter
 from .serving import Served, free_port, gateway
 
 pytestmark = pytest.mark.anyio
-both_versions = pytest.mark.parametrize("version", [1, 2])
-both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
+CROSSED = (("http", 2), ("ws", 1))
 Scheme = Literal["http", "ws"]
 
 
@@ -90,8 +89,9 @@ def kind_of(event: AnyEvent) -> str:
     return f"{type(event).__name__} {getattr(content, 'text', '')} {getattr(event, 'status', '')}"
 
 
-@both_transports
-@both_versions
+@pytest.mark.parametrize(
+    ("scheme", "version"), [("http", 1), ("ws", 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in CROSSED)]
+)
 async def test_a_cut_at_every_message_changes_nothing(scheme: Scheme, version: int, tmp_path: Path) -> None:
     port = free_port()
     async with gateway(talking(), tmp_path, proxy_port=port) as served, cutter(served.server.port, port) as proxy:

@@ -211,8 +211,8 @@ def test_h5_what_is_parsed_is_what_bash_runs(commands: list[str]) -> None:
 
 
 def _can_be_seen(simple: Simple) -> bool:
-    """A newline may make a command of any word: of a path, which is not handed to our function, or of a builtin."""
-    return simple.literal and simple.argv[0].startswith("z") and "/" not in simple.argv[0]
+    """Whether our function is called. A newline may make a command of any word: of a path, a builtin, an assignment."""
+    return simple.literal and bool(simple.argv) and simple.argv[0].startswith("z") and "/" not in simple.argv[0]
 
 
 @given(lines())
