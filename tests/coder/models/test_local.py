@@ -252,6 +252,7 @@ async def test_another_content_than_expected_is_not_used(tmp_path: Path) -> None
     assert list(cache.iterdir()) == []
 
 
+@pytest.mark.slow
 async def test_a_package_that_cannot_be_had_is_a_sentence_without_an_address(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "index")}
