@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -78,10 +79,16 @@ class Editor:
         self.left = True
         if not self.stdin.closed:
             self.stdin.close()
-        code = self.process.wait(PATIENCE_SECONDS)
+        with ThreadPoolExecutor(1) as pool:
+            errors = pool.submit(self.stderr.read)  # meanwhile: who cannot write there does not end
+            try:
+                code = self.process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                raise
         lines = [] if self.stdout.closed else self.stdout.readlines()
         said = b"".join(line for line in lines if b'"available_commands_update"' not in line)
-        return code, said, self.stderr.read()
+        return code, said, errors.result()
 
     # -- frames ------------------------------------------------------------------------------------------------------
 
