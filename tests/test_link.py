@@ -876,11 +876,11 @@ async def test_finishing_answers_what_was_asked_and_hears_no_more() -> None:
 
 
 async def test_closing_says_what_waits_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.02)
     async with client_link(capacity=100) as end:
         await end.link.note(ExtensionNote("_last", {"x": "x" * 10_000}))
         await end.link.close()
         await until(lambda: "_last" in {m.get("method") for m in end.wire.heard})
+    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.02)
     async with client_link(capacity=100) as end:
         end.wire.pause()
         await end.link.note(ExtensionNote("_last", {"x": "x" * 10_000}))
