@@ -83,3 +83,21 @@ def test_a_name_with_brackets_and_spaces_is_read_past() -> None:
     process.wait()
     process.stdout.close()
     assert (member.pid, member.group, member.session, member.parent) == (process.pid,) * 3 + (os.getpid(),)
+
+
+def test_one_that_leaves_the_group_while_it_is_signalled_dies_too(sleeper: "subprocess.Popen[bytes]") -> None:
+    mark = new_mark()
+    stray = subprocess.Popen(["sleep", "1000"], start_new_session=True, env=marked(dict(os.environ), mark))
+
+    class JustBefore(Tree):
+        """Sees it where it was a moment ago: in the leader's group."""
+
+        def members(self) -> list[Process]:
+            return [process._replace(group=self.leader) for process in super().members()]
+
+    whole = JustBefore(sleeper.pid, mark)
+    deadline = time.monotonic() + 30
+    while stray.pid not in {process.pid for process in whole.members()}:
+        assert time.monotonic() < deadline
+    whole.end(grace=0)
+    assert stray.wait(30) == -signal.SIGKILL

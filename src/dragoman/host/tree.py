@@ -94,7 +94,7 @@ class Tree:
             if self._leader_is_ours():
                 group = self.leader
                 os.killpg(group, number)
-        return [process for process in members if process.group == group or _signal_one(process, number)]
+        return [process for process in members if _is_in(group, process) or _signal_one(process, number)]
 
     def _wait(self, processes: list[Process], seconds: float) -> None:
         """Until all of them are dead, or the time is over."""
@@ -155,6 +155,14 @@ def _process(pid: int) -> Process | None:
     # The name stands in brackets and may itself hold brackets and spaces: what counts comes after the last one.
     fields = line[line.rindex(b")") + 2 :].split()
     return Process(pid, fields[0].decode(), int(fields[1]), int(fields[2]), int(fields[3]), int(fields[19]))
+
+
+def _is_in(group: int, process: Process) -> bool:
+    """Whether it is still in the group it was seen in: one that has left it since may have missed the signal."""
+    if process.group != group or process.state == _UNKNOWN_STATE:
+        return process.group == group
+    now = _process(process.pid)
+    return now is not None and now.started == process.started and now.group == group
 
 
 def _lives(process: Process) -> bool:
