@@ -74,7 +74,7 @@ def tool_by_uv(built: Built, work: Path) -> str:
     use(program, work)
     found = run([str(program), "doctor"], cwd=work, more=home(work))
     (line,) = [line for line in found.splitlines() if " extras " in line]
-    if "not installed: local." not in line:
+    if "not installed: local (" not in line:
         raise Broken(f"[all] should be everything but local, and the doctor says:\n{line}")
     return line.split(maxsplit=2)[2]
 
