@@ -71,7 +71,7 @@ async def taken(driver: str, address: str) -> None:
     async with tab(driver) as page:
         await page.resize(WIDTH, HEIGHT)
         await page.go(address)
-        await page.until("document.querySelector('#options select')")
+        await page.until("document.querySelector('#who').textContent")  # logged in
         await page.click("#prompt")
         await page.type(SAID)
         await page.press("Enter")
