@@ -84,6 +84,7 @@ async def test_login_and_a_turn_that_edits_and_runs(page: Tab, serve: Serve, tmp
         # By a click, when the moment is over in which a click may have been meant for something else.
         await page.until_text("#question .patch .added", "+TWO")
         assert str(tmp_path / "work" / "a.txt") in await page.text("#question .path")
+        assert "please go on" in await page.text("#list")  # the session has its name, also in the list
         assert (tmp_path / "work" / "a.txt").read_text() == "one\ntwo\n"
         await page.picture("permission")
         await page.click("#question [data-option=allow_once]")

@@ -355,6 +355,11 @@ let wasRunning = false;
 function drawFrame(story) {
   const title = story.title || "New session";
   find("title").textContent = title;
+  const listed = known.get(story.id);
+  if (listed && story.title && listed.title !== story.title) {
+    listed.title = story.title;
+    drawList();
+  }
   document.title = `${story.running ? "● " : ""}${title} – Dragoman`;
   find("transcript").dataset.state = story.state;
   find("stop").hidden = !story.running;
