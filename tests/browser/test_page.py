@@ -385,6 +385,7 @@ async def test_on_a_narrow_screen_mode_and_model_can_be_read(page: Tab, serve: S
         assert min(widths) > 60, widths
 
 
+@pytest.mark.slow
 async def test_a_login_that_has_ended_says_why_and_keeps_what_was_written(
     page: Tab, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

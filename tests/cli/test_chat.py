@@ -94,10 +94,11 @@ def test_a_conversation_with_markdown_a_plan_live_output_and_a_diff(tmp_path: Pa
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param({"env": {"NO_COLOR": "1"}}, marks=pytest.mark.slow, id="NO_COLOR"),
+        pytest.param({"env": {"NO_COLOR": "1"}}, id="NO_COLOR"),
         pytest.param({"term": "dumb"}, id="dumb"),
     ],
 )
+@pytest.mark.slow
 def test_it_works_without_colour_in_60_columns(how: dict[str, Any], tmp_path: Path) -> None:
     with chat(tmp_path, *scripted(tmp_path, WORK), columns=60, **how) as pane:
         shown = work(pane)
@@ -248,6 +249,7 @@ def test_ctrl_c_takes_an_open_question_away_and_its_answer_is_cancelled(about: s
     assert not (tmp_path / "work" / "new.txt").exists()
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_leaves_an_agent_that_does_not_listen(tmp_path: Path) -> None:
     with chat(tmp_path, "--", *rogue.written(tmp_path, text("Hm."), {"wait": "for ever"})) as pane:
         ready(pane)

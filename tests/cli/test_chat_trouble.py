@@ -90,6 +90,7 @@ def test_ctrl_z_at_the_line_gives_the_shell_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.slow
 async def test_a_server_that_is_restarted_is_come_back_to_and_the_line_is_kept(tmp_path: Path) -> None:
     home, port = tmp_path / "far", free_port()
     environment = {"DRAGOMAN_TOKEN": ""}
