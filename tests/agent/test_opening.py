@@ -190,6 +190,7 @@ def test_a_signal_between_the_answer_and_the_loop_is_not_lost() -> None:
 
 
 def test_a_second_signal_ends_it_at_once_even_then() -> None:
+    # Between the two it sleeps in the agent's own process, so that they are two signals and not one that is pending.
     twice = "[os.kill(os.getpid(), signal.SIGTERM) or time.sleep(0.05) for _ in 'ab']"
     with agent_process(hook=twice) as process:
         assert process.stdin is not None

@@ -17,7 +17,7 @@ import pytest
 
 from tests.agent.raw import Message, hello, prompt
 
-# Longer than anything takes on a busy machine; handlers would take longer still.
+# Longer than anything takes on a busy machine; the handlers below sleep longer still, and are never waited for.
 SECONDS = 30
 HANDLERS = {
     "sleeps": """

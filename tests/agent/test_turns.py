@@ -125,7 +125,7 @@ async def test_c6_c7_a_cancelled_turn_ends_once_as_cancelled(version: int, when:
     async def work(session: Session, prompt: Prompt) -> None:
         states.append("began")
         try:
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # until it is cancelled: nobody waits for its end
         except asyncio.CancelledError:
             states.append("cancelled")
             raise
