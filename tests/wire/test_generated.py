@@ -100,7 +100,7 @@ MESSAGES = [
 UPDATES = [(version, tag) for version, tags in SESSION_UPDATES.items() for tag in tags]
 # There are hundreds of these tests; each takes its share of the profile's examples.
 EVERY = settings(
-    max_examples=settings().max_examples // 10,
+    max_examples=settings().max_examples // 15,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -151,16 +151,10 @@ def test_every_method_of_the_schema_is_in_a_table(version: str) -> None:
 @pytest.mark.parametrize(("version", "name"), MESSAGES)
 @EVERY
 @given(data=st.data())
-def test_a_valid_message_survives_decoding_and_encoding(version: str, name: str, data: st.DataObject) -> None:
-    instance = data.draw(instances(version).of(name))
-    assert validator(version, name).is_valid(instance)
-    assert again(version, name, instance) == meaning(instance)
-
-
-@pytest.mark.parametrize(("version", "name"), MESSAGES)
-@EVERY
-@given(data=st.data())
-def test_unknown_fields_survive_at_every_level(version: str, name: str, data: st.DataObject) -> None:
+def test_a_valid_message_survives_with_unknown_fields_at_every_level(
+    version: str, name: str, data: st.DataObject
+) -> None:
+    """And without any: the first example of each message is the smallest, which has none."""
     instance = data.draw(instances(version, vendor=True).of(name))
     assert validator(version, name).is_valid(instance)
     assert again(version, name, instance) == meaning(instance)

@@ -9,7 +9,6 @@ Two readers agree on every frame. `_read` is the rule: precise, and names the fa
 usual keys at once and takes the result when the length proves that nothing else can be in the frame.
 """
 
-from codecs import utf_8_decode
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import UNSET, DecodeError, Meta, Raw, Struct, UnsetType, ValidationError
@@ -18,10 +17,10 @@ from msgspec.json import decode as decode_json
 
 from dragoman import limits
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, PeerMistake
+from dragoman.wire.soundness import is_deeper, is_utf8, with_surrogates_filled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from re import Pattern
 
 Id: TypeAlias = int | str | None
 NOTHING: Final = Raw(b"")
@@ -97,15 +96,18 @@ _BACKSLASH: Final = ord("\\")
 _OPEN_BRACE: Final = ord("{")
 _OPEN_BRACKET: Final = ord("[")
 _CLOSE_BRACE: Final = ord("}")
-_CLOSE_BRACKET: Final = ord("]")
 
 
 def parse(frame: bytes) -> Message:
     """The message in `frame`; raises `BadMessage`, and nothing else."""
-    if not frame.isascii():
-        _check_utf8(frame)
-    if len(frame) >= _SHALLOW and frame.count(_OPEN_BRACE) + frame.count(_OPEN_BRACKET) > limits.NESTING_DEPTH:
-        _check_depth(frame)
+    if not frame.isascii() and not is_utf8(frame):
+        raise BadMessage(PARSE_ERROR, "Parse error: not UTF-8")
+    if (
+        len(frame) >= _SHALLOW
+        and frame.count(_OPEN_BRACE) + frame.count(_OPEN_BRACKET) > limits.NESTING_DEPTH
+        and is_deeper(frame, limits.NESTING_DEPTH)
+    ):
+        raise _too_deep()
     if _BACKSLASH in frame and frame.find(b"\\u") >= 0:
         frame = _without_lone_surrogates(frame)
     try:
@@ -312,102 +314,25 @@ def _not_json(error: DecodeError | RecursionError) -> BadMessage:
     return _too_deep() if isinstance(error, RecursionError) else BadMessage(PARSE_ERROR, "Parse error: not JSON")
 
 
-# What msgspec does not look at inside a `Raw`: UTF-8, depth, lone surrogates.
-
-
-def _check_utf8(frame: bytes) -> None:
-    """Piece by piece: the decoded text of a large frame would take up to four times its size."""
-    try:
-        if len(frame) <= limits.MIB:
-            frame.decode()
-            return
-        view, at, size = memoryview(frame), 0, len(frame)
-        while at < size:
-            end = at + limits.MIB
-            at += utf_8_decode(view[at:end], "strict", end >= size)[1]
-    except UnicodeDecodeError:
-        raise BadMessage(PARSE_ERROR, "Parse error: not UTF-8") from None
-
-
-_TO_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
-_NOT_STRUCTURE: Final = bytes(set(range(256)) - set(b'{}[]"'))
-# Slopes, up and down again, are walked in Python; this many brackets for each, on average, make that cheap enough.
-_SLOPE: Final = 32
-
-
-def _check_depth(frame: bytes) -> None:
-    """Refuse what is nested too deeply, in few passes over the bytes and no step in Python for each bracket."""
-    brackets = _brackets(frame)
-    allowed = limits.NESTING_DEPTH
-    # Taking all innermost pairs away lowers every peak by one, and levels the low ones.
-    while len(brackets) > 2 * allowed and brackets.count(b"][") * _SLOPE > len(brackets):
-        brackets = brackets.replace(b"[]", b"")
-        allowed -= 1
-    depth = 0
-    for slope in brackets.split(b"]["):  # "[[[" and then "]]]", less the two that were split at
-        down = slope.count(_CLOSE_BRACKET)
-        depth += len(slope) - down
-        if depth > allowed:
-            raise _too_deep()
-        depth -= down
-
-
-def _brackets(frame: bytes) -> bytes:
-    """Every bracket outside strings, as "[" and "]", in order."""
-    found = []
-    inside = 0
-    at = 0
-    while at < len(frame):
-        piece = frame[at : at + limits.MIB]
-        at += len(piece)
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # never between a backslash and what it escapes
-            piece += frame[at : at + 1]
-            at += 1
-        piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"").translate(_TO_SQUARE, _NOT_STRUCTURE)
-        parts = piece.replace(b'""', b"").split(b'"')
-        found.append(b"".join(parts[inside::2]))
-        inside ^= (len(parts) - 1) & 1
-    return b"".join(found)
-
-
 def _too_deep() -> BadMessage:
     return BadMessage(INVALID_REQUEST, "Invalid request: nested too deeply", {"limit": limits.NESTING_DEPTH})
-
-
-_lone_surrogate: "Pattern[bytes] | None" = None
 
 
 def _without_lone_surrogates(frame: bytes) -> bytes:
     """Lone surrogates in text become U+FFFD. In an id or a method they would name something else, so it is refused."""
     if b"\\ud" not in frame and b"\\uD" not in frame:
         return frame
-    clean = _fill_surrogates(frame, b"fffd")
+    clean = with_surrogates_filled(frame, b"fffd")
     if clean == frame:
         return frame
     members, _ = _members(clean)
     if not any(rb"\ufffd" in bytes(members.get(name, NOTHING)) for name in ("id", "method")):
         return clean
     # Filled, or written like that? With another filling only what was filled reads differently.
-    others, _ = _members(_fill_surrogates(frame, b"fdd0"))
+    others, _ = _members(with_surrogates_filled(frame, b"fdd0"))
     same_id = members.get("id") == others.get("id")
     if same_id and members.get("method") == others.get("method"):
         return clean
     fault = "Invalid request: a lone surrogate in `id` or `method`"
     id = _id(members) if same_id else None
     raise BadMessage(INVALID_REQUEST, fault, id=id, answerable=not _is_answer(members))
-
-
-def _fill_surrogates(frame: bytes, filling: bytes) -> bytes:
-    """The frame with `filling` as the digits of lone surrogates; NUL stands in for escaped backslashes meanwhile."""
-    global _lone_surrogate
-    if b"\0" in frame:
-        return frame  # not JSON, and about to be refused as that
-    if _lone_surrogate is None:
-        import re
-
-        _lone_surrogate = re.compile(
-            rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-            rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD])[c-fC-F][0-9a-fA-F]{2})"
-        )
-    masked = frame.replace(rb"\\", b"\0\0")
-    return _lone_surrogate.sub(rb"\\u" + filling, masked).replace(b"\0\0", rb"\\")
