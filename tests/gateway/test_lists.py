@@ -9,7 +9,7 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.gateway import front
 from dragoman.gateway.cursors import Cursors
-from dragoman.store import index
+from dragoman.store import listing
 from dragoman.store.sqlite import SqliteStore
 
 from .serving import RawHttp, counting, gateway, raw_http
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture
 async def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqliteStore]:
-    monkeypatch.setattr(index, "PAGE_SIZE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     kept = SqliteStore(tmp_path / "sessions")
     yield kept
     await kept.close()

@@ -6,12 +6,14 @@ import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from dragoman.store import index
+from dragoman.store import index, listing
 from dragoman.store.contract import BadCursor, StoreFailed
-from dragoman.store.index import CHANGES, Index
+from dragoman.store.index import Index
+from dragoman.store.listing import CHANGES
 from dragoman.store.locks import Holder
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import child, finished, ids, listed, meta, note, tried
@@ -149,7 +151,7 @@ async def test_an_old_copy_of_the_list_is_not_believed(store: SqliteStore, tmp_p
 async def test_the_cursor_of_a_list_that_was_made_again_is_refused(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "PAGE_SIZE", 2)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
     cursor = (await store.list()).cursor
     assert ids(await store.list(cursor=cursor)) == ["a"]
     deleted(tmp_path)
@@ -259,30 +261,38 @@ class NoFiles:
         return True
 
 
-@pytest.fixture(scope="module")
-def long_list(tmp_path_factory: pytest.TempPathFactory) -> Index:
-    """100,000 sessions, of which 10,000 have moved since a paging began."""
+class LongList(NamedTuple):
+    """Sessions 1 to `length`; every `step`-th of them will move, until as many have as we remember."""
+
+    found: Index
+    file: sqlite3.Connection
+    length: int
+    step: int
+
+
+@pytest.fixture(scope="module", params=[(30_000, 3), pytest.param((100_000, 9), marks=pytest.mark.slow)], ids=str)
+def long_list(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> LongList:
+    length, step = request.param
     folder = tmp_path_factory.mktemp("list")
     found = Index(folder / "index", NoFiles(folder), Holder(folder / "holders"))  # type: ignore[arg-type]
     found.mark("x")
     assert found._file is not None
-    rows = ((f"s{n:06}", f"/{n % 100}", "[]", n, "", n, n % 10 == 0, 0) for n in range(1, 100_001))
+    rows = ((f"s{n:06}", f"/{n % 100}", "[]", n, "", n, n % 10 == 0, 0) for n in range(1, length + 1))
     found._file.execute("BEGIN")
     found._file.executemany("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
-    found._file.execute("UPDATE about SET newest = 100000")
+    found._file.execute("UPDATE about SET newest = ?", (length,))
     found._file.execute("COMMIT")
-    return found
+    return LongList(found, found._file, length, step)
 
 
-def test_a_page_of_a_long_list_is_found_by_its_index(long_list: Index) -> None:
-    assert long_list._file is not None
+def test_a_page_of_a_long_list_is_found_by_its_index(long_list: LongList) -> None:
     seen: list[str] = []
-    long_list._file.set_trace_callback(seen.append)
-    long_list.page("/7", None, "include")
-    long_list.page(None, None, "exclude")
-    long_list._file.set_trace_callback(None)
+    long_list.file.set_trace_callback(seen.append)
+    long_list.found.page("/7", None, "include")
+    long_list.found.page(None, None, "exclude")
+    long_list.file.set_trace_callback(None)
     queries = [query for query in seen if query.startswith(("SELECT", "WITH"))]
-    plans = [row[3] for query in queries for row in long_list._file.execute(f"EXPLAIN QUERY PLAN {query}")]
+    plans = [row[3] for query in queries for row in long_list.file.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert any("by_activity (archived=? AND (activity,id)<(?,?))" in plan for plan in plans), plans
     assert any("by_cwd (cwd=? AND archived=? AND (activity,id)<(?,?))" in plan for plan in plans), plans
     assert any("left_place (archived=? AND (activity,id)<(?,?))" in plan for plan in plans), plans
@@ -292,35 +302,36 @@ def test_a_page_of_a_long_list_is_found_by_its_index(long_list: Index) -> None:
     assert scans <= {"SCAN about", "SCAN found", "SCAN CONSTANT ROW"}, plans
 
 
-def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: Index) -> None:
-    first = long_list.page("/7", None, "exclude")
-    assert long_list._file is not None
-    moves = ((n, 0, f"s{n * 9:06}", f"/{n * 9 % 100}", n * 9, n * 9 % 10 == 0) for n in range(1, CHANGES + 1))
-    long_list._file.execute("BEGIN")
-    long_list._file.executemany("INSERT INTO left VALUES (?, ?, ?, ?, ?, ?)", moves)
-    long_list._file.execute(
-        "UPDATE sessions SET changed = created / 9, activity = 100000 + created / 9 "
-        "WHERE created % 9 = 0 AND created / 9 <= ?",
-        (CHANGES,),
+def test_a_page_stays_cheap_when_ten_thousand_have_moved(long_list: LongList) -> None:
+    found, file, length, step = long_list
+    first = found.page("/7", None, "exclude")
+    moved = range(step, CHANGES * step + 1, step)
+    moves = ((n // step, 0, f"s{n:06}", f"/{n % 100}", n, n % 10 == 0) for n in moved)
+    file.execute("BEGIN")
+    file.executemany("INSERT INTO left VALUES (?, ?, ?, ?, ?, ?)", moves)
+    file.execute(
+        "UPDATE sessions SET changed = created / :step, activity = :length + created / :step "
+        "WHERE created % :step = 0 AND created / :step <= :changes",
+        {"step": step, "length": length, "changes": CHANGES},
     )
-    long_list._file.execute("UPDATE about SET changes = ?", (CHANGES,))
-    long_list._file.execute("COMMIT")
+    file.execute("UPDATE about SET changes = ?", (CHANGES,))
+    file.execute("COMMIT")
     # The best of several: what the work costs, not what else the machine does.
     for cursor in (first.cursor, None):
         spent = []
         for _ in range(10):
             began = time.process_time()
-            page = long_list.page("/7", cursor, "exclude")
+            page = found.page("/7", cursor, "exclude")
             spent.append(time.process_time() - began)
         assert len(page.sessions) == 50
         assert min(spent) < 0.01, spent
     everything = list(first.sessions)
     cursor = first.cursor
     while cursor is not None:
-        page = long_list.page("/7", cursor, "exclude")
+        page = found.page("/7", cursor, "exclude")
         everything += page.sessions
         cursor = page.cursor
-    assert sorted(ids(everything)) == [f"s{n:06}" for n in range(7, 100_001, 100) if n % 10]
+    assert sorted(ids(everything)) == [f"s{n:06}" for n in range(7, length + 1, 100) if n % 10]
 
 
 # -- progress --------------------------------------------------------------------------------------------------------

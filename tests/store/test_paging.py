@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dragoman.store import index
+from dragoman.store import listing
 from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import ids, listed, meta, note, write
@@ -85,7 +85,7 @@ async def page_through(
     before: Sequence[Any], between: Sequence[Sequence[Any]], cwd: str | None, archived: ArchiveFilter
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index, "PAGE_SIZE", 3)
+        patch.setattr(listing, "PAGE_SIZE", 3)
         world = World(Path(folder) / "sessions")
         for action in before:
             await world.act(action)
@@ -118,8 +118,8 @@ async def listed_plainly(world: World, cwd: str | None, archived: ArchiveFilter)
 
 
 async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index, "PAGE_SIZE", 2)
-    monkeypatch.setattr(index, "CHANGES", 20)
+    monkeypatch.setattr(listing, "PAGE_SIZE", 2)
+    monkeypatch.setattr(listing, "CHANGES", 20)
     store = SqliteStore(tmp_path)
     for name in "abcd":
         await (await store.create(meta(name))).release()
@@ -138,7 +138,7 @@ async def test_a_cursor_is_good_for_ten_thousand_changes(tmp_path: Path, monkeyp
 async def test_a_session_that_moves_to_and_fro_is_listed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archived: ArchiveFilter, size: int
 ) -> None:
-    monkeypatch.setattr(index, "PAGE_SIZE", size)
+    monkeypatch.setattr(listing, "PAGE_SIZE", size)
     store = SqliteStore(tmp_path)
     for name in "abcdef":
         await (await store.create(meta(name))).release()

@@ -4,12 +4,7 @@ It can be thrown away: everything in it also stands in the sessions' own files, 
 is lost or wrong. Each time it gets a new name, because a process that still has the old one open takes away the
 journal of that name when it closes it.
 
-A page is cut from the list as it was when the paging began. Every change of a session's place is numbered and
-remembered for a while, so the place a session had at that moment can still be told: a session that exists throughout
-is listed once, wherever it has moved to.
-
-What the list does not know yet is pending: a session is marked before its file is made, changed or taken away, and
-unmarked when the list has it. If the process dies in between, the next one that asks for a page looks at the file.
+This is the list's file: which one is current, and how it is made. What stands in it is in `listing`.
 """
 
 import os
@@ -23,69 +18,18 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from dragoman.store import listing
 from dragoman.store.connections import close, connect, connect_to_build, unlink
-from dragoman.store.contract import (
-    ArchiveFilter,
-    BadCursor,
-    Page,
-    SessionDamaged,
-    SessionMeta,
-    SessionMissing,
-    StoreFailed,
-)
-from dragoman.store.cursors import Cursor, filter_mark, read_cursor, written_cursor
+from dragoman.store.contract import ArchiveFilter, Page, SessionDamaged, SessionMeta, SessionMissing, StoreFailed
+from dragoman.store.cursors import Cursor, read_cursor, written_cursor
 from dragoman.store.failures import UNREADABLE, is_damage, told_plainly
 from dragoman.store.files import make_folder
 from dragoman.store.locks import Holder, locked, same_file
-from dragoman.store.rows import COLUMNS, columns_of, meta_of, transaction
+from dragoman.store.rows import transaction
 
 T = TypeVar("T")
 
-PAGE_SIZE: Final = 50
-# Changes remembered: a paging that lasts longer than so many has to begin anew.
-CHANGES: Final = 10_000
-_FORMAT: Final = 1
 _NAME: Final = re.compile(r"[0-9a-f]{16}\.db")
-_SCHEMA: Final = """
-    CREATE TABLE sessions (
-        id TEXT PRIMARY KEY, cwd TEXT NOT NULL, directories TEXT NOT NULL, created INTEGER NOT NULL,
-        title TEXT NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL, changed INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE INDEX by_activity ON sessions (archived, activity DESC, id DESC, changed);
-    CREATE INDEX by_cwd ON sessions (cwd, archived, activity DESC, id DESC, changed);
-    -- The place a session left with a change, and the number of the change that had brought it there.
-    CREATE TABLE left (
-        number INTEGER PRIMARY KEY, previous INTEGER NOT NULL,
-        id TEXT NOT NULL, cwd TEXT NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL
-    );
-    CREATE INDEX left_place ON left (archived, activity DESC, id DESC, previous, cwd);
-    CREATE TABLE pending (id TEXT PRIMARY KEY, holder TEXT NOT NULL) WITHOUT ROWID;
-    CREATE INDEX by_holder ON pending (holder);
-    CREATE TABLE about (
-        one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, generation TEXT NOT NULL,
-        file INTEGER NOT NULL, boot TEXT NOT NULL, changes INTEGER NOT NULL, newest INTEGER NOT NULL
-    );
-"""
-_UNMOVED: Final = (
-    f"SELECT activity, {COLUMNS} FROM sessions WHERE {{folder}} archived = ? AND (activity, id) < (?, ?) "
-    "AND changed <= ? ORDER BY activity DESC, id DESC LIMIT ?"
-)
-# The holders of pending sessions, without a look at each of what may be ten thousand.
-_HOLDERS: Final = (
-    "WITH RECURSIVE found (holder) AS (SELECT min(holder) FROM pending UNION ALL "
-    "SELECT (SELECT min(holder) FROM pending WHERE holder > found.holder) FROM found WHERE found.holder IS NOT NULL) "
-    "SELECT holder FROM found WHERE holder IS NOT NULL"
-)
-# The holder of sessions that could not be looked at when the list was made; so many are tried again with each page.
-_NOBODY: Final = ""
-_TRIED_AGAIN: Final = 20
-# A session that was archived after the paging began is no longer wanted where archived ones are not.
-_MOVED: Final = (
-    f"SELECT left.activity, {', '.join(f'sessions.{name}' for name in COLUMNS.split(', '))} "
-    "FROM left INDEXED BY left_place CROSS JOIN sessions ON sessions.id = left.id "
-    "WHERE left.archived = ? AND (left.activity, left.id) < (?, ?) AND left.number > ? AND left.previous <= ? "
-    "{folder} {filter} ORDER BY left.activity DESC, left.id DESC LIMIT ?"
-)
 
 
 def no_progress(done: int, total: int) -> None:
@@ -120,7 +64,6 @@ class Index:
         self._file: sqlite3.Connection | None = None
         self._path = folder
         self._identity: os.stat_result | None = None
-        self._generation = ""
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
@@ -128,30 +71,24 @@ class Index:
         """A session's file is about to change. The result is the latest activity of any session."""
 
         def work(file: sqlite3.Connection) -> int:
-            file.execute("INSERT OR REPLACE INTO pending VALUES (?, ?)", (session_id, self._holder.name))
-            (newest,) = file.execute("SELECT newest FROM about").fetchone()
-            return int(newest)
+            listing.mark(file, session_id, self._holder.name)
+            return listing.newest(file)
 
         return self._write(work)
 
     def put(self, meta: SessionMeta) -> None:
         """Add a session, or tell what has changed of it."""
-        self._write(lambda file: _put(file, meta))
+        self._write(lambda file: listing.put(file, meta))
 
     def drop(self, session_id: str) -> None:
         """A session is gone."""
-        self._write(lambda file: _drop(file, session_id))
+        self._write(lambda file: listing.drop(file, session_id))
 
     # -- questions ---------------------------------------------------------------------------------------------------
 
     def look(self, session_id: str) -> SessionMeta | None:
         """What the list knows of a session."""
-
-        def work(file: sqlite3.Connection) -> SessionMeta | None:
-            row = file.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
-            return None if row is None else meta_of(row)
-
-        return self._do(work)
+        return self._do(lambda file: listing.look(file, session_id))
 
     def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> Page:
         """The next page."""
@@ -160,7 +97,7 @@ class Index:
 
         def work(file: sqlite3.Connection) -> tuple[list[SessionMeta], Cursor | None]:
             with transaction(file, "DEFERRED"):
-                return self._cut(file, self._place(file, place, cwd, archived), cwd, archived)
+                return listing.page(file, place, cwd, archived)
 
         found, next_place = self._do(work)
         shown = [meta for meta in found if self._sessions.exists(meta.id)]
@@ -170,60 +107,16 @@ class Index:
                     self.drop(meta.id)  # somebody took the file away by hand
         return Page(shown, None if next_place is None else written_cursor(next_place))
 
-    def _place(self, file: sqlite3.Connection, place: Cursor | None, cwd: str | None, archived: str) -> Cursor:
-        (changes,) = file.execute("SELECT changes FROM about").fetchone()
-        mark = filter_mark(cwd, archived)
-        if place is None:
-            return Cursor(self._generation, mark, changes, 2**62, "")
-        if (place.generation, place.filter) != (self._generation, mark):
-            raise BadCursor("the cursor does not belong to this list")
-        if not changes - CHANGES <= place.change <= changes:
-            raise BadCursor("the list has changed too much; begin again")
-        return place
-
-    def _cut(
-        self, file: sqlite3.Connection, place: Cursor, cwd: str | None, archived: ArchiveFilter
-    ) -> tuple[list[SessionMeta], Cursor | None]:
-        """The sessions behind a place, by the places they had when the paging began."""
-        folder = () if cwd is None else (cwd,)
-        unmoved = _UNMOVED.format(folder="" if cwd is None else "cwd = ? AND")
-        moved = _MOVED.format(
-            folder="" if cwd is None else "AND left.cwd = ?",
-            filter="" if archived == "include" else f"AND sessions.archived = {int(archived == 'only')}",
-        )
-        found: list[tuple[int, SessionMeta]] = []
-        for then in {"exclude": (0,), "only": (1,), "include": (0, 1)}[archived]:
-            here = (then, place.activity, place.id, place.change)
-            rows = file.execute(unmoved, (*folder, *here, PAGE_SIZE + 1)).fetchall()
-            rows += file.execute(moved, (*here, place.change, *folder, PAGE_SIZE + 1)).fetchall()
-            found.extend((activity, meta_of(columns)) for activity, *columns in rows)
-        found.sort(key=lambda each: (each[0], each[1].id), reverse=True)
-        shown = [meta for _, meta in found[:PAGE_SIZE]]
-        if len(found) <= PAGE_SIZE:
-            return shown, None
-        activity, last = found[PAGE_SIZE - 1]
-        return shown, place._replace(activity=activity, id=last.id)
-
     def _settle(self) -> None:
         """Look at the sessions that a process was busy with when it died."""
-
-        def left_behind(file: sqlite3.Connection) -> list[str]:
-            found: list[str] = []
-            for (holder,) in file.execute(_HOLDERS).fetchall():
-                if not self._holder.lives(holder):
-                    count = _TRIED_AGAIN if holder == _NOBODY else -1
-                    rows = file.execute("SELECT id FROM pending WHERE holder = ? LIMIT ?", (holder, count))
-                    found.extend(session_id for (session_id,) in rows)
-            return found
-
-        for session_id in self._do(left_behind):
+        for session_id in self._do(lambda file: listing.left_behind(file, self._holder.lives)):
             try:
                 self.put(self._sessions.look(session_id))
             except SessionMissing:
                 self.drop(session_id)
             except SessionDamaged:
                 # Whoever opens it needs to know what the list remembers of it.
-                self._write(partial(_unmark, session_id=session_id))
+                self._write(partial(listing.unmark, session_id=session_id))
             except StoreFailed:
                 pass  # it stays pending
 
@@ -302,10 +195,7 @@ class Index:
 
     def _fill(self, file: sqlite3.Connection, identity: os.stat_result) -> None:
         with transaction(file):
-            for statement in _SCHEMA.split(";"):
-                file.execute(statement)
-            about = (1, _FORMAT, os.urandom(8).hex(), identity.st_ino, _boot(), 0, 0)
-            file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?)", about)
+            listing.create(file, os.urandom(8).hex(), identity.st_ino, _boot())
             names = list(self._sessions.names())
             for number, name in enumerate(names):
                 self._progress(number, len(names))
@@ -326,11 +216,9 @@ class Index:
         file = None
         try:
             file = connect(path)
-            format_, self._generation, inode, boot = file.execute(
-                "SELECT format, generation, file, boot FROM about"
-            ).fetchone() or (None, "", None, "")
+            format_, inode, boot = file.execute("SELECT format, file, boot FROM about").fetchone() or (None, None, "")
             # A copy, brought back from somewhere, tells of another time.
-            if format_ == _FORMAT and inode == self._identity.st_ino:
+            if format_ == listing.FORMAT and inode == self._identity.st_ino:
                 if boot != _boot():
                     self._compare(file)
                 self._file, file = file, None
@@ -345,10 +233,10 @@ class Index:
     def _compare(self, file: sqlite3.Connection) -> None:
         """Once after a start of the machine: it may have stopped before the last changes reached the disk."""
         with transaction(file):
-            known = {session_id for (session_id,) in file.execute("SELECT id FROM sessions")}
+            known = listing.known(file)
             there = set(self._sessions.names())
             for session_id in known - there:
-                _drop(file, session_id)
+                listing.drop(file, session_id)
             for number, session_id in enumerate(new := there - known):
                 self._progress(number, len(new))
                 self._take_in(file, session_id)
@@ -357,45 +245,11 @@ class Index:
     def _take_in(self, file: sqlite3.Connection, session_id: str) -> None:
         """A session the list does not know. A bad file harms one session."""
         try:
-            _put(file, self._sessions.look(session_id))
+            listing.put(file, self._sessions.look(session_id))
         except (SessionMissing, SessionDamaged):
             pass
         except StoreFailed:
-            file.execute("INSERT OR REPLACE INTO pending VALUES (?, ?)", (session_id, _NOBODY))
-
-
-def _put(file: sqlite3.Connection, meta: SessionMeta) -> None:
-    row = file.execute("SELECT cwd, activity, archived, changed FROM sessions WHERE id = ?", (meta.id,)).fetchone()
-    if row is None or row[1:3] != (meta.activity, int(meta.archived)):
-        number = _next_change(file)
-        if row is not None:
-            cwd, activity, archived, changed = row
-            place = (number, changed, meta.id, cwd, activity, archived)
-            file.execute("INSERT INTO left VALUES (?, ?, ?, ?, ?, ?)", place)
-    else:
-        number = row[3]
-    file.execute(
-        f"INSERT OR REPLACE INTO sessions ({COLUMNS}, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (*columns_of(meta), number),
-    )
-    file.execute("UPDATE about SET newest = max(newest, ?)", (meta.activity,))
-    _unmark(file, meta.id)
-
-
-def _drop(file: sqlite3.Connection, session_id: str) -> None:
-    file.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
-    _unmark(file, session_id)
-
-
-def _unmark(file: sqlite3.Connection, session_id: str) -> None:
-    file.execute("DELETE FROM pending WHERE id = ?", (session_id,))
-
-
-def _next_change(file: sqlite3.Connection) -> int:
-    (number,) = file.execute("SELECT changes + 1 FROM about").fetchone()
-    file.execute("UPDATE about SET changes = ?", (number,))
-    file.execute("DELETE FROM left WHERE number <= ?", (number - CHANGES,))
-    return int(number)
+            listing.mark(file, session_id)
 
 
 def _is_folder(path: Path) -> bool:

@@ -1,0 +1,190 @@
+"""The list of sessions as tables: the place each has, the places they had, and what the list does not know yet.
+
+Works on an open database, in its caller's transaction. Which file that is, and what to do when it is lost, is not known
+here.
+
+A page is cut from the list as it was when the paging began. Every change of a session's place is numbered and
+remembered for a while, so the place a session had at that moment can still be told: a session that exists throughout
+is listed once, wherever it has moved to.
+
+What the list does not know yet is pending: a session is marked before its file is made, changed or taken away, and
+unmarked when the list has it. If the process dies in between, the next one that asks for a page looks at the file.
+"""
+
+from collections.abc import Callable
+from sqlite3 import Connection
+from typing import Final
+
+from dragoman.store.contract import ArchiveFilter, BadCursor, SessionMeta
+from dragoman.store.cursors import Cursor, filter_mark
+from dragoman.store.rows import COLUMNS, columns_of, meta_of
+
+PAGE_SIZE: Final = 50
+# Changes remembered: a paging that lasts longer than so many has to begin anew.
+CHANGES: Final = 10_000
+FORMAT: Final = 1
+_SCHEMA: Final = """
+    CREATE TABLE sessions (
+        id TEXT PRIMARY KEY, cwd TEXT NOT NULL, directories TEXT NOT NULL, created INTEGER NOT NULL,
+        title TEXT NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL, changed INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX by_activity ON sessions (archived, activity DESC, id DESC, changed);
+    CREATE INDEX by_cwd ON sessions (cwd, archived, activity DESC, id DESC, changed);
+    -- The place a session left with a change, and the number of the change that had brought it there.
+    CREATE TABLE left (
+        number INTEGER PRIMARY KEY, previous INTEGER NOT NULL,
+        id TEXT NOT NULL, cwd TEXT NOT NULL, activity INTEGER NOT NULL, archived INTEGER NOT NULL
+    );
+    CREATE INDEX left_place ON left (archived, activity DESC, id DESC, previous, cwd);
+    CREATE TABLE pending (id TEXT PRIMARY KEY, holder TEXT NOT NULL) WITHOUT ROWID;
+    CREATE INDEX by_holder ON pending (holder);
+    CREATE TABLE about (
+        one INTEGER PRIMARY KEY CHECK (one = 1), format INTEGER NOT NULL, generation TEXT NOT NULL,
+        file INTEGER NOT NULL, boot TEXT NOT NULL, changes INTEGER NOT NULL, newest INTEGER NOT NULL
+    );
+"""
+_UNMOVED: Final = (
+    f"SELECT activity, {COLUMNS} FROM sessions WHERE {{folder}} archived = ? AND (activity, id) < (?, ?) "
+    "AND changed <= ? ORDER BY activity DESC, id DESC LIMIT ?"
+)
+# A session that was archived after the paging began is no longer wanted where archived ones are not.
+_MOVED: Final = (
+    f"SELECT left.activity, {', '.join(f'sessions.{name}' for name in COLUMNS.split(', '))} "
+    "FROM left INDEXED BY left_place CROSS JOIN sessions ON sessions.id = left.id "
+    "WHERE left.archived = ? AND (left.activity, left.id) < (?, ?) AND left.number > ? AND left.previous <= ? "
+    "{folder} {filter} ORDER BY left.activity DESC, left.id DESC LIMIT ?"
+)
+# The holders of pending sessions, without a look at each of what may be ten thousand.
+_HOLDERS: Final = (
+    "WITH RECURSIVE found (holder) AS (SELECT min(holder) FROM pending UNION ALL "
+    "SELECT (SELECT min(holder) FROM pending WHERE holder > found.holder) FROM found WHERE found.holder IS NOT NULL) "
+    "SELECT holder FROM found WHERE holder IS NOT NULL"
+)
+# The holder of sessions that could not be looked at when the list was made; so many are tried again with each page.
+_NOBODY: Final = ""
+_TRIED_AGAIN: Final = 20
+
+
+def create(file: Connection, generation: str, inode: int, boot: str) -> None:
+    """An empty list. It says which file it was made in, and since which start of the machine it can be trusted."""
+    for statement in _SCHEMA.split(";"):
+        file.execute(statement)
+    about = (1, FORMAT, generation, inode, boot, 0, 0)
+    file.execute("INSERT INTO about VALUES (?, ?, ?, ?, ?, ?, ?)", about)
+
+
+# -- sessions --------------------------------------------------------------------------------------------------------
+
+
+def look(file: Connection, session_id: str) -> SessionMeta | None:
+    """What the list knows of a session."""
+    row = file.execute(f"SELECT {COLUMNS} FROM sessions WHERE id = ?", (session_id,)).fetchone()
+    return None if row is None else meta_of(row)
+
+
+def known(file: Connection) -> set[str]:
+    """The ids of all sessions in the list."""
+    return {session_id for (session_id,) in file.execute("SELECT id FROM sessions")}
+
+
+def newest(file: Connection) -> int:
+    """The latest activity of any session."""
+    (found,) = file.execute("SELECT newest FROM about").fetchone()
+    return int(found)
+
+
+def put(file: Connection, meta: SessionMeta) -> None:
+    """Add a session, or tell what has changed of it."""
+    row = file.execute("SELECT cwd, activity, archived, changed FROM sessions WHERE id = ?", (meta.id,)).fetchone()
+    if row is None or row[1:3] != (meta.activity, int(meta.archived)):
+        number = _next_change(file)
+        if row is not None:
+            cwd, activity, archived, changed = row
+            place = (number, changed, meta.id, cwd, activity, archived)
+            file.execute("INSERT INTO left VALUES (?, ?, ?, ?, ?, ?)", place)
+    else:
+        number = row[3]
+    file.execute(
+        f"INSERT OR REPLACE INTO sessions ({COLUMNS}, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (*columns_of(meta), number),
+    )
+    file.execute("UPDATE about SET newest = max(newest, ?)", (meta.activity,))
+    unmark(file, meta.id)
+
+
+def drop(file: Connection, session_id: str) -> None:
+    """A session is gone."""
+    file.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
+    unmark(file, session_id)
+
+
+def _next_change(file: Connection) -> int:
+    (number,) = file.execute("SELECT changes + 1 FROM about").fetchone()
+    file.execute("UPDATE about SET changes = ?", (number,))
+    file.execute("DELETE FROM left WHERE number <= ?", (number - CHANGES,))
+    return int(number)
+
+
+# -- pages -----------------------------------------------------------------------------------------------------------
+
+
+def page(
+    file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter
+) -> tuple[list[SessionMeta], Cursor | None]:
+    """The sessions behind a place, by the places they had when the paging began; and where the next page begins."""
+    place = _checked(file, place, cwd, archived)
+    folder = () if cwd is None else (cwd,)
+    unmoved = _UNMOVED.format(folder="" if cwd is None else "cwd = ? AND")
+    moved = _MOVED.format(
+        folder="" if cwd is None else "AND left.cwd = ?",
+        filter="" if archived == "include" else f"AND sessions.archived = {int(archived == 'only')}",
+    )
+    found: list[tuple[int, SessionMeta]] = []
+    for then in {"exclude": (0,), "only": (1,), "include": (0, 1)}[archived]:
+        here = (then, place.activity, place.id, place.change)
+        rows = file.execute(unmoved, (*folder, *here, PAGE_SIZE + 1)).fetchall()
+        rows += file.execute(moved, (*here, place.change, *folder, PAGE_SIZE + 1)).fetchall()
+        found.extend((activity, meta_of(columns)) for activity, *columns in rows)
+    found.sort(key=lambda each: (each[0], each[1].id), reverse=True)
+    shown = [meta for _, meta in found[:PAGE_SIZE]]
+    if len(found) <= PAGE_SIZE:
+        return shown, None
+    activity, last = found[PAGE_SIZE - 1]
+    return shown, place._replace(activity=activity, id=last.id)
+
+
+def _checked(file: Connection, place: Cursor | None, cwd: str | None, archived: ArchiveFilter) -> Cursor:
+    """The place, if it is one of this list and can still be told; without one, the beginning."""
+    generation, changes = file.execute("SELECT generation, changes FROM about").fetchone()
+    mark = filter_mark(cwd, archived)
+    if place is None:
+        return Cursor(generation, mark, changes, 2**62, "")
+    if (place.generation, place.filter) != (generation, mark):
+        raise BadCursor("the cursor does not belong to this list")
+    if not changes - CHANGES <= place.change <= changes:
+        raise BadCursor("the list has changed too much; begin again")
+    return place
+
+
+# -- what is pending -------------------------------------------------------------------------------------------------
+
+
+def mark(file: Connection, session_id: str, holder: str = _NOBODY) -> None:
+    """A session's file is about to change by its holder's hand; without one, it could not be looked at."""
+    file.execute("INSERT OR REPLACE INTO pending VALUES (?, ?)", (session_id, holder))
+
+
+def unmark(file: Connection, session_id: str) -> None:
+    """The list has the session as it is."""
+    file.execute("DELETE FROM pending WHERE id = ?", (session_id,))
+
+
+def left_behind(file: Connection, lives: Callable[[str], bool]) -> list[str]:
+    """Sessions whose holder has died."""
+    found: list[str] = []
+    for (holder,) in file.execute(_HOLDERS).fetchall():
+        if not lives(holder):
+            count = _TRIED_AGAIN if holder == _NOBODY else -1
+            rows = file.execute("SELECT id FROM pending WHERE holder = ? LIMIT ?", (holder, count))
+            found.extend(session_id for (session_id,) in rows)
+    return found
