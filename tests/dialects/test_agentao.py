@@ -118,6 +118,24 @@ def test_http_servers_are_refused() -> None:
     assert heard(agent_of(NAME), "session/new", {"cwd": "/", "mcpServers": [sse]}).mcp_servers
 
 
+@pytest.mark.parametrize("method", ["session/new", "session/load"])
+@pytest.mark.parametrize(
+    "servers",
+    [
+        {},
+        {"mcpServers": None},
+        {"mcpServers": {}},
+        {"mcpServers": {"one": STDIO}},
+        {"mcpServers": [{**STDIO, "name": ""}]},
+        {"mcpServers": [STDIO, {**STDIO, "name": 1}]},
+        {"mcpServers": [{key: value for key, value in STDIO.items() if key != "name"}]},
+        {"mcpServers": ["one"]},
+    ],
+)
+def test_8_4_15_servers_that_are_no_list_or_have_no_name_are_refused(method: str, servers: Any) -> None:
+    assert refusal(agent_of(NAME), method, {"sessionId": "s", "cwd": "/", **servers})[0] == -32602
+
+
 @pytest.mark.parametrize("method", ["session/list", "session/fork", "session/close", "authenticate", "session/nope"])
 def test_what_the_appendix_does_not_have_is_not_found(method: str) -> None:
     assert refusal(agent_of(NAME), method, {"sessionId": "s", "cwd": "/", "methodId": "login"})[0] == -32601
@@ -343,6 +361,28 @@ def test_8_4_20_everywhere_else_an_unknown_mode_is_refused() -> None:
 
 
 # -- updates ---------------------------------------------------------------------------------------------------------
+
+
+def shown_at_the_end(*told: events.ToolCallUpdate) -> Any:
+    """What the last of these shows, once its call was announced."""
+    begun = events.ToolCallUpdate("c", title="Run", content=[tools.ContentItem(Text("a"))])
+    said = updates(agent_of(NAME), begun, *told)
+    assert all("content" not in update for update in said[:-1])
+    return [item["content"]["text"] for item in said[-1].get("content", [])]
+
+
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_8_4_10_a_call_that_ends_shows_everything_it_has_shown(status: str) -> None:
+    going_on = events.ToolCallUpdate("c", status="in_progress")
+    assert shown_at_the_end(going_on, events.ToolCallUpdate("c", status=status)) == ["a"]
+
+
+def test_8_4_10_a_call_that_ends_with_content_of_its_own_shows_that() -> None:
+    other: Any = [tools.ContentItem(Text("b"))]
+    assert shown_at_the_end(events.ToolCallUpdate("c", status="completed", content=other)) == ["b"]
+    assert shown_at_the_end(events.ToolCallUpdate("c", status="completed", content=None)) == []
+    cleared = events.ToolCallUpdate("c", content=[])
+    assert shown_at_the_end(cleared, events.ToolCallUpdate("c", status="completed")) == []
 
 
 def test_a_call_begins_pending_and_shows_its_content_once() -> None:

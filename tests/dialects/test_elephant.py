@@ -218,6 +218,28 @@ def test_8_3_15_a_call_is_in_progress_from_its_first_word() -> None:
     ]
 
 
+@pytest.mark.parametrize("status", ["pending", "in_progress", "completed", "failed"])
+def test_8_3_15_a_call_that_shows_something_at_once_begins_in_progress_all_the_same(status: str) -> None:
+    call = events.ToolCallUpdate("c", title="Run", status=status, content=[tools.ContentItem(Text("o"))])
+    assert updates(agent_of(NAME), call) == [
+        {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Run", "status": "in_progress"},
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c",
+            "status": "in_progress" if status == "pending" else status,
+            "content": [{"type": "content", "content": {"type": "text", "text": "o"}}],
+        },
+    ]
+
+
+def test_a_plan_has_the_document_s_words_and_a_removed_one_is_empty() -> None:
+    plan = options.PlanItems("p", [options.PlanEntry("c", "_urgent", "cancelled")])
+    assert updates(agent_of(NAME), events.PlanUpdate(plan), events.PlanRemoved("q"), events.PlanRemoved("p")) == [
+        {"sessionUpdate": "plan", "entries": [{"content": "c", "priority": "medium", "status": "completed"}]},
+        {"sessionUpdate": "plan", "entries": []},
+    ]
+
+
 def test_a_plan_is_one_plan() -> None:
     plan = options.PlanItems("p", [options.PlanEntry("c", "high", "pending")])
     assert updates(agent_of(NAME), events.PlanUpdate(plan)) == [

@@ -9,9 +9,9 @@ import pytest
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.dialects.contract import AnswerError, Notify
+from dragoman.dialects.contract import AnswerError, Dialect, Notify
 from dragoman.dialects.named import named
-from dragoman.errors import WireError
+from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import Implementation
@@ -29,7 +29,7 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT
+from tests.dialects.speech import AGENT, CLIENT, result_of
 
 NAME = "iac-code"
 CWD = os.getcwd()
@@ -188,6 +188,57 @@ def test_8_1_17_a_call_begins_in_progress_and_its_input_follows() -> None:
     ]
 
 
+def ended(*told: events.AnyEvent) -> Any:
+    """The last update of a call, without what all of them have."""
+    last = updates(agent_of(NAME), *told)[-1]
+    assert (last.pop("sessionUpdate"), last.pop("type"), last.pop("toolCallId")) == (*["tool_call_update"] * 2, "c")
+    return last
+
+
+def test_8_1_17_a_call_that_ends_shows_everything_it_has_shown() -> None:
+    begun = events.ToolCallUpdate("c", title="Run", content=[tools.ContentItem(Text("a"))])
+    more = events.ToolCallContentChunk("c", tools.ContentItem(Text("b")))
+    shown = [{"type": "content", "content": {"type": "text", "text": text}} for text in ("a", "b")]
+    assert ended(begun, more, events.ToolCallUpdate("c", status="completed")) == {
+        "status": "completed",
+        "content": shown,
+        "rawOutput": "ab",
+        "raw_output": "ab",
+    }
+    assert ended(begun, more, events.ToolCallUpdate("c", status="completed", raw_output={"code": 0})) == {
+        "status": "completed",
+        "content": shown,
+        "rawOutput": {"code": 0},
+        "raw_output": {"code": 0},
+    }
+
+
+@pytest.mark.parametrize("status", ["failed", "cancelled"])
+def test_8_1_17_a_failed_call_has_an_error_also_where_it_shows_nothing(status: str) -> None:
+    begun = events.ToolCallUpdate("c", title="Run")
+    assert ended(begun, events.ToolCallUpdate("c", status=status)) == {
+        "status": "failed",
+        "rawOutput": "It failed",
+        "raw_output": "It failed",
+    }
+    assert ended(begun, events.ToolCallUpdate("c", status="completed")) == {"status": "completed"}
+
+
+def test_8_1_17_the_result_of_a_call_is_in_its_end_and_not_beside_its_input() -> None:
+    call = events.ToolCallUpdate("c", title="Run", status="completed", raw_input={"a": 1}, raw_output="out")
+    begun, follows, end = updates(agent_of(NAME), call)
+    both = {"type": "tool_call_update", "sessionUpdate": "tool_call_update", "toolCallId": "c"}
+    assert begun == {
+        "sessionUpdate": "tool_call",
+        "type": "tool_call",
+        "toolCallId": "c",
+        "title": "Run",
+        "status": "in_progress",
+    }
+    assert follows == {**both, "status": "in_progress", "rawInput": {"a": 1}, "raw_input": {"a": 1}}
+    assert (end["status"], end["rawOutput"], end["raw_output"]) == ("completed", "out", "out")
+
+
 def test_8_1_16_errors_and_compaction_are_messages() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
@@ -249,6 +300,7 @@ def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) 
 
 # -- permission ------------------------------------------------------------------------------------------------------
 
+METHOD = "session/request_permission"
 KINDS = ("allow_once", "allow_always", "reject_once", "reject_always")
 FOUR = [services.PermissionOption(f"id-{kind}", kind, kind) for kind in KINDS]
 CALL = events.ToolCallUpdate("c", title="Run", kind="execute", raw_input={"command": "ls"})
@@ -257,7 +309,7 @@ QUESTION = services.RequestPermission("s", "Run", FOUR, subject=services.ToolCal
 
 def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
     method, params = asked(agent_of(NAME), QUESTION)
-    assert method == "session/request_permission"
+    assert method == METHOD
     assert [option["optionId"] for option in params["options"]] == list(KINDS)
     call = params["toolCall"]
     assert (call["title"], call["kind"], call["input"]) == ("Run", "execute", {"command": "ls"})
@@ -285,6 +337,18 @@ def test_8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no(answer: Any, chosen: str
 
 # -- the client ------------------------------------------------------------------------------------------------------
 
+NOT_FOUND = WireError(-32601, "Method not found")
+SETTING = {"session/set_config_option", "session/set_mode", "session/set_model"}
+
+
+def opened() -> Dialect:
+    """A client with a session that has modes and models."""
+    client = client_of(NAME)
+    models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b", "name": "B"}]}
+    modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
+    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models, "modes": modes})))
+    return client
+
 
 def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
     bare = named(NAME).hear_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
@@ -295,17 +359,86 @@ def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
 
 def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
     client = client_of(NAME)
+    assert asked(client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
+    assert not client.asks_again("session/list", WireError(-32603, "Internal error"))
     assert client.ask(requests.ListSessions("/")).method == "session/list"
-    client.hear_failure(requests.ListSessions("/"), WireError(-32601, "Method not found"))
-    assert client.ask(requests.ListSessions("/")).method == "sessions/list"
+    assert client.asks_again("session/list", NOT_FOUND)
+    assert asked(client, requests.ListSessions("/")) == ("sessions/list", {"cwd": "/"})
+    assert not client.asks_again("sessions/list", NOT_FOUND)
+    assert not client.asks_again("session/load", NOT_FOUND)
+    assert client.ask(requests.SetOption("s", "x", "a")).method == "session/set_config_option"
+
+
+def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
+    result = Raw(text({"sessions": [{"sessionId": "a", "title": "A"}, {"sessionId": "b", "cwd": "/b"}, 7]}))
+    assert client_of(NAME).hear_reply(requests.ListSessions("/a"), result).reply == requests.SessionList(
+        [requests.SessionInfo("a", "/a", title="A"), requests.SessionInfo("b", "/b")]
+    )
+    # Of a list of every folder nobody knows where they are.
+    assert client_of(NAME).hear_reply(requests.ListSessions(), result).reply == requests.SessionList(
+        [requests.SessionInfo("b", "/b")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "method"),
+    [
+        ("x", "a", "session/set_config_option"),
+        ("x", True, "session/set_config_option"),
+        ("mode", "plan", "session/set_mode"),
+        ("model", "b", "session/set_model"),
+    ],
+)
+def test_8_1_13_a_client_falls_back_to_the_other_name_of_an_option(option: str, value: Any, method: str) -> None:
+    client, request = opened(), requests.SetOption("s", option, value)
+    assert client.ask(request).method == method
+    assert not client.asks_again(method, WireError(-32602, "Invalid params"))
+    assert client.ask(request).method == method
+    assert client.asks_again(method, NOT_FOUND)
+    assert asked(client, request) == ("config/set", {"sessionId": "s", "configId": option, "value": value})
+    assert not client.asks_again("config/set", NOT_FOUND)
+    # What the agent knows by the protocol's name is asked under that.
+    methods = {client.ask(requests.SetOption("s", one, "b")).method for one in ("x", "mode", "model")}
+    assert methods - {"config/set"} == SETTING - {method}
+    assert client.ask(requests.ListSessions("/")).method == "session/list"
+
+
+def test_8_1_13_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
+    client, request = opened(), requests.SetOption("s", "x", requests.UnknownValue("_number", 7))
+    before = client.ask(request)
+    client.asks_again(before.method, NOT_FOUND)
+    assert client.ask(request) == replace(before, method="config/set")
+
+
+@pytest.mark.parametrize("result", [None, True, "ok", [], 7, {}, {"success": True}])
+def test_8_1_13_whatever_config_set_is_answered_with_the_option_is_set(result: Any) -> None:
+    client = opened()
+    client.asks_again("session/set_model", NOT_FOUND)
+    reply = client.hear_reply(requests.SetOption("s", "model", "b"), Raw(text(result))).reply
+    assert isinstance(reply, requests.OptionsSet)
+    assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
+
+
+def test_8_1_13_config_set_may_be_answered_with_every_option() -> None:
+    client = opened()
+    client.asks_again("session/set_config_option", NOT_FOUND)
+    said = {"type": "select", "id": "x", "name": "X", "currentValue": "c", "options": [{"value": "c", "name": "C"}]}
+    reply = client.hear_reply(requests.SetOption("s", "x", "b"), Raw(text({"configOptions": [said]}))).reply
+    assert isinstance(reply, requests.OptionsSet)
+    assert reply.config_options[0] == options.Select("x", "X", "c", [options.Choice("c", "C")])
+
+
+def test_8_1_13_the_protocol_s_own_name_is_answered_in_the_protocol_s_words() -> None:
+    with pytest.raises(PeerMistake):
+        opened().hear_reply(requests.SetOption("s", "x", "a"), Raw(b"true"))
 
 
 def test_8_1_4_a_client_sets_a_model_as_such() -> None:
-    client = client_of(NAME)
-    models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b", "name": "B"}]}
-    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models})))
-    call = client.ask(requests.SetOption("s", "model", "b"))
-    assert (call.method, json.loads(call.params)) == ("session/set_model", {"sessionId": "s", "modelId": "b"})
+    client, request = opened(), requests.SetOption("s", "model", "b")
+    assert asked(client, request) == ("session/set_model", {"sessionId": "s", "modelId": "b"})
+    reply = client.hear_reply(request, Raw(b"{}")).reply
+    assert isinstance(reply, requests.OptionsSet)
+    assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -326,6 +459,54 @@ def test_8_1_19_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: 
     for client in (client_of(NAME), speech.client_of(1, agent=called_so)):
         (answer,) = client.reply(1, QUESTION, services.PermissionAnswer(outcome))
         assert json.loads(answer.result) == said  # type: ignore[union-attr]
+
+
+PLAIN = {
+    "sessionId": "s",
+    "toolCall": {"title": "Run", "kind": "execute", "input": {"command": "ls"}},
+    "options": [
+        *({"optionId": f"id-{kind}", "name": kind, "kind": kind} for kind in KINDS),
+        {"optionId": "twice", "name": "Yes", "kind": "allow_once"},
+        {"optionId": "twice", "name": "No", "kind": "reject_once"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (services.Selected("id-allow_once"), {"outcome": "allowed", "option_id": "id-allow_once"}),
+        (services.Selected("id-allow_always"), {"outcome": "allowed", "option_id": "id-allow_always"}),
+        (services.Selected("id-reject_once"), {"outcome": "denied"}),
+        (services.Selected("id-reject_always"), {"outcome": "denied"}),
+        (services.Selected("twice"), {"outcome": "denied"}),
+        (services.Selected("nope"), {"outcome": "denied"}),
+        (services.Selected(""), {"outcome": "denied"}),
+        (services.Dismissed(), {"outcome": "denied"}),
+        (services.UnknownOutcome("allowed", {"outcome": "allowed"}), {"outcome": "denied"}),
+    ],
+)
+def test_8_1_19_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_only_for_one(
+    outcome: Any, said: Any
+) -> None:
+    client = client_of(NAME)
+    question = heard(client, "request_permission", PLAIN)
+    assert (question.title, question.subject.tool_call.raw_input) == ("Run", {"command": "ls"})
+    assert result_of(client.reply(1, question, services.PermissionAnswer(outcome))) == said
+
+
+def test_8_1_19_only_the_question_in_plain_words_is_answered_in_them() -> None:
+    client, yes = client_of(NAME), services.PermissionAnswer(services.Selected("id-allow_once"))
+    flat = {"outcome": "allowed", "option_id": "id-allow_once"}
+    whole = {"outcome": {"outcome": "selected", "optionId": "id-allow_once"}}
+    plain, other = (heard(client, name, PLAIN, id) for id, name in ((1, "request_permission"), (2, METHOD)))
+    assert result_of(client.reply(2, other, yes)) == whole
+    assert result_of(client.reply(1, plain, yes)) == flat
+    # Whatever became of the first one, its id may be that of another question.
+    assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
+    plain = heard(client, "request_permission", PLAIN)
+    assert client.fail(1, plain, WireError(-32603, "x")) == [AnswerError(1, WireError(-32603, "x"))]
+    assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
 
 
 def test_every_other_agent_is_told_which_no_was_chosen() -> None:

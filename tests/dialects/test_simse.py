@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
@@ -87,6 +87,54 @@ def test_8_5_8_our_own_calls_are_nothing_to_be_run() -> None:
         "output": "out",
     }
     assert (said[4]["status"], said[4]["error"]) == ("completed", "no")
+
+
+def ended(*told: events.AnyEvent) -> Any:
+    """The end of a call that was announced, without what every end has."""
+    last = updates(agent_of(NAME), events.ToolCallUpdate("c", title="Run", status="in_progress"), *told)[-1]
+    common = {"sessionUpdate": "tool_call_update", "type": "tool_call_update", "toolCallId": "c", "status": "completed"}
+    assert {name: last.pop(name) for name in common} == common
+    return last
+
+
+def test_8_5_9_the_output_of_a_call_is_everything_it_has_shown() -> None:
+    shown = [events.ToolCallContentChunk("c", tools.ContentItem(Text(text))) for text in ("a", "b")]
+    assert ended(*shown, events.ToolCallUpdate("c", status="completed")) == {"output": "ab"}
+    assert ended(*shown, events.ToolCallUpdate("c", status="failed")) == {"error": "ab"}
+    other: Any = [tools.ContentItem(Text("c"))]
+    assert ended(*shown, events.ToolCallUpdate("c", status="completed", content=other)) == {"output": "c"}
+
+
+@pytest.mark.parametrize(
+    ("content", "raw", "output"),
+    [
+        ("shown", {"exitCode": 0}, "shown"),
+        ("", {"exitCode": 0}, {"exitCode": 0}),
+        ("", [1], [1]),
+        ("", None, ""),
+        ("", UNSET, ""),
+    ],
+)
+def test_8_5_9_what_a_call_shows_goes_before_what_it_returned(content: str, raw: object, output: object) -> None:
+    shown: Any = [tools.ContentItem(Text(content))]
+    end = events.ToolCallUpdate("c", status="completed", content=shown, raw_output=raw)
+    assert ended(end) == {"output": output}
+
+
+@pytest.mark.parametrize(
+    ("raw", "error"),
+    [
+        ("no", "no"),
+        ({"code": 1, "reason": None}, '{"code":1,"reason":null}'),
+        ([True], "[true]"),
+        ("", "It failed"),
+        ({}, "It failed"),
+        (None, "It failed"),
+        (UNSET, "It failed"),
+    ],
+)
+def test_8_5_9_an_error_is_a_text(raw: object, error: str) -> None:
+    assert ended(events.ToolCallUpdate("c", status="failed", raw_output=raw)) == {"error": error}
 
 
 @pytest.mark.parametrize("method", ["session/load", "session/list", "session/set_mode", "authenticate"])

@@ -269,6 +269,31 @@ def test_setting_another_option_does_not() -> None:
     assert replied(client, request, {"configOptions": [MODEL]}).reply == requests.OptionsSet([MODEL_HEARD, MODE])
 
 
+@pytest.mark.parametrize("result", [{}, None, {"_meta": None}, {"modeId": "small"}])
+def test_an_option_that_was_set_is_set_also_where_the_answer_has_no_options(result: Any) -> None:
+    client = client_of(1)
+    web = {"type": "boolean", "id": "web", "name": "Web", "currentValue": False}
+    opened(client, modes=MODES, configOptions=[MODEL, web])
+
+    def values(option: str, value: Any) -> list[Any]:
+        reply = replied(client, requests.SetOption("s", option, value), result).reply
+        assert isinstance(reply, requests.OptionsSet)
+        return [option.current_value for option in reply.config_options]  # type: ignore[union-attr]
+
+    assert values("model", "small") == ["small", False, "ask"]
+    assert values("web", True) == ["small", True, "ask"]
+    assert values("mode", "plan") == ["small", True, "plan"]
+    # No value of theirs, and no option of ours: nothing is another than it was.
+    assert values("web", "yes") == values("model", False) == values("other", "x") == ["small", True, "plan"]
+
+
+def test_a_refused_option_is_as_it_was() -> None:
+    client = client_of(1)
+    opened(client, configOptions=[MODEL])
+    client.hear_failure(requests.SetOption("s", "model", "small"), WireError(-32602, "no"))
+    assert replied(client, requests.SetOption("s", "other", "x"), {}).reply == requests.OptionsSet([MODEL_HEARD])
+
+
 @pytest.mark.parametrize("field", ["currentModeId", "modeId"])
 def test_a_mode_that_changed_is_told_as_options(field: str) -> None:
     client = client_of(1)

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 from msgspec import Raw
+from msgspec.structs import replace
 
+from dragoman.client.policy import Decider, Policy
 from dragoman.dialects.contract import Answer, Call, Told
 from dragoman.dialects.greeting import greet
 from dragoman.dialects.handshake import HeardClient, hear_agent, hear_client, say_agent
 from dragoman.dialects.named import named
+from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.hello import AgentAuth, AgentCapabilities, AgentHello, Implementation
+from dragoman.vocabulary.word import Extras
 from tests.dialects.schemas import text
 from tests.dialects.seeds import (
     HELLO_WORLD,
@@ -29,10 +33,12 @@ from tests.dialects.seeds import (
     talking,
     updates,
 )
-from tests.dialects.speech import AGENT, CLIENT
+from tests.dialects.speech import AGENT, CLIENT, hear, result_of
 
 JUNE = "v2-june"
 INFO = {"name": "editor", "version": "1"}
+NO = services.PermissionOption("no", "No", "reject_once")
+CALL = events.ToolCallUpdate("c", title="Ship")
 
 
 def hello(**params: Any) -> HeardClient:
@@ -171,6 +177,23 @@ def test_8_2_12_a_permission_is_about_a_call() -> None:
     assert answer.reply == services.PermissionAnswer(services.Selected("y"))
 
 
+def test_8_2_12_a_permission_is_about_a_call_of_any_kind() -> None:
+    call = events.ToolCallUpdate("c", title="Ship", kind="_deploy", status="_queued")
+    question = services.RequestPermission("s", "Ship", [NO], subject=services.ToolCallSubject(call))
+    _, params = asked(agent_of(JUNE), question)
+    assert params["toolCall"] == {"toolCallId": "c", "title": "Ship", "kind": "_deploy", "status": "_queued"}
+    assert heard(client_of(JUNE), "session/request_permission", params) == question
+
+
+def test_8_2_12_an_option_of_an_unknown_kind_is_not_offered() -> None:
+    sudo = services.PermissionOption("sudo", "As root", "_sudo")
+    question = services.RequestPermission("s", "Ship", [sudo, NO], subject=services.ToolCallSubject(CALL))
+    _, params = asked(agent_of(JUNE), question)
+    assert [option["optionId"] for option in params["options"]] == ["no"]
+    answer = agent_of(JUNE).hear_reply(question, Raw(b'{"outcome":{"outcome":"selected","optionId":"sudo"}}'))
+    assert answer.reply == services.PermissionAnswer(services.Dismissed())
+
+
 def test_8_2_14_a_diff_is_two_texts() -> None:
     diff = tools.Diff.of("/a", None, "b")
     (update,) = updates(agent_of(JUNE), events.ToolCallUpdate("c", title="t", content=[diff]))
@@ -206,6 +229,132 @@ def test_a_call_is_one_kind_of_update_and_content_is_appended() -> None:
     }
 
 
+def test_8_2_17_kinds_statuses_and_priorities_are_said_as_they_are() -> None:
+    plan = options.PlanItems("p", [options.PlanEntry("c", "_urgent", "cancelled", meta={"a": 1})], meta={"b": 2})
+    assert updates(
+        agent_of(JUNE),
+        events.ToolCallUpdate("c", title="t", kind="_deploy", status="_queued", meta={"k": 1}),
+        events.ToolCallUpdate("c", kind="read", status="cancelled"),
+        events.PlanUpdate(plan, meta={"c": 3}),
+    ) == [
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "c",
+            "title": "t",
+            "kind": "_deploy",
+            "status": "_queued",
+            "_meta": {"k": 1},
+        },
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "kind": "read", "status": "cancelled"},
+        {
+            "sessionUpdate": "plan_update",
+            "plan": {
+                "type": "items",
+                "id": "p",
+                "entries": [{"content": "c", "priority": "_urgent", "status": "cancelled", "_meta": {"a": 1}}],
+                "_meta": {"b": 2},
+            },
+            "_meta": {"c": 3},
+        },
+    ]
+
+
+ALL_CLEARED = events.ToolCallUpdate(
+    "c", title=None, kind=None, status=None, content=None, locations=None, raw_input=None, raw_output=None
+)
+
+
+def test_what_is_cleared_is_null_and_a_list_is_empty() -> None:
+    begun = events.ToolCallUpdate("c", title="t", status="completed", content=[tools.ContentItem(Text("a"))])
+    assert updates(agent_of(JUNE), begun, ALL_CLEARED)[1] == {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": "c",
+        **dict.fromkeys(("title", "kind", "status", "rawInput", "rawOutput")),
+        "content": [],
+        "locations": [],
+    }
+
+
+def test_a_call_that_nobody_knows_has_nothing_to_clear() -> None:
+    assert updates(agent_of(JUNE), ALL_CLEARED) == [
+        {"sessionUpdate": "tool_call_update", "toolCallId": "c", "title": "c", "content": [], "locations": []}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (events.UserMessage, "user_message"),
+        (events.AgentMessage, "agent_message"),
+        (events.AgentThought, "agent_thought"),
+    ],
+)
+def test_a_message_is_whole_cleared_or_left_alone_and_has_its_meta(kind: Any, name: str) -> None:
+    said = {"sessionUpdate": name, "messageId": "m"}
+    assert updates(
+        agent_of(JUNE), kind("m", [Text("a")], meta={"k": 1}), kind("m", None, meta=None), kind("m", meta={})
+    ) == [
+        {**said, "content": [{"type": "text", "text": "a"}], "_meta": {"k": 1}},
+        {**said, "content": None, "_meta": None},
+        {**said, "_meta": {}},
+    ]
+
+
+def test_pieces_have_their_meta() -> None:
+    chunk = events.AgentMessageChunk(Text("a"), "m", meta={"k": 1})
+    item = events.ToolCallContentChunk("c", tools.ContentItem(Text("b")), meta={"k": 2})
+    first, _, last = updates(agent_of(JUNE), chunk, events.ToolCallUpdate("c", title="t"), item)
+    assert first == {
+        "sessionUpdate": "agent_message_chunk",
+        "messageId": "m",
+        "content": {"type": "text", "text": "a"},
+        "_meta": {"k": 1},
+    }
+    assert last == {
+        "sessionUpdate": "tool_call_content_chunk",
+        "toolCallId": "c",
+        "content": {"type": "content", "content": {"type": "text", "text": "b"}},
+        "_meta": {"k": 2},
+    }
+
+
+def test_8_2_16_an_update_that_nobody_knows_is_passed_on_whole() -> None:
+    fields: Any = {"a": [1], "_meta": {"k": 1}, "sessionUpdate": "tool_call_update"}
+    assert updates(agent_of(JUNE), events.UnknownEvent("_vendor/thing", fields), events.UnknownEvent("later")) == [
+        {"sessionUpdate": "_vendor/thing", "a": [1], "_meta": {"k": 1}},
+        {"sessionUpdate": "later"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("agent_message", "agent_message_chunk", "tool_call_update", "tool_call_content_chunk", "plan_update"),
+        *("usage_update", "config_option_update", "tool_call", "plan", "current_mode_update", "subagent_update"),
+    ],
+)
+def test_8_2_16_an_unknown_update_under_a_known_name_is_not_said(name: str) -> None:
+    assert updates(agent_of(JUNE), events.UnknownEvent(name, {"toolCallId": "c", "messageId": "m"})) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        (events.Idle(stop_reason="refusal", usage=events.Usage(3, 1, 2)), {"stopReason": "refusal"}),
+        (events.Idle(stop_reason="_tired", meta={"k": 1}), {"stopReason": "_tired", "_meta": {"k": 1}}),
+        (events.Idle(stop_reason="cancelled", meta=None), {"stopReason": "cancelled", "_meta": None}),
+    ],
+)
+def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: Any) -> None:
+    agent, client, prompt = agent_of(JUNE), client_of(JUNE), requests.Prompt("s", [Text("x")])
+    request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
+    agent.reply(1, request, requests.PromptAccepted("u"))
+    assert result_of(agent.tell("s", end)) == said
+    client.ask(prompt)
+    heard_end = events.Idle(stop_reason=end.stop_reason, meta=end.meta)
+    assert client.hear_reply(prompt, Raw(text(said))).told == [Told("s", heard_end)]
+
+
 @pytest.mark.parametrize(
     "event",
     [
@@ -213,7 +362,6 @@ def test_a_call_is_one_kind_of_update_and_content_is_appended() -> None:
         events.RequiresAction(),
         events.Notice("info", "n"),
         events.CompactionUpdate("c", "completed"),
-        events.UnknownEvent("_x", {}),
     ],
 )
 def test_8_2_16_what_the_draft_does_not_have_is_not_said(event: events.AnyEvent) -> None:
@@ -236,15 +384,171 @@ def test_8_2_2_logging_in_is_called_authenticate() -> None:
 def test_what_the_agent_says_the_client_hears() -> None:
     agent, client = agent_of(JUNE), client_of(JUNE)
     told: list[events.AnyEvent] = [
-        events.AgentMessage("m", [Text("a")]),
-        events.ToolCallUpdate("c", title="t", status="pending"),
-        events.ToolCallContentChunk("c", tools.Diff.of("/a", "x", "y")),
-        events.PlanUpdate(options.PlanItems("p", [options.PlanEntry("c", "high", "pending")])),
+        events.AgentMessage("m", [Text("a")], meta={"k": 1}),
+        events.AgentThought("t", None),
+        events.ToolCallUpdate("c", title="t", status="_queued", kind="_deploy"),
+        events.ToolCallContentChunk("c", tools.Diff.of("/a", "x", "y"), meta={"k": 1}),
+        events.ToolCallUpdate("c", title=None, kind=None, status=None, raw_input=None, raw_output=None),
+        events.PlanUpdate(options.PlanItems("p", [options.PlanEntry("c", "_urgent", "cancelled", meta={"k": 1})])),
+        events.UnknownEvent("_vendor/thing", {"a": 1}),
         events.CommandsChanged([options.Command("n", "d", options.CommandInput("h"))]),
     ]
     said = [out for event in told for out in agent.tell("s", event)]
     heard_ = [one for out in said for one in client.hear_note("session/update", Raw(out.params))]  # type: ignore[union-attr]
     assert heard_ == [Told("s", event) for event in told]
+
+
+def test_null_clears_what_it_stands_for() -> None:
+    nulls = dict.fromkeys(("title", "kind", "status", "content", "locations", "rawInput", "rawOutput"))
+    update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", **nulls}
+    assert hear(client_of(JUNE), {"sessionId": "s", "update": update}) == [ALL_CLEARED]
+
+
+def test_8_2_17_a_plan_is_heard_in_the_words_it_was_told_in() -> None:
+    entries = [
+        {"content": "a", "priority": "_urgent", "status": "_blocked", "_meta": {"k": 1}, "x": 2},
+        {"content": "b", "priority": "low", "status": "completed"},
+        {"content": "c"},
+        7,
+    ]
+    update = {"sessionUpdate": "plan_update", "plan": {"type": "items", "id": "p", "entries": entries}, "_meta": {}}
+    steps = [
+        options.PlanEntry("a", "_urgent", "_blocked", meta={"k": 1}, extras=Extras({"x": 2})),
+        options.PlanEntry("b", "low", "completed"),
+    ]
+    (event,) = hear(client_of(JUNE), {"sessionId": "s", "update": update})
+    assert event == events.PlanUpdate(options.PlanItems("p", steps), meta={})
+
+
+@pytest.mark.parametrize(
+    ("update", "event"),
+    [
+        ({"sessionUpdate": "agent_message", "messageId": "m"}, events.AgentMessage("m")),
+        ({"sessionUpdate": "usage_update", "used": 1, "size": 2}, events.UsageChanged(1, 2)),
+        ({"sessionUpdate": "_later"}, events.UnknownEvent("_later")),
+    ],
+)
+def test_what_stands_beside_an_update_is_kept_beside_it(update: Any, event: events.AnyEvent) -> None:
+    beside = {"_meta": {"k": 1}, "x": 2}
+    assert hear(client_of(JUNE), {"sessionId": "s", "update": update, **beside}) == [
+        replace(event, outer=Extras(beside))
+    ]
+
+
+def test_what_is_unknown_in_an_update_is_kept_in_it() -> None:
+    message = {"sessionUpdate": "agent_message", "messageId": "m", "content": [], "x": 1}
+    item = {"type": "content", "content": {"type": "text", "text": "a"}}
+    chunk = {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c", "content": item, "_meta": {}, "y": 2}
+    client = client_of(JUNE)
+    heard_ = [event for update in (message, chunk) for event in hear(client, {"sessionId": "s", "update": update})]
+    assert heard_ == [
+        events.AgentMessage("m", [], extras=Extras({"x": 1})),
+        events.ToolCallContentChunk("c", tools.ContentItem(Text("a")), meta={}, extras=Extras({"y": 2})),
+    ]
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"sessionUpdate": "agent_message", "content": []},
+        {"sessionUpdate": "agent_message", "messageId": 1},
+        {"sessionUpdate": "user_message", "messageId": "m", "content": "text"},
+        {"sessionUpdate": "agent_thought", "messageId": "m", "content": [{"type": "text"}]},
+        {"sessionUpdate": "tool_call_content_chunk", "content": {"type": "diff", "path": "/a", "newText": "b"}},
+        {"sessionUpdate": "tool_call_content_chunk", "toolCallId": "c"},
+        {"sessionUpdate": ["agent_message"]},
+    ],
+)
+def test_a_malformed_update_is_a_mistake_and_no_unknown_one(update: Any) -> None:
+    with pytest.raises(PeerMistake) as caught:
+        hear(client_of(JUNE), {"sessionId": "s", "update": update})
+    assert caught.value.code == -32602
+
+
+def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
+    client = client_of(JUNE)
+    echo = {"sessionId": "s", "update": {"sessionUpdate": "user_message", "messageId": "u", "content": HELLO_WORLD}}
+    told = [events.UserMessage("u", [Text("hello")])]
+    assert hear(client, echo) == told
+    prompt = requests.Prompt("s", [Text("hello")])
+    client.ask(prompt)
+    assert hear(client, echo) == []
+    # After the first word of the agent a user message is another one.
+    hear(client, {"sessionId": "s", "update": {"sessionUpdate": "agent_thought", "messageId": "t"}})
+    assert hear(client, echo) == told
+    client.hear_reply(prompt, Raw(b'{"stopReason":"end_turn"}'))
+    assert hear(client, echo) == told
+
+
+def test_a_story_that_nobody_asked_for_is_not_told() -> None:
+    can = AgentCapabilities(load=True)
+    client = named(JUNE).client(CLIENT, AgentHello(None, can))
+    resume = requests.ResumeSession("s", "/")
+    assert client.ask(resume).method == "session/load"
+    message = {"sessionId": "s", "update": {"sessionUpdate": "agent_message", "messageId": "m"}}
+    assert hear(client, message) == []
+    client.hear_reply(resume, Raw(b"{}"))
+    assert hear(client, message) == [events.AgentMessage("m")]
+
+
+ODD = {"optionId": "sudo", "name": "As root", "kind": "_sudo", "_meta": {"k": 1}, "x": 2}
+OTHERS = [
+    {"optionId": "yes", "name": "Yes", "kind": "allow_once"},
+    {"optionId": "no", "name": "No", "kind": "reject_once"},
+]
+
+
+def question_of(*options_: Any) -> Any:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c", "title": "Ship"}, "options": list(options_)}
+    return heard(client_of(JUNE), "session/request_permission", params)
+
+
+def test_8_2_12_options_of_an_unknown_kind_are_heard_at_their_place() -> None:
+    sudo = services.PermissionOption("sudo", "As root", "_sudo", meta={"k": 1}, extras=Extras({"x": 2}))
+    yes, no = services.PermissionOption("yes", "Yes", "allow_once"), NO
+    subject = services.ToolCallSubject(CALL)
+    for said, found in (([ODD, *OTHERS], [sudo, yes, no]), ([*OTHERS, ODD], [yes, no, sudo]), ([ODD], [sudo])):
+        assert question_of(*said) == services.RequestPermission("s", "Ship", found, subject=subject)
+
+
+@pytest.mark.parametrize("option", [{}, 7, {"optionId": "a", "kind": "_x"}, {"optionId": "a", "name": "A", "kind": 1}])
+def test_8_2_12_an_option_that_is_none_is_refused(option: Any) -> None:
+    params = {"sessionId": "s", "toolCall": {"toolCallId": "c"}, "options": [ODD, option]}
+    assert refusal(client_of(JUNE), "session/request_permission", params)[0] == -32602
+    assert refusal(client_of(JUNE), "session/request_permission", {**params, "options": None})[0] == -32602
+
+
+@pytest.mark.parametrize("kind", ["_sudo", "allow", "allow_all", "Allow_once", ""])
+async def test_8_2_12_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: str) -> None:
+    odd = {**ODD, "kind": kind}
+    decider = Decider(Policy(allow="all"), ["/"])
+    refused = await decider(question_of(odd, OTHERS[1]))
+    assert isinstance(refused, services.PermissionAnswer)
+    assert refused.outcome == services.Selected("no")
+    nobody = await decider(question_of(odd))
+    assert isinstance(nobody, services.PermissionAnswer)
+    assert nobody.outcome == services.Dismissed()
+    assert await decider(question_of(odd, *OTHERS)) == services.PermissionOption("yes", "Yes", "allow_once")
+
+
+@pytest.mark.parametrize(
+    "request_", [requests.NewSession("/", mcp_servers=[]), requests.ResumeSession("s", "/", mcp_servers=[])]
+)
+def test_8_2_7_a_client_says_the_type_of_its_servers(request_: Any) -> None:
+    servers: list[Any] = [
+        requests.McpStdio("a", "/a"),
+        requests.McpHttp("b", "u"),
+        requests.UnknownMcp("_x", {"type": "_x", "name": "c"}),
+    ]
+    _, params = asked(client_of(JUNE), replace(request_, mcp_servers=servers))
+    assert params["mcpServers"] == [
+        {"type": "stdio", "name": "a", "command": "/a", "args": [], "env": []},
+        {"type": "http", "name": "b", "url": "u", "headers": []},
+        {"type": "_x", "name": "c"},
+    ]
+    assert heard(agent_of(JUNE), "session/new", {"cwd": "/", **params}).mcp_servers[0] == requests.McpStdio(
+        "a", "/a", [], []
+    )
 
 
 def test_the_answer_to_a_prompt_ends_its_turn() -> None:

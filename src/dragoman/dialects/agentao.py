@@ -8,19 +8,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import seed, v1
-from dragoman.dialects.contract import Answer, Call, Heard, Id, Out
-from dragoman.dialects.contract import Told as Happened
+from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Told
 from dragoman.dialects.handshake import HeardAgent, HeardClient, client_hello_1, hear_agent_1, requested_version
 from dragoman.dialects.loose import as_object, loosely, part
 from dragoman.dialects.named import Named
 from dragoman.dialects.seed import Json, Offered, SeedAgent
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
-from dragoman.dialects.v1_memory import Told
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.vocabulary.asking import Note, Reply, Request
@@ -123,6 +121,8 @@ class AgentAgentao(SeedAgent):
             return self._hear_option(params)
         if method == SET_MODEL:
             return self._hear_model(id, params)
+        if method in ("session/new", "session/load"):
+            _check_servers(params)
         request = super().hear(id, method, params)
         if isinstance(request, (requests.NewSession, requests.ResumeSession)):
             refuse_servers(request, requests.McpHttp, requests.McpAcp)
@@ -204,23 +204,17 @@ class AgentAgentao(SeedAgent):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As everywhere; an error is told as a thought."""
+        """As everywhere; an error is told as a thought, and a call that ends shows everything it has shown."""
         if isinstance(event, events.Notice):
             return self.told_text(session_id, "agent_thought_chunk", event.title) if event.severity == "error" else []
-        return super().tell(session_id, event)
+        return super().tell(
+            session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
+        )
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
         told = self.told_text(session_id, "agent_thought_chunk", error.message)
         return [*told, *super().say_failed_turn(session_id, id, error)]
-
-    def _call(self, session: Told, event: events.ToolCallUpdate) -> Any:
-        """A call that ends shows everything it has shown."""
-        known = session.calls.get(event.tool_call_id)
-        ends = event.status in tools.FINAL_STATUSES
-        if ends and event.content is UNSET and known is not None and known.content:
-            event = replace(event, content=list(known.content))
-        return super()._call(session, event)
 
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """Pending first; content at the end, once; text where a message is something else."""
@@ -252,6 +246,16 @@ def refuse_servers(request: "requests.NewSession | requests.ResumeSession", *kin
         raise PeerMistake(INVALID_PARAMS, "This agent cannot reach an MCP server of that type")
 
 
+def _check_servers(params: Raw) -> None:
+    """Nothing is filled in here: the servers are a list, each with a name."""
+    body: Any = plain(params) if params else {}
+    servers = body.get("mcpServers") if isinstance(body, dict) else None
+    if not isinstance(servers, list):
+        raise PeerMistake(INVALID_PARAMS, "mcpServers must be a list")
+    if any(isinstance(server, dict) and server.get("name") == "" for server in servers):
+        raise PeerMistake(INVALID_PARAMS, "An MCP server needs a name")
+
+
 def _fields(params: Raw, *names: str, closed: bool = False) -> dict[str, str]:
     """These fields, each a text that is not empty; where `closed`, and no other."""
     body: Any = plain(params) if params else {}
@@ -280,9 +284,9 @@ class ClientAgentao(ClientV1):
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
         """As everywhere, with the whole content of a call."""
-        return [self._grown(one) if isinstance(one, Happened) else one for one in super().hear_note(method, params)]
+        return [self._grown(one) if isinstance(one, Told) else one for one in super().hear_note(method, params)]
 
-    def _grown(self, told: Happened) -> Happened:
+    def _grown(self, told: Told) -> Told:
         event = told.event
         if not isinstance(event, events.ToolCallUpdate) or not isinstance(event.content, list):
             return told
@@ -293,7 +297,7 @@ class ClientAgentao(ClientV1):
             self._shown[key] = whole[:_ITEMS]
             while len(self._shown) > _CALLS:
                 del self._shown[next(iter(self._shown))]
-        return Happened(told.session_id, replace(event, content=whole[:_ITEMS]))
+        return Told(told.session_id, replace(event, content=whole[:_ITEMS]))
 
 
 def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:

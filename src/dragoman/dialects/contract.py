@@ -109,6 +109,10 @@ class Dialect(Protocol):
     def hear_failure(self, request: Request, error: WireError) -> Replied | None:
         """Our request failed. None: it failed; a `Replied`: on this wire that is an answer after all."""
 
+    def asks_again(self, method: str, error: WireError) -> bool:
+        """A request of ours failed that was asked under this name. True: the peer may know it by another, which `ask`
+        gives it from now on."""
+
     def ask(self, request: Request) -> Call: ...
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...

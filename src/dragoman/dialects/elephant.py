@@ -132,7 +132,7 @@ class AgentElephant(SeedAgent):
         if name == "tool_call":
             first = {**update, "status": "in_progress"}
             ended = update.get("status") in ("completed", "failed") or update.get("content")
-            return [first, {**update, "sessionUpdate": "tool_call_update"}] if ended else [first]
+            return [first, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
         if name == "tool_call_update" and update.get("status") == "pending":
             return [{**update, "status": "in_progress"}]
         return [update]

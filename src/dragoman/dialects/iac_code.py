@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.dialects import misspelt, seed
+from dragoman.dialects import misspelt, refusals, seed
 from dragoman.dialects.contract import Answer, Call, Id, Out, Replied, Told
 from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
@@ -42,6 +42,11 @@ _MESSAGE: Final = frozenset({"content", "text", "type"})
 _CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "locations", "type"})
 _RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
 _ENDS: Final = ("completed", "failed")
+# What the reference calls otherwise than the protocol and the program do.
+_OTHERWISE: Final = {
+    "session/list": "sessions/list",
+    **dict.fromkeys(("session/set_config_option", "session/set_mode", SET_MODEL), "config/set"),
+}
 
 
 def hear_client(params: Raw) -> HeardClient:
@@ -184,6 +189,8 @@ class AgentIacCode(SeedAgent):
                 return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
             case events.Notice() | events.CompactionUpdate() | events.CompactionSummaryChunk():
                 return []
+            case events.ToolCallUpdate():
+                return super().tell(session_id, self.gathered(session_id, event))
             case _:
                 return super().tell(session_id, event)
 
@@ -196,7 +203,7 @@ class AgentIacCode(SeedAgent):
         """A call begins in progress, its input follows, its end has its result."""
         if update["sessionUpdate"] == "tool_call":
             first = {**update, "status": "in_progress"}
-            later = {name: value for name, value in update.items() if name in ("toolCallId", *_RAW)}
+            later = {name: value for name, value in update.items() if name in ("toolCallId", "rawInput")}
             follow = {"sessionUpdate": "tool_call_update", **later, "status": "in_progress"}
             outs = [first, follow] if "rawInput" in update else [first]
             ended = update.get("status") in _ENDS
@@ -204,8 +211,9 @@ class AgentIacCode(SeedAgent):
         if update["sessionUpdate"] == "tool_call_update":
             if update.get("status", "pending") == "pending":
                 return [{**update, "status": "in_progress"}]
-            if update.get("status") in _ENDS and "rawOutput" not in update and (said := _shown(update)):
-                return [{**update, "rawOutput": said}]
+            if update.get("status") in _ENDS and "rawOutput" not in update:
+                said = seed.shown_text(update) or ("It failed" if update["status"] == "failed" else "")
+                return [{**update, "rawOutput": said} if said else update]
         return [update]
 
     def cut(self, update: Json) -> Json:
@@ -234,38 +242,49 @@ def twice(update: Json) -> Json:
     return said | {theirs: update[ours] for ours, theirs in _RAW.items() if ours in update}
 
 
-def _shown(update: Json) -> str:
-    """The text of what a call shows."""
-    blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
-    return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
-
-
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
 class ClientIacCode(ClientV1):
-    """The client's side: fork and resume are asked for although nobody advertises them, and models are set as such."""
+    """The client's side: fork and resume are asked for although nobody advertises them, and models are set as such.
+
+    An agent that does not know the list or an option by the protocol's name is asked by the reference's. One that asks
+    for permission by the reference's name is answered in its words.
+    """
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
         self._models: dict[str, options.Select] = {}
         self._mishears = True  # whatever it calls itself
-        self._plural = False  # the agent knows `sessions/list` and no other
+        self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
+        self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
     def ask(self, request: Request) -> Call:
-        """As everywhere."""
+        """As everywhere; by the reference's name where the agent does not know the protocol's."""
+        call = self._by_protocol(request)
+        if call.method not in self._unknown:
+            return call
+        name = _OTHERWISE[call.method]
+        if isinstance(request, requests.SetOption) and isinstance(request.value, (str, bool)):
+            body: Json = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
+            return Call(name, msgspec.json.encode(body))
+        return replace(call, method=name)
+
+    def _by_protocol(self, request: Request) -> Call:
         if isinstance(request, requests.SetOption) and request.config_id == _CATEGORY:
             known = self._models.get(request.session_id)
             if known is not None:
                 body = {"sessionId": request.session_id, "modelId": request.value}
                 return Call(SET_MODEL, msgspec.json.encode(body))
-        call = super().ask(request)
-        if isinstance(request, requests.ListSessions) and self._plural:
-            return replace(call, method="sessions/list")
-        return call
+        return super().ask(request)
 
     def hear_reply(self, request: Request, result: Raw) -> Replied:
         """As everywhere; tokens may be in `_meta`, and which sessions have models of that kind is remembered."""
+        if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
+            # What it is answered with is not said anywhere.
+            result = result if isinstance(plain(result), dict) else Raw(b"{}")
+        if isinstance(request, requests.ListSessions) and isinstance(request.cwd, str):
+            result = _placed(result, request.cwd)
         replied = super().hear_reply(request, result)
         if isinstance(request, requests.Prompt):
             return replace(replied, told=[Told(told.session_id, _counted(told.event)) for told in replied.told])
@@ -275,11 +294,46 @@ class ClientIacCode(ClientV1):
                 self._models[replied.reply.session_id] = model
         return replied
 
-    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
-        """An agent that does not know the list by its name is asked by the other one from then on."""
-        if isinstance(request, requests.ListSessions) and error.code == METHOD_NOT_FOUND:
-            self._plural = True
-        return super().hear_failure(request, error)
+    def asks_again(self, method: str, error: WireError) -> bool:
+        """By the reference's name."""
+        if error.code != METHOD_NOT_FOUND or method not in _OTHERWISE:
+            return False
+        self._unknown.add(method)
+        return True
+
+    # -- permission --------------------------------------------------------------------------------------------------
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As everywhere; whoever asks in the reference's words is answered in them."""
+        request = super().hear_request(id, method, params)
+        if method == "request_permission":
+            self._flat.add(id)
+        return request
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; a plain yes names its option, and a plain no names nothing."""
+        if id not in self._flat or not isinstance(request, services.RequestPermission):
+            return super().reply(id, request, reply)
+        self._flat.discard(id)
+        assert isinstance(reply, services.PermissionAnswer)
+        said = {"outcome": "denied"}
+        if refusals.called_off(request, reply) is None and isinstance(reply.outcome, services.Selected):
+            said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
+        return [Answer(id, msgspec.json.encode(said))]
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere."""
+        self._flat.discard(id)
+        return super().fail(id, request, error)
+
+
+def _placed(result: Raw, cwd: str) -> Raw:
+    """A list of one folder, whose sessions need not say that they are of it."""
+    body: Any = plain(result)
+    if not isinstance(body, dict) or not isinstance(body.get("sessions"), list):
+        return result
+    whole = [{"cwd": cwd, **one} if isinstance(one, dict) else one for one in body["sessions"]]
+    return Raw(msgspec.json.encode({**body, "sessions": whole}))
 
 
 def _counted(event: events.AnyEvent) -> events.AnyEvent:

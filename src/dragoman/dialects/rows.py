@@ -42,6 +42,7 @@ _ASKED: Final = "tests/agent/test_permission.py::test_"
 _THEIRS: Final = "tests/interop/test_agentao_client.py::test_"
 _PATIENCE: Final = "tests/client/test_patience.py::test_"
 _V1: Final = f"{_D}test_v1_agent.py::test_"
+_LINK: Final = "tests/test_link.py::test_"
 
 ROWS: Final = (
     # -- 1: iac-code -------------------------------------------------------------------------------------------------
@@ -116,20 +117,26 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.12", "A", "always", "`sessions/list` of one folder, without pages"),
-        "the same as `session/list`; in the dialect a folder is required and the list is whole; its client tries both",
+        "the same as `session/list`; in the dialect a folder is required and the list is whole; its client asks by the "
+        "other name where the first is not known, and takes sessions that do not name the folder they were asked for",
         (
             f"{_T}8_1_12_sessions_list_is_session_list",
             f"{_IAC}8_1_12_a_list_is_of_one_folder_and_whole",
             f"{_IAC}8_1_12_a_client_falls_back_to_the_other_name_of_the_list",
+            f"{_LINK}8_1_12_what_a_peer_does_not_know_is_asked_under_its_other_name",
+            f"{_IAC}8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it",
         ),
     ),
     Row(
         *("8.1.13", "A", "always", "`config/set` with any value"),
-        "the same as `session/set_config_option`; a text or a switch, and nothing else",
+        "the same as `session/set_config_option`; a text or a switch, and nothing else; its client asks by this name "
+        "where the protocol's is not known, and takes any answer",
         (
             f"{_T}8_1_13_config_set_is_set_config_option",
             f"{_T}8_1_13_any_other_value_is_refused",
             f"{_IAC}8_1_13_config_set_sets_an_option",
+            f"{_IAC}8_1_13_a_client_falls_back_to_the_other_name_of_an_option",
+            f"{_IAC}8_1_13_whatever_config_set_is_answered_with_the_option_is_set",
         ),
     ),
     Row(
@@ -153,10 +160,12 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.17", "T", "always", "a call begins in progress; `raw_input` and `raw_output`"),
-        "read; in the dialect begun in progress and said under both names",
+        "read; in the dialect begun in progress and said under both names, the end with everything that was shown",
         (
             f"{_D}test_v1_client.py::test_raw_fields_may_be_spelled_as_python_does",
             f"{_IAC}8_1_17_a_call_begins_in_progress_and_its_input_follows",
+            f"{_IAC}8_1_17_a_call_that_ends_shows_everything_it_has_shown",
+            f"{_IAC}8_1_17_a_failed_call_has_an_error_also_where_it_shows_nothing",
         ),
     ),
     Row(
@@ -170,11 +179,12 @@ ROWS: Final = (
     Row(
         *("8.1.19", "T", "always", "a permission is answered with a plain word"),
         "`allowed` beside an offered id is that option, every other word is a no; our client calls a question off "
-        "where a choice would be heard as a yes",
+        "where a choice would be heard as a yes, and in the dialect answers in plain words whoever asks so",
         (
             f"{_T}8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered",
             f"{_IAC}8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no",
             f"{_IAC}8_1_19_a_client_says_no_so_that_nobody_hears_a_yes",
+            f"{_IAC}8_1_19_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_only_for_one",
             f"{_CLI}8_1_19_iac_code_takes_flat_answers",
         ),
     ),
@@ -225,13 +235,20 @@ ROWS: Final = (
     ),
     Row(
         *("8.2.6", "P", "v2-june", "a prompt is answered when its turn ends"),
-        "turns as in version 1",
-        (f"{_JUNE}8_2_6_a_prompt_is_answered_at_the_end_of_its_turn", f"{_JUNE}the_answer_to_a_prompt_ends_its_turn"),
+        "turns as in version 1; any reason ends one",
+        (
+            f"{_JUNE}8_2_6_a_prompt_is_answered_at_the_end_of_its_turn",
+            f"{_JUNE}8_2_6_a_turn_ends_with_any_reason_and_its_meta",
+            f"{_JUNE}the_answer_to_a_prompt_ends_its_turn",
+        ),
     ),
     Row(
         *("8.2.7", "T", "always", "the lists of an MCP server are required"),
-        "they may be left out everywhere",
-        (f"{_T}8_2_7_the_lists_of_a_server_may_be_left_out",),
+        "they may be left out everywhere; in the draft a client says them, and the type of its server",
+        (
+            f"{_T}8_2_7_the_lists_of_a_server_may_be_left_out",
+            f"{_JUNE}8_2_7_a_client_says_the_type_of_its_servers",
+        ),
     ),
     Row(
         *("8.2.8", "T", "always", "options have `id`, groups `group`, values no type"),
@@ -259,9 +276,11 @@ ROWS: Final = (
     ),
     Row(
         *("8.2.12", "P", "v2-june", "a permission is about a `toolCall`"),
-        "asked so in the draft, read everywhere",
+        "asked so in the draft, read everywhere; an option of an unknown kind is shown, and no yes of ours",
         (
             f"{_JUNE}8_2_12_a_permission_is_about_a_call",
+            f"{_JUNE}8_2_12_options_of_an_unknown_kind_are_heard_at_their_place",
+            f"{_JUNE}8_2_12_an_option_of_an_unknown_kind_is_never_a_yes_of_ours",
             f"{_T}8_2_12_a_permission_may_be_about_a_call_and_nothing_else",
         ),
     ),
@@ -282,8 +301,10 @@ ROWS: Final = (
     ),
     Row(
         *("8.2.16", "P", "v2-june", "no forms, no states, no notices"),
-        "neither said nor heard in the draft",
+        "neither said nor heard in the draft; an update that nobody knows is passed on",
         (
+            f"{_JUNE}8_2_16_an_update_that_nobody_knows_is_passed_on_whole",
+            f"{_JUNE}8_2_16_an_unknown_update_under_a_known_name_is_not_said",
             f"{_JUNE}8_2_16_what_the_draft_does_not_have_is_not_said",
             f"{_JUNE}8_2_16_what_the_draft_does_not_have_is_not_heard",
         ),
@@ -291,7 +312,11 @@ ROWS: Final = (
     Row(
         *("8.2.17", "T", "always", "no status for what was cancelled"),
         "statuses are open: any is kept",
-        (f"{_T}8_2_17_a_word_that_nobody_knows_is_kept",),
+        (
+            f"{_T}8_2_17_a_word_that_nobody_knows_is_kept",
+            f"{_JUNE}8_2_17_kinds_statuses_and_priorities_are_said_as_they_are",
+            f"{_JUNE}8_2_17_a_plan_is_heard_in_the_words_it_was_told_in",
+        ),
     ),
     Row(
         *("8.2.18", "T", "always", "costs without `_meta`, links without icons"),
@@ -403,6 +428,7 @@ ROWS: Final = (
         (
             f"{_T}8_3_15_a_call_may_begin_in_progress",
             f"{_ELEPHANT}8_3_15_a_call_is_in_progress_from_its_first_word",
+            f"{_ELEPHANT}8_3_15_a_call_that_shows_something_at_once_begins_in_progress_all_the_same",
         ),
     ),
     Row(
@@ -480,8 +506,9 @@ ROWS: Final = (
     ),
     Row(
         *("8.4.10", "P", "agentao", "content of a call is appended"),
-        "agent: content is sent once; client: added, unless it repeats what was there",
+        "agent: content is sent once, at the end, all of it; client: added, unless it repeats what was there",
         (
+            f"{_AGENTAO}8_4_10_a_call_that_ends_shows_everything_it_has_shown",
             f"{_AGENTAO}a_call_begins_pending_and_shows_its_content_once",
             f"{_AGENTAO}8_4_10_content_is_added_unless_it_repeats_what_was_there",
         ),
@@ -519,8 +546,9 @@ ROWS: Final = (
     ),
     Row(
         *("8.4.15", "P", "agentao", "a load must name the same folder and servers"),
-        "a bad parameter if not; elsewhere servers may change",
+        "a bad parameter if not, and so are servers that are no list or have no name; elsewhere servers may change",
         (
+            f"{_AGENTAO}8_4_15_servers_that_are_no_list_or_have_no_name_are_refused",
             f"{_AGENTAO}8_4_15_a_session_is_loaded_with_the_servers_it_was_begun_with",
             f"{_AGENTAO}everywhere_else_the_servers_may_change",
         ),
@@ -645,8 +673,14 @@ ROWS: Final = (
     ),
     Row(
         *("8.5.9", "T", "always", "`toolName`, `input`, `output`, `error`"),
-        "read as title, input, output and failure",
-        (f"{_T}8_5_9_a_call_may_call_its_fields_otherwise",),
+        "read as title, input, output and failure; in the dialect the output of a call is what it has shown, and its "
+        "error a text",
+        (
+            f"{_T}8_5_9_a_call_may_call_its_fields_otherwise",
+            f"{_SIMSE}8_5_9_the_output_of_a_call_is_everything_it_has_shown",
+            f"{_SIMSE}8_5_9_what_a_call_shows_goes_before_what_it_returned",
+            f"{_SIMSE}8_5_9_an_error_is_a_text",
+        ),
     ),
     Row(
         *("8.5.10", "T", "always", "no pending and no failed calls"),

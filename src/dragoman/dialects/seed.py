@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import AnswerError, Call, Id, Notify, Out, Replied
@@ -21,6 +21,7 @@ from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, PeerMis
 from dragoman.vocabulary import events, requests, services
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.tools import FINAL_STATUSES
 from dragoman.wire import types as wire
 
 Json = dict[str, Any]
@@ -47,6 +48,12 @@ def say_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
     if agent.info is not None:
         body["agentInfo"] = say_implementation(agent.info)
     return msgspec.json.encode({**body, **more})
+
+
+def shown_text(update: Json) -> str:
+    """The text of what a call shows."""
+    blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
+    return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
 
 
 class SeedAgent(AgentV1):
@@ -121,6 +128,13 @@ class SeedAgent(AgentV1):
         known = [update for update in said if update["sessionUpdate"] in self.updates]
         return [out for update in known for out in self.told(session_id, update)]
 
+    def gathered(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
+        """A call that ends, with everything it has shown: for clients that are shown it once."""
+        if event.status not in FINAL_STATUSES or event.content is not UNSET:
+            return event
+        known = self._session(session_id).calls.get(event.tool_call_id)
+        return event if known is None or not known.content else replace(event, content=list(known.content))
+
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """An update of version 1 as this document has it: itself, others, or nothing."""
         return [update]
@@ -186,4 +200,14 @@ def unclaimed(agent: AgentHello) -> dict[str, bool]:
     return dict.fromkeys((*names, "logout", "auth_status", "providers"), False)
 
 
-__all__ = ["ClientHello", "Json", "Offered", "SeedAgent", "hear_client", "narrowed", "say_agent", "unclaimed"]
+__all__ = [
+    "ClientHello",
+    "Json",
+    "Offered",
+    "SeedAgent",
+    "hear_client",
+    "narrowed",
+    "say_agent",
+    "shown_text",
+    "unclaimed",
+]

@@ -107,6 +107,8 @@ class AgentSimse(SeedAgent):
                 return self.told_text(session_id, "agent_message_chunk", "".join(steps)) if steps else []
             case events.Notice(severity="error"):
                 return self.told_text(session_id, "agent_message_chunk", f"{event.title}\n")
+            case events.ToolCallUpdate():
+                return super().tell(session_id, self.gathered(session_id, event))
             case _:
                 return super().tell(session_id, event)
 
@@ -122,8 +124,9 @@ class AgentSimse(SeedAgent):
         if name == "tool_call_update":
             if update.get("status") not in _ENDS:
                 return [{**update, "status": "in_progress"}] if update.get("status") == "in_progress" else []
-            shown = update.get("rawOutput", _shown(update))
-            end = {"error": str(shown or "It failed")} if update["status"] == "failed" else {"output": shown}
+            # What a call shows is what its user would see: nothing else here carries that.
+            shown = seed.shown_text(update) or update.get("rawOutput", "")
+            end = {"error": _in_words(shown)} if update["status"] == "failed" else {"output": shown}
             return [{**update, "status": "completed", **end}]
         return [update]
 
@@ -155,9 +158,9 @@ def _is_text(item: object) -> bool:
     return isinstance(getattr(item, "content", None), content.Text)
 
 
-def _shown(update: Json) -> str:
-    blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
-    return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+def _in_words(shown: Any) -> str:
+    text = shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
+    return text if shown else "It failed"
 
 
 # -- the client ------------------------------------------------------------------------------------------------------

@@ -192,6 +192,10 @@ class Speaker:
             return Replied(PermissionAnswer(Dismissed()))
         return None
 
+    def asks_again(self, method: str, error: WireError) -> bool:
+        """By default everything has one name."""
+        return False
+
     # -- saying ------------------------------------------------------------------------------------------------------
 
     def ask(self, request: Request) -> Call:

@@ -1,7 +1,7 @@
 """Version 1, as the agent: hears a client, tells events.
 
-What this wire lacks is kept here: the request a turn is answered under, which tool calls were announced and what
-they show (their content is replaced, never appended to), and which option the client knows as its mode.
+What this wire lacks is kept here: the request a turn is answered under, and which option the client knows as its
+mode. What an event comes to, given what was told before, is in `v1_updates`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1, v1_permissions, v1_routes
+from dragoman.dialects import v1, v1_permissions, v1_routes, v1_updates
 from dragoman.dialects.contract import Answer, AnswerError, Call, Id, Notify, Out
 from dragoman.dialects.screens import without_screens
 from dragoman.dialects.speaker import Speaker, busy, refuse_empty, with_login
@@ -20,7 +20,6 @@ from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.tools import FINAL_STATUSES, TerminalItem, ToolContent
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
@@ -28,11 +27,6 @@ _TEXT_TAIL: Final = b"}}}}"
 _STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 _decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
 _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
-_CHUNKS: Final[dict[type, Any]] = {
-    events.UserMessage: w.SessionUpdateUserMessageChunk,
-    events.AgentMessage: w.SessionUpdateAgentMessageChunk,
-    events.AgentThought: w.SessionUpdateAgentThoughtChunk,
-}
 
 
 class AgentV1(Speaker):
@@ -251,104 +245,30 @@ class AgentV1(Speaker):
             case events.UserMessage() | events.UserMessageChunk() if self._is_echo(session_id, event.message_id):
                 return []
             case events.Message():
-                return self._whole_message(session, event)
+                return v1_updates.whole_message(session, event)
             case events.Chunk():
-                return [self._chunk(session, event)]
+                return [v1_updates.chunk(session, event)]
             case events.ToolCallUpdate():
-                return [self._call(session, event)]
+                return [v1_updates.tool_call(session, event)]
             case events.ToolCallContentChunk():
-                return [self._append(session, event)]
+                return [v1_updates.appended(session, event)]
             case events.TerminalUpdate():
                 session.screen(event.terminal_id).patch(event)
-                return self._redraw(session, event.terminal_id)
+                return v1_updates.redrawn(session, event.terminal_id)
             case events.TerminalOutputChunk():
                 grown = session.screen(event.terminal_id).feed(event)
-                return self._redraw(session, event.terminal_id) if grown else []
+                return v1_updates.redrawn(session, event.terminal_id) if grown else []
             case events.OptionsChanged():
                 return self._options_changed(session_id, event)
             case events.PlanUpdate() | events.PlanRemoved() if not self._client.plans:
-                return self._only_plan(session, event)
+                return v1_updates.only_plan(session, event)
             case _:
-                return self._plainly(event)
-
-    def _plainly(self, event: events.AnyEvent) -> Sequence[Any]:
-        """What is the same on this wire, if the client takes it at all."""
-        match event:
-            case events.Notice() if not self._client.notices:
-                return []
-            case events.CompactionUpdate() | events.CompactionSummaryChunk() if not self._client.compaction:
-                return []
-            case events.CommandsChanged():
-                known: list[options.AnyCommand] = [
-                    command for command in event.available_commands if isinstance(command, options.Command)
-                ]
-                return [v1.WORDS.say(msgspec.structs.replace(event, available_commands=known))]
-            case events.UnknownEvent():
-                update = v1.say_unknown_event(event, subagents=self._client.subagents)
-                return [] if update is None else [update]
-            case _:
-                return [v1.WORDS.say(event)]
+                return v1_updates.plainly(event, self._client)
 
     def _is_echo(self, session_id: str, message_id: str) -> bool:
         """The client knows what it has just said."""
         held = self._prompts.get(session_id)
         return held is not None and held.is_echo(message_id)
-
-    def _chunk(self, session: Told, event: events.Chunk) -> Any:
-        session.spoken[event.message_id] = None
-        said = v1.WORDS.say(event)
-        return said if event.message_id else msgspec.structs.replace(said, message_id=UNSET)
-
-    def _whole_message(self, session: Told, event: events.Message) -> Sequence[Any]:
-        """This wire has only chunks: a message is told once, and can be neither replaced nor cleared."""
-        if event.message_id in session.spoken or not isinstance(event.content, list):
-            return []
-        session.spoken[event.message_id] = None
-        kind = _CHUNKS[type(event)]
-        common = {"message_id": event.message_id, "meta": event.meta, "extras": say_extras(event, kind)}
-        return [kind(content=v1.WORDS.say(block), **common) for block in event.content]
-
-    def _only_plan(self, session: Told, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
-        """A client without plans of its own has one: the steps that were told last."""
-        if isinstance(event, events.PlanRemoved):
-            return [w.Plan(entries=(), meta=event.meta)] if event.plan_id == session.plan else []
-        if not isinstance(event.plan, options.PlanItems):
-            return []
-        session.plan = event.plan.plan_id
-        return [v1.say_plan(event, event.plan)]
-
-    # -- tool calls --------------------------------------------------------------------------------------------------
-
-    def _call(self, session: Told, event: events.ToolCallUpdate) -> Any:
-        announced = event.tool_call_id in session.calls
-        call = session.call(event.tool_call_id)
-        if event.content is not UNSET:
-            call.content = list(event.content or [])
-        if isinstance(event.status, str):
-            call.ended = event.status in FINAL_STATUSES
-        if event.content is not UNSET or (call.ended and _shows_screen(call.content)):
-            event = msgspec.structs.replace(event, content=without_screens(call.content, session.screens))
-        if announced:
-            return v1.say_call(event, w.SessionUpdateToolCallUpdate)
-        if not isinstance(event.title, str):
-            title = event.name if isinstance(event.name, str) else event.tool_call_id
-            event = msgspec.structs.replace(event, title=title)
-        return v1.say_call(event, w.ToolCall)
-
-    def _append(self, session: Told, event: events.ToolCallContentChunk) -> Any:
-        known = session.calls.get(event.tool_call_id)
-        whole = [*(known.content if known is not None else ()), event.content]
-        return self._call(
-            session, events.ToolCallUpdate(event.tool_call_id, content=whole, meta=event.meta, extras=event.extras)
-        )
-
-    def _redraw(self, session: Told, terminal_id: str) -> Sequence[Any]:
-        updates = []
-        for call_id, call in session.calls.items():
-            if any(isinstance(item, TerminalItem) and item.terminal_id == terminal_id for item in call.content):
-                drawn = events.ToolCallUpdate(call_id, content=without_screens(call.content, session.screens))
-                updates.append(v1.say_call(drawn, w.SessionUpdateToolCallUpdate))
-        return updates
 
     # -- options -----------------------------------------------------------------------------------------------------
 
@@ -424,7 +344,3 @@ def failure_of(error: "events.Failure | None | msgspec.UnsetType") -> WireError:
     data = None if error.data is UNSET else error.data
     reason = data.get("reason") if isinstance(data, dict) else None
     return WireError(AUTH_REQUIRED if reason == "auth" else error.code, error.message, data)
-
-
-def _shows_screen(content: list[ToolContent]) -> bool:
-    return any(isinstance(item, TerminalItem) for item in content)

@@ -179,13 +179,14 @@ class ClientV1(Speaker):
         return Replied(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
 
     def _option_set(self, request: requests.SetOption, result: Raw) -> Replied:
-        """Every option as it is now. Setting a mode is answered with nothing."""
+        """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
         session = self._session(request.session_id)
         answer = bytes(or_nothing(result))
         if not _names_options(answer):
             mode = session.mode
             if mode is not None and mode.config_id == request.config_id and mode.current_value != request.value:
                 session.mode = msgspec.structs.replace(mode, current_value=str(request.value))
+            session.options = [_chosen(option, request) for option in session.options]
             if answer == b"{}":
                 return Replied(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
@@ -338,6 +339,17 @@ class ClientV1(Speaker):
 
 def _read_opened(result: Raw, kind: Any) -> Any:
     return wire.decode(misspelt.with_whole_options(Raw(or_nothing(result))), kind)
+
+
+def _chosen(option: options.Option, request: requests.SetOption) -> options.Option:
+    """An option as it is after a request to set it that was not refused."""
+    match option, request.value:
+        case options.Select(config_id=request.config_id), str() as value:
+            return msgspec.structs.replace(option, current_value=value)
+        case options.Toggle(config_id=request.config_id), bool() as value:
+            return msgspec.structs.replace(option, current_value=value)
+        case _:
+            return option
 
 
 def _names_options(result: bytes) -> bool:

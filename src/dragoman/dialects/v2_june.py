@@ -10,9 +10,10 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
-from dragoman.dialects import v1
-from dragoman.dialects.contract import Heard, Out, Told
+from dragoman.dialects import v1, v1_memory, v1_updates
+from dragoman.dialects.contract import Call, Notify, Out
 from dragoman.dialects.handshake import (
     JUNE,
     HeardAgent,
@@ -25,13 +26,24 @@ from dragoman.dialects.handshake import (
     session_markers,
 )
 from dragoman.dialects.logins import hear_method_2, say_method_2
-from dragoman.dialects.loose import as_object, items, loosely, marked, meta_of, part, present, whole
+from dragoman.dialects.loose import (
+    as_object,
+    given,
+    items,
+    loosely,
+    marked,
+    meta_of,
+    part,
+    present,
+    whole,
+)
 from dragoman.dialects.named import Named
 from dragoman.dialects.seed import Json, Offered, SeedAgent
 from dragoman.dialects.transcribe import plain
-from dragoman.dialects.v1_client import ClientV1
+from dragoman.dialects.v2_june_client import ClientJune
 from dragoman.errors import WireError
-from dragoman.vocabulary import content, events, options, requests, tools
+from dragoman.vocabulary import events, options, tools
+from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import (
     AgentAuth,
     AgentCapabilities,
@@ -41,8 +53,8 @@ from dragoman.vocabulary.hello import (
     Implementation,
     UnknownAuth,
 )
+from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.wire import types as wire
-from dragoman.wire import v1 as w
 
 _MARKERS: Final = ("load", "list", "resume", "close")
 _MESSAGES: Final[dict[type, str]] = {
@@ -50,8 +62,9 @@ _MESSAGES: Final[dict[type, str]] = {
     events.AgentMessage: "agent_message",
     events.AgentThought: "agent_thought",
 }
-_WHOLE: Final[dict[str, Any]] = {name: kind for kind, name in _MESSAGES.items()}
 _CHUNK: Final = frozenset({"messageId", "content", "_meta"})
+# What of a call may be null, and is cleared then.
+_CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
 
 
 # -- initialize ------------------------------------------------------------------------------------------------------
@@ -137,7 +150,7 @@ class AgentJune(SeedAgent):
     )
     updates = {  # noqa: RUF012  # never changed
         **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _CHUNK),
-        **dict.fromkeys(_WHOLE, _CHUNK),
+        **dict.fromkeys(_MESSAGES.values(), _CHUNK),
         "tool_call_update": frozenset(
             {"toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"}
         ),
@@ -163,27 +176,60 @@ class AgentJune(SeedAgent):
     def _meant(self, request: Any, answer: Any) -> Any:
         return answer
 
+    def ask(self, request: Request) -> Call:
+        """As in version 1; the call in a question has its own words."""
+        call = super().ask(request)
+        if not isinstance(request, RequestPermission) or not isinstance(request.subject, ToolCallSubject):
+            return call
+        params = plain(Raw(call.params))
+        params["toolCall"] |= _words(request.subject.tool_call)
+        return replace(call, params=msgspec.json.encode(params))
+
     def error(self, error: WireError) -> WireError:
         """The codes are those of the standard."""
         return error
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As in version 1; whole messages, appended content and an emptied plan are told as such."""
+        """As in version 1; whole messages, appended content and an emptied plan are told as such.
+
+        Kinds, statuses and priorities are open here, and an update that nobody knows is passed on.
+        """
         match event:
             case events.Message() if not self._is_echo_of(session_id, event):
-                body: Json = {"sessionUpdate": _MESSAGES[type(event)], "messageId": event.message_id}
+                body: Json = {"sessionUpdate": _MESSAGES[type(event)], "messageId": event.message_id, **_meta(event)}
                 if event.content is None or isinstance(event.content, list):
                     body["content"] = _said(v1.WORDS.say(event.content))
                 return self._notify(session_id, [_Ready(body)])
             case events.ToolCallContentChunk() if self._appends(session_id, event):
                 (item,) = _said(v1.say_items([event.content])) or [None]
                 self._session(session_id).call(event.tool_call_id).content.append(event.content)
-                body = {"toolCallId": event.tool_call_id, "content": item}
+                body = {"toolCallId": event.tool_call_id, "content": item, **_meta(event)}
                 return self._notify(session_id, [_Ready({"sessionUpdate": "tool_call_content_chunk", **body})])
+            case events.ToolCallUpdate():
+                return self._notify(session_id, [_open_call(self._session(session_id), event)])
+            case events.PlanUpdate(plan=options.PlanItems() as plan):
+                steps = [_step(entry) for entry in plan.entries]
+                items_ = {"type": "items", "id": plan.plan_id, "entries": steps, **_meta(plan)}
+                return self._notify(
+                    session_id, [_Ready({"sessionUpdate": "plan_update", "plan": items_, **_meta(event)})]
+                )
+            case events.UnknownEvent():
+                return self._passed_on(session_id, event)
             case events.PlanRemoved():
                 return super().tell(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
             case _:
                 return super().tell(session_id, event)
+
+    def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
+        said = v1.say_unknown_event(event, subagents=False)
+        if said is None or event.name in self.updates:
+            return []  # it would be taken for something else
+        return [Notify("session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(said.raw)}))]
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """Any reason, and its `_meta`."""
+        reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
+        return msgspec.json.encode({"stopReason": reason, **_meta(event)})
 
     def _is_echo_of(self, session_id: str, event: events.Message) -> bool:
         return isinstance(event, events.UserMessage) and self._is_echo(session_id, event.message_id)
@@ -203,6 +249,26 @@ class AgentJune(SeedAgent):
         return [update]
 
 
+def _open_call(session: v1_memory.Told, event: events.ToolCallUpdate) -> Any:
+    """A call with its own words where version 1 has the nearest, and null where something is cleared."""
+    announced = event.tool_call_id in session.calls
+    said = v1_updates.tool_call(session, event)
+    cleared = {name: None for name in _CLEARED if announced and getattr(event, name) is None}
+    return replace(said, **_words(event), **cleared)
+
+
+def _words(call: events.ToolCallUpdate) -> Json:
+    return {name: getattr(call, name) for name in ("kind", "status") if isinstance(getattr(call, name), str)}
+
+
+def _step(entry: options.PlanEntry) -> Json:
+    return {"content": entry.content, "priority": entry.priority, "status": entry.status, **_meta(entry)}
+
+
+def _meta(word: Any) -> Json:
+    return given("_meta", word.meta)
+
+
 class _Ready(wire.Unknown):
     """An update that is said already."""
 
@@ -213,51 +279,6 @@ class _Ready(wire.Unknown):
 def _said(value: Any) -> Any:
     return None if value is None else [plain(Raw(wire.encode(item))) for item in value]
 
-
-# -- the client ------------------------------------------------------------------------------------------------------
-
-
-class ClientJune(ClientV1):
-    """The client's side."""
-
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
-        """As in version 1; whole messages and appended content are heard as what they are."""
-        body: Any = plain(params) if method == "session/update" else None
-        update = body.get("update") if isinstance(body, dict) else None
-        if not isinstance(update, dict) or not isinstance(body.get("sessionId"), str):
-            return super().hear_note(method, params)
-        event = self._own(update)
-        if event is not None:
-            session = self._session(body["sessionId"])
-            session.answering = session.answering or not isinstance(event, events.UserMessage)
-            return [] if session.muted else [Told(body["sessionId"], event)]
-        plan = update.get("plan")
-        if isinstance(plan, dict) and "planId" not in plan and "id" in plan:
-            update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
-            params = Raw(msgspec.json.encode(body))
-        return super().hear_note(method, params)
-
-    def _own(self, update: Json) -> events.AnyEvent | None:
-        """What version 1 does not have."""
-        name = update.get("sessionUpdate")
-        if name in _WHOLE and isinstance(update.get("messageId"), str):
-            found = update.get("content", msgspec.UNSET)
-            blocks = [self._block(block) for block in found] if isinstance(found, list) else found
-            return _WHOLE[name](update["messageId"], blocks)  # type: ignore[no-any-return]
-        if name == "tool_call_content_chunk" and isinstance(update.get("toolCallId"), str):
-            item = wire.decode(msgspec.json.encode([update.get("content")]), _Items)
-            return events.ToolCallContentChunk(update["toolCallId"], v1.WORDS.hear(item, tools.UnknownItem)[0])
-        return None
-
-    def _block(self, block: Any) -> Any:
-        return v1.WORDS.hear(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
-
-    def _is_bare_mode(self, request: requests.SetOption) -> bool:
-        """There is no other way to set a mode than its option."""
-        return False
-
-
-_Items = tuple[w.ToolCallContent, ...]
 
 DIALECT: Final = Named(hear_client, say_agent, AgentJune, say_client, hear_agent, ClientJune)
 

@@ -22,12 +22,13 @@ from dragoman.errors import (
     LinkClosed,
     PeerError,
     PeerMistake,
+    UsageError,
     VersionMismatch,
     WireError,
     request_failed,
     wire_error,
 )
-from dragoman.link.calls import Slots, Waiter, seen
+from dragoman.link.calls import AGAIN, Slots, Waiter, seen
 from dragoman.link.contract import Watch
 from dragoman.link.voice import check_size, one_line
 from dragoman.vocabulary.asking import Reply, Request
@@ -79,7 +80,14 @@ class Asking:
         """Ask, and wait for the answer. Cancelling the wait cancels the request at the peer.
 
         `on_reply` is called with the answer at its place among the events: before anything the peer said after it.
+        What a peer knows by another name is asked under that one too, once.
         """
+        reply = await self._ask(request, watch, on_reply, again=True)
+        return reply if reply is not AGAIN else await self._ask(request, watch, on_reply, again=False)
+
+    async def _ask(
+        self, request: Request, watch: Watch | None, on_reply: Callable[[Reply], None] | None, *, again: bool
+    ) -> Reply:
         counted = request.__class__ not in _PASSING
         if counted and not self._slots.take():
             await self._slots.wait()
@@ -87,9 +95,9 @@ class Asking:
         try:
             if self._link.ending:
                 raise LinkClosed("the connection has ended")
-            call = self._link.dialect.ask(request)
+            call = self._said(request)
             check_size(len(call.params))
-            waiter = Waiter(request, future, watch, on_reply)
+            waiter = Waiter(request, future, watch, on_reply, call.method if again else "")
             if call.answered_as:
                 return await self._by_note(call, waiter)
             number, payload = self._peer.call(call.method, call.params, waiter)
@@ -113,6 +121,13 @@ class Asking:
         finally:
             if counted:
                 self._slots.give_back()
+
+    def _said(self, request: Request) -> Call:
+        try:
+            return self._link.dialect.ask(request)
+        except UnicodeEncodeError:
+            # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
+            raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
 
     async def _by_note(self, call: Call, waiter: Waiter) -> Reply:
         """Ask by a notification. Whoever stops waiting has withdrawn nothing: this wire has no words for that."""
@@ -163,6 +178,8 @@ class Asking:
             self._meet_silently(waiter)
         elif waiter.request is None and error.code == UNSUPPORTED_VERSION:
             waiter.reject(VersionMismatch(f"the agent does not speak {_versions(self._spoken)}: {error.message}"))
+        elif waiter.name and self._link.dialect.asks_again(waiter.name, error):
+            waiter.ask_again()
         else:
             self._spoil(waiter, request_failed(*error))
 

@@ -3,11 +3,15 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Final
 
 from msgspec import Struct
 
 from dragoman.link.contract import Watch
-from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.asking import Done, Reply, Request
+
+# In place of an answer: it is to be asked under another name.
+AGAIN: Final = Done()
 
 
 class Waiter(Struct, eq=False):
@@ -17,6 +21,8 @@ class Waiter(Struct, eq=False):
     future: "asyncio.Future[Reply]"
     watch: Watch | None = None
     on_reply: Callable[[Reply], None] | None = None
+    # The name it was asked under, where it may be asked once more under another.
+    name: str = ""
 
     def resolve(self, reply: Reply) -> None:
         if not self.future.done():
@@ -30,6 +36,11 @@ class Waiter(Struct, eq=False):
         if not self.future.done():
             self.future.set_exception(error)
             self.tell()
+
+    def ask_again(self) -> None:
+        """This was no answer: nobody is told of it but whoever asks."""
+        if not self.future.done():
+            self.future.set_result(AGAIN)
 
     def tell(self) -> None:
         """The one who watches hears of it once."""
