@@ -43,13 +43,13 @@ from dragoman.vocabulary.tools import Cancellable
 from tests.cli.editor import DRAGOMAN, HELLO, Editor, Message, turns
 from tests.cli.test_kills import marked
 from tests.cli.test_leaving import memory
+from tests.coder.mcp.bench import raw
 from tests.coder.rows import Told, apart, bash, call, closing_by_force, family, without_test
 from tests.coder.test_whole import until_server
 from tests.coder.whole import User, events_of, whole
 from tests.needs import need
 
 MIB = 1024  # of what /proc tells in KiB
-RAW_SERVER = Path(__file__).with_name("mcp") / "raw_server.py"
 # The promise is two seconds, and `tests/cli/test_leaving.py` holds us to it. Here only a hang is meant to break it:
 # a machine that is busy with other tests may take its time.
 SECONDS = 20.0
@@ -631,10 +631,7 @@ async def test_bad_servers_are_told_of_once_and_the_session_works(
 ) -> None:
     """Row E14: all of them at once, in one session."""
     monkeypatch.setattr(coder, "SERVERS_SECONDS", 0.1)
-    servers = [
-        McpStdio(name.replace(" ", "-"), sys.executable, [str(RAW_SERVER), name, str(tmp_path / "trace")])
-        for name in BAD_SERVERS
-    ]
+    servers = [raw(name, tmp_path / "trace", name.replace(" ", "-")) for name in BAD_SERVERS]
     servers.append(McpStdio("missing", "/nonexistent/server", []))
     outside: list[AnyEvent] = []
     model = Told(apart([bash("echo hi"), call("mcp__noisy__act"), call("mcp__dies__act")]))
@@ -705,7 +702,7 @@ async def cancel_seconds(folder: Path, phase: Phase, times: int, protocol: int) 
             return None
 
     model = Slow(phase.steps, **phase.more)
-    servers = [McpStdio("silent", sys.executable, [str(RAW_SERVER), "silent", str(folder / "trace")])]
+    servers = [raw("silent", folder / "trace", "silent")]
     took: list[float] = []
     async with whole(
         folder,

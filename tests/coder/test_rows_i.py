@@ -21,6 +21,7 @@ import pytest
 from dragoman.host.sandbox import Confinement
 from tests.cli.editor import Editor, turns
 from tests.coder import whole as at_large
+from tests.coder.mcp.bench import RAW_SERVER, raw
 from tests.coder.rows import Told, answer_questions, apart, bash, call, family, snapshot, without_test
 from tests.coder.test_whole import until_server
 from tests.coder.whole import User, events_of, whole
@@ -29,7 +30,6 @@ from tests.host.test_fetch import PUBLIC, Answer, page, redirect, web
 from tests.needs import need
 
 CANARY = "canary-5d21f0"
-RAW_SERVER = Path(__file__).with_name("mcp") / "raw_server.py"
 CONFINED = ["workspace-write", "sandbox"]
 
 
@@ -211,13 +211,9 @@ async def test_no_secret_of_the_environment_reaches_a_command(
 
 async def test_no_secret_of_the_environment_reaches_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row I5: and what the client names for it does."""
-    from dragoman.vocabulary.requests import EnvVariable, McpStdio
-
     for name in sorted({*SECRETS, *MORE_SECRETS}):
         monkeypatch.setitem(at_large.ENVIRONMENT, name, f"{CANARY}-{name}")
-    server = McpStdio(
-        "raw", sys.executable, [str(RAW_SERVER), "environment"], env=[EnvVariable("MEANT_TOKEN", "meant")]
-    )
+    server = raw("environment", MEANT_TOKEN="meant")
     model = Told(apart([call("mcp__raw__act")]))
     async with whole(tmp_path, model.make, user=User("allow_once"), mcp_servers=[server]) as (_, session):
         await until_server("connected", session)
@@ -248,7 +244,7 @@ def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
     (home / "config.toml").write_text(
         f'[mcp.headers]\nurl = "http://user:{CANARY}-a@127.0.0.1:1/mcp?token={CANARY}-b"\n'
         f'headers = {{ Authorization = "Bearer {CANARY}-c" }}\n'
-        f'[mcp.dies]\ncommand = "{sys.executable}"\nargs = ["{RAW_SERVER}", "dies at start"]\n'
+        f'[mcp.dies]\ncommand = "{sys.executable}"\nargs = {json.dumps([*RAW_SERVER, "dies at start"])}\n'
         f'env = {{ CANARY = "{CANARY}-d" }}\n'
     )
     (home / "credentials.toml").write_text(f'[keys]\nopenai = "{CANARY}-e"\n')
@@ -321,7 +317,7 @@ def test_our_keys_are_not_read_out_of_our_process(tmp_path: Path) -> None:
     """Row I8: by a command that nothing confines; and we still have them."""
     env = {"OPENAI_API_KEY": f"{CANARY}-key", "HARMLESS": f"{CANARY}-harmless"}
     look = "cat /proc/$PPID/environ /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a canary-5d21f0-"
-    with Editor(tmp_path, turns(apart([bash(look)])), "--mode", "full", env=env) as editor:
+    with Editor(tmp_path, turns(apart([bash(look)])), "--mode", "full", env=env, started=True) as editor:
         editor.open()
         told = json.dumps(editor.prompt("go"))
         status = editor.result("auth/status", {})

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,13 @@ from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
 from dragoman.coder.context import Asked, ToolSaid
-from dragoman.coder.permissions import Call, Gate, Rule
-from dragoman.coder.rigs import Ground
+from dragoman.coder.models.offline.answers import is_cut
+from dragoman.coder.permissions import Approved, Ask, Call, Decision, Gate, Look, Rule
+from dragoman.coder.rigs import Ground, Start
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
+from dragoman.coder.tools.files import FILE_BYTES
 from dragoman.coder.tools.reading import ReadFile
 from dragoman.coder.tools.searching import Glob, Grep, ListFiles
 from dragoman.coder.tools.web import WebFetch
@@ -40,7 +42,20 @@ def guardian() -> Iterator[Guardian]:
     guardian.close()
 
 
-def toolbox(session: Session, folder: Path, guardian: Guardian) -> Toolbox:
+class Late(Gate):
+    """A gate behind which something happens before an approved call runs."""
+
+    meanwhile: Callable[[], object] = staticmethod(lambda: None)
+
+    async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
+        verdict = await super().approve(call, look, ask)
+        self.meanwhile()
+        return verdict
+
+
+def toolbox(
+    session: Session, folder: Path, guardian: Guardian, meanwhile: Callable[[], object] = lambda: None
+) -> Toolbox:
     """Every tool, in a mode that asks nobody."""
 
     async def remember(rule: Rule) -> None:
@@ -48,7 +63,9 @@ def toolbox(session: Session, folder: Path, guardian: Guardian) -> Toolbox:
 
     rig = Ground(session, lambda: "full-access", ENVIRONMENT, "")
     desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes(), rig)
-    return Toolbox(lambda: list(TOOLS.values()), Gate(lambda: "full-access", [], remember), desk)
+    gate = Late(lambda: "full-access", [], remember)
+    gate.meanwhile = meanwhile
+    return Toolbox(lambda: list(TOOLS.values()), gate, desk)
 
 
 class Bench:
@@ -58,6 +75,8 @@ class Bench:
         self.folder = folder
         self.events: list[AnyEvent] = []
         self.outcome: Outcome | None = None
+        # Between the yes to a call and the call.
+        self.meanwhile: Callable[[], object] = lambda: None
         self._guardian = guardian
 
     async def run(self, name: str, cancel_at: str = "", **given: object) -> Outcome | None:
@@ -65,7 +84,8 @@ class Bench:
 
         @agent.prompt
         async def work(session: Session, prompt: Prompt) -> None:
-            (said,) = await toolbox(session, self.folder, self._guardian).run([Asked("call", name, given)])
+            tools = toolbox(session, self.folder, self._guardian, self.meanwhile)
+            (said,) = await tools.run([Asked("call", name, given)])
             self.outcome = Outcome(said.text, said.failed)
 
         async with pair(agent, protocol=2) as client:
@@ -150,13 +170,43 @@ async def test_every_occurrence_is_replaced_where_that_is_asked(bench: Bench) ->
     assert (bench.folder / "a.txt").read_text() == "0ne tw0"
 
 
-@pytest.mark.parametrize("data", [b"caf\xe9 x", b"x" * (4 * 1024 * 1024 + 1)], ids=["not UTF-8", "too long"])
-async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, data: bytes) -> None:
-    (bench.folder / "a.txt").write_bytes(data)
-    done = await bench.run("edit_file", path="a.txt", old_string="x", new_string="y", replace_all=True)
-    assert done is not None
-    assert done.failed
-    assert (bench.folder / "a.txt").read_bytes() == data
+CUT = "only the first 4194304 bytes were read"
+NOT_TEXT = "it is not all UTF-8 (what is not was read as \ufffd)"
+LINE = b"one\n"
+# All that is read behind the first line, but for one byte.
+REST = b"x" * (FILE_BYTES - len(LINE) - 1)
+LACKING = {
+    "not UTF-8": (b"caf\xe9", NOT_TEXT),
+    "too long": (REST + b"xx", CUT),
+    "both": (b"\xe9" + REST + b"x", f"{CUT}, and {NOT_TEXT}"),
+    "cut inside a character": (REST + "é".encode(), CUT),
+    "not UTF-8 where it is cut": (REST + b"\xffx", f"{CUT}, and {NOT_TEXT}"),
+}
+
+
+@pytest.mark.parametrize(("rest", "lacks"), LACKING.values(), ids=LACKING)
+async def test_what_a_text_lacks_of_its_file_is_told_and_the_offline_model_knows(
+    bench: Bench, rest: bytes, lacks: str
+) -> None:
+    (bench.folder / "a.txt").write_bytes(LINE + rest)
+    outcome = await bench.run("read_file", path="a.txt", end_line=1)
+    assert outcome == Outcome(f"one\n\n[{lacks}]", raw={"lines": 2})
+    assert is_cut(outcome.text)
+
+
+@pytest.mark.parametrize(("rest", "lacks"), LACKING.values(), ids=LACKING)
+async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, rest: bytes, lacks: str) -> None:
+    file = bench.folder / "a.txt"
+    file.write_bytes(LINE + rest)
+    done = await bench.run("edit_file", path="a.txt", old_string="one", new_string="1")
+    assert done == Outcome(f"{file} cannot be edited: {lacks}.", failed=True)
+    assert file.read_bytes() == LINE + rest
+
+
+async def test_half_a_character_is_not_shown(bench: Bench) -> None:
+    (bench.folder / "a.txt").write_bytes(LINE + REST + "é".encode())
+    outcome = await bench.run("read_file", path="a.txt", start_line=2)
+    assert outcome == Outcome(f"{cut(REST.decode())}\n[{CUT}]", raw={"lines": 2})
 
 
 async def test_a_folder_is_listed_and_files_are_found(bench: Bench) -> None:
@@ -228,10 +278,7 @@ async def test_a_command_is_shown_while_it_runs_and_its_output_kept_in_order(ben
     said = f"one\ntwo\nthree\n{bench.folder}\n"
     assert outcome == Outcome(f"{said}\n[exit code 3]", failed=True, raw={"exitCode": 3})
     assert any(isinstance(event, TerminalOutputChunk) for event in bench.events)
-    ends = [
-        e.exit_status for e in bench.events if isinstance(e, TerminalUpdate) and isinstance(e.exit_status, ExitStatus)
-    ]
-    assert ends == [ExitStatus(exit_code=3)]
+    assert exits(bench) == [ExitStatus(exit_code=3)]
 
 
 async def test_a_command_sees_no_terminal_and_no_input(bench: Bench) -> None:
@@ -247,13 +294,15 @@ async def test_a_command_is_stopped_at_its_deadline_with_everything_it_started(b
     command = f"(trap '' TERM; sleep {NAPS[0]}) & echo here; sleep {NAPS[1]}"
     outcome = await bench.run("bash", command=command, timeout=1)
     assert outcome == Outcome("here\n\n[stopped after 1 s]", failed=True)
+    assert exits(bench) == [ExitStatus(None, "SIGKILL")]
     assert _sleeping() == []
 
 
-async def test_a_cancelled_command_is_dead_with_everything_it_started(bench: Bench) -> None:
+async def test_a_cancelled_command_is_dead_with_everything_it_started_and_its_end_is_told(bench: Bench) -> None:
     command = f"(trap '' TERM; sleep {NAPS[0]}) & setsid sleep {NAPS[1]} & echo up; wait"
     began = time.monotonic()
     await bench.run("bash", "TerminalOutputChunk", command=command)
+    assert exits(bench) == [ExitStatus(None, "SIGKILL")]
     assert _sleeping() == []
     assert time.monotonic() - began < 30
 
@@ -264,6 +313,171 @@ async def test_a_flood_is_cut_in_the_middle_and_told(bench: Bench) -> None:
     assert (outcome.text.startswith("first\n"), outcome.text.endswith("last\n")) == (True, True)
     assert "characters cut" in outcome.text
     assert len(outcome.text) < 110_000
+
+
+# -- between the yes and the call --------------------------------------------------------------------------------------
+
+Deed = Callable[[Path], object]
+CHANGED = "{work}/d/f has changed since it was shown. Read it again."
+OTHER = "{work}/other/f is not the file that was shown; something changed it meanwhile."
+ELSEWHERE = "A folder of the workspace leads elsewhere by now; a link was put in its way."
+TURNED = "A path in the command leads elsewhere than when it was shown."
+
+
+@pytest.fixture
+def scene(tmp_path: Path, guardian: Guardian) -> Bench:
+    """A file in a folder; beside it, and outside, others that look the same."""
+    for folder in ("work/d", "work/other", "outside/d"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "f").write_text("old\n")
+    return Bench(tmp_path / "work", guardian)
+
+
+def linked(path: str, target: str) -> Deed:
+    """A link is put in the place of what was there."""
+
+    def deed(work: Path) -> None:
+        (work / path).rename(work.parent / "was")
+        (work / path).symlink_to(work.parent / target)
+
+    return deed
+
+
+def gone(path: str) -> Deed:
+    return lambda work: (work / path).rename(work.parent / "was")
+
+
+def changed(path: str) -> Deed:
+    return lambda work: (work / path).write_text("changed\n")
+
+
+def world(folder: Path) -> dict[Path, str]:
+    """Everything below a folder: links as links."""
+    return {
+        path: os.readlink(path) if path.is_symlink() else path.read_bytes().hex() if path.is_file() else "/"
+        for path in folder.rglob("*")
+    }
+
+
+async def refused_after(scene: Bench, deed: Deed, name: str, **given: object) -> str:
+    """Why a call did nothing at all: the world is what the deed has made of it."""
+    worlds: list[dict[Path, str]] = []
+
+    def meanwhile() -> None:
+        deed(scene.folder)
+        worlds.append(world(scene.folder.parent))
+
+    scene.meanwhile = meanwhile
+    outcome = await scene.run(name, "", **given)
+    assert outcome is not None
+    assert outcome.failed
+    assert worlds == [world(scene.folder.parent)]
+    return outcome.text
+
+
+FILE_CALLS: dict[str, dict[str, object]] = {
+    "read_file": {"path": "d/f"},
+    "write_file": {"path": "d/f", "content": "new\n"},
+    "edit_file": {"path": "d/f", "old_string": "old", "new_string": "new"},
+}
+
+
+@pytest.mark.parametrize(
+    "deed",
+    [linked("d/f", "outside/d/f"), linked("d", "outside/d"), linked("", "outside")],
+    ids=["file", "folder", "root"],
+)
+@pytest.mark.parametrize("name", FILE_CALLS)
+async def test_a_link_that_leads_out_is_not_followed(scene: Bench, name: str, deed: Deed) -> None:
+    assert await refused_after(scene, deed, name, **FILE_CALLS[name]) == "d/f is outside of the workspace."
+
+
+@pytest.mark.parametrize(
+    ("deed", "why"),
+    [
+        (gone("d/f"), CHANGED),
+        (changed("d/f"), CHANGED),
+        (linked("d/f", "work/other/f"), OTHER),
+        (linked("d", "work/other"), OTHER),
+    ],
+    ids=["gone", "changed", "other file", "other folder"],
+)
+@pytest.mark.parametrize("name", ["write_file", "edit_file"])
+async def test_a_file_that_is_not_what_was_shown_is_not_written(scene: Bench, name: str, deed: Deed, why: str) -> None:
+    text = await refused_after(scene, deed, name, **FILE_CALLS[name])
+    assert text == why.format(work=scene.folder)
+
+
+async def test_a_file_that_is_gone_is_not_read(scene: Bench) -> None:
+    text = await refused_after(scene, gone("d/f"), "read_file", path="d/f")
+    assert text == f"{scene.folder}/d/f: no such file or directory."
+
+
+@pytest.mark.parametrize(
+    ("shown", "now"),
+    [(None, b""), (b"caf\xe9", b"caf\xe8"), (b"x" * FILE_BYTES, b"x" * FILE_BYTES + b"more")],
+    ids=["made", "another byte that is no text", "longer than what is read"],
+)
+async def test_a_file_is_not_overwritten_that_only_seems_to_be_what_was_shown(
+    scene: Bench, shown: bytes | None, now: bytes
+) -> None:
+    file = scene.folder / "d" / "f"
+    file.unlink() if shown is None else file.write_bytes(shown)
+    text = await refused_after(scene, lambda work: file.write_bytes(now), "write_file", path="d/f", content="new\n")
+    assert text == CHANGED.format(work=scene.folder)
+
+
+@pytest.mark.parametrize(
+    ("deed", "path", "why"),
+    [
+        (linked("d", "outside/d"), "d", "d is outside of the workspace."),
+        (linked("", "outside"), ".", ". is outside of the workspace."),
+        (gone("d"), "d", "{work}/d: no such file or directory."),
+    ],
+    ids=["folder out", "root out", "gone"],
+)
+@pytest.mark.parametrize("name", ["list_files", "glob", "grep"])
+async def test_a_folder_that_leads_out_or_is_gone_is_not_looked_through(
+    scene: Bench, name: str, deed: Deed, path: str, why: str
+) -> None:
+    pattern = {} if name == "list_files" else {"pattern": "*" if name == "glob" else "old"}
+    assert await refused_after(scene, deed, name, path=path, **pattern) == why.format(work=scene.folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "deed", "why"),
+    [
+        ("touch new", linked("", "outside"), ELSEWHERE),
+        ("touch new", linked("", "was"), ELSEWHERE),
+        ("touch new", gone(""), "Cannot start /bin/bash: the folder {work} does not exist."),
+        ("cat d/f", linked("d/f", "outside/d/f"), TURNED),
+        ("cd d && cat f", linked("d", "outside/d"), TURNED),
+        ("cat d/f", linked("d/f", "work/other/f"), TURNED),
+    ],
+    ids=["root out", "root moved", "root gone", "file out", "folder out", "other file"],
+)
+async def test_a_command_is_not_run_elsewhere_nor_on_other_files(
+    scene: Bench, command: str, deed: Deed, why: str
+) -> None:
+    assert await refused_after(scene, deed, "bash", command=command) == why.format(work=scene.folder)
+
+
+async def test_nor_where_a_link_is_put_while_it_is_being_confined(
+    scene: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    confine = Ground.start
+
+    async def start(self: Ground, argv: Sequence[str], *, asked: bool) -> Start:
+        confined = await confine(self, argv, asked=asked)
+        linked("", "outside")(scene.folder)
+        return confined
+
+    monkeypatch.setattr(Ground, "start", start)
+    assert await scene.run("bash", command="touch new") == Outcome(ELSEWHERE, failed=True)
+    assert not (scene.folder / "new").exists()
+
+
+# -- wrong calls -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -286,6 +500,12 @@ def test_a_wrong_call_is_told_how_to_do_better(name: str, given: dict[str, objec
 def test_a_long_text_keeps_its_ends() -> None:
     assert cut("abc", 10) == "abc"
     assert cut("a" * 50 + "b" * 50, 20) == "a" * 10 + "\n[… 80 characters cut …]\n" + "b" * 10
+
+
+def exits(bench: Bench) -> list[ExitStatus]:
+    """How the terminals ended, as the client was told."""
+    updates = [event.exit_status for event in bench.events if isinstance(event, TerminalUpdate)]
+    return [status for status in updates if isinstance(status, ExitStatus)]
 
 
 def _sleeping() -> list[str]:

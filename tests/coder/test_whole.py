@@ -1,7 +1,6 @@
 """The coding agent as a user has it: prompts, questions, files, commands; in memory, in both versions."""
 
 import asyncio
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from dragoman.vocabulary.requests import (
     ResumeSession,
 )
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
+from tests.coder.mcp.bench import raw
 from tests.coder.whole import User, ends, events_of, scripted, whole
 from tests.needs import need
 
@@ -610,8 +610,6 @@ async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobo
 
 # -- MCP servers -----------------------------------------------------------------------------------------------------
 
-RAW_SERVER = Path(__file__).with_name("mcp") / "raw_server.py"
-
 
 async def until_server(state: str, session: Conversation) -> list[AnyEvent]:
     """Ask for the servers until one is in such a state; everything told meanwhile.
@@ -630,7 +628,7 @@ async def until_server(state: str, session: Conversation) -> list[AnyEvent]:
 
 async def test_a_server_of_the_client_is_a_tool_that_asks(tmp_path: Path) -> None:
     user = User("allow_always")
-    server = McpStdio("raw", sys.executable, [str(RAW_SERVER), "good"])
+    server = raw("good")
     model = scripted([{"call": "mcp__raw__act", "input": {}}])
     async with whole(tmp_path, model, user=user, mcp_servers=[server]) as (_, session):
         events = await events_of(session)  # the first prompt waits for the server

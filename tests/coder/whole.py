@@ -1,5 +1,7 @@
 """The whole coding agent in memory, with a scripted model and a real folder; a user who answers as told."""
 
+import atexit
+import functools
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +15,7 @@ from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.coder.setup import Setup
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.host.guardian import Guardian
 from dragoman.store.contract import Store
 from dragoman.testing import pair
 from dragoman.vocabulary.events import AnyEvent, ToolCallUpdate
@@ -70,6 +73,21 @@ class Fixed:
         return AuthStatus("not_required")
 
 
+@functools.cache
+def one_guardian() -> Guardian:
+    """One for all tests of a worker: it knows any number of trees, and starting it is half of what a command costs."""
+    guardian = Guardian()
+    atexit.register(guardian.close)
+    return guardian
+
+
+class Guarded(Setup):
+    """Guarded by the one that is there."""
+
+    def guardian(self) -> Guardian:
+        return one_guardian()
+
+
 @asynccontextmanager
 async def whole(
     folder: Path,
@@ -84,7 +102,7 @@ async def whole(
     **client: Any,
 ) -> AsyncIterator[tuple[Client, Conversation]]:
     """A client and a session of the agent in a folder."""
-    setup = Setup(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""))
+    setup = Guarded(Fixed(make_model), ENVIRONMENT, mode=mode, home=str(home or ""))
     agent = coding_agent(setup, store=store)
     asking = (user or User("reject_once")).permission
     try:

@@ -364,7 +364,7 @@ def test_a_deny_rule_with_words_holds_with_options_between() -> None:
     assert not denies(["git", "push"], "git status")
 
 
-@pytest.mark.parametrize("count", [51, 10_000])
+@pytest.mark.parametrize("count", [51, 1_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_h4_deny_rules_apply_to_long_chains(count: int) -> None:
     chain = ";".join(["ls"] * (count - 1))
     assert denies(["rm"], f"{chain};rm x")
@@ -381,17 +381,17 @@ def test_h4_what_is_too_long_to_run_is_denied() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("$(" * 20_000, "`" * 40_001, "bash -c '" * 4_000, "sudo " + "x " * 20_000, "eval " * 8_000, "${" * 20_000),
-        *("x " * 20_000 + "| bash", "'" * 40_000, "((((:(){" * 5_000, "rm -r " + "{a,b}" * 8_000, "sudo rm " * 5_000),
+        *("$(" * 10_000, "`" * 20_001, "bash -c '" * 2_000, "sudo " + "x " * 10_000, "eval " * 4_000, "${" * 10_000),
+        *("x " * 10_000 + "| bash", "'" * 20_000, "((((:(){" * 2_500, "rm -r " + "{a,b}" * 4_000, "sudo rm " * 2_500),
     ],
     ids=lambda text: text[:8],
 )
 def test_looking_through_any_text_ends_soon(text: str) -> None:
-    """Usually a tenth of a second; the square of this length would be minutes."""
+    """Usually a tenth of a second; the square of this length would be a minute."""
     start = time.process_time()
     is_unrecoverable(text)
     denies(["curl"], text)
-    assert time.process_time() - start < 3
+    assert time.process_time() - start < 2
 
 
 UNRECOVERABLE = [

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.host.guardian import Guardian
+
 # An agent's process: starts a shell that forks twice over, tells the guardian, and waits to be killed.
 AGENT = """
 import os, subprocess, sys, time
@@ -110,3 +112,18 @@ def _ignores(pid: int, number: signal.Signals) -> bool:
         if line.startswith("SigIgn:"):
             return bool(int(line.split()[1], 16) & 1 << (number - 1))
     return False
+
+
+def test_it_is_not_told_our_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its environment can be read in /proc by every command that it guards us from."""
+    monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
+    monkeypatch.setenv("HARMLESS", "canary-harmless")
+    guardian = Guardian()
+    guardian.leave(0)
+    assert guardian._process is not None
+    environment = Path(f"/proc/{guardian._process.pid}/environ")
+    assert wait_until(lambda: environment.read_bytes() != b"", 30)  # it is empty while it is being started
+    told = environment.read_bytes()
+    guardian.close()
+    assert b"canary-harmless" in told
+    assert b"canary-key" not in told

@@ -56,6 +56,21 @@ def test_a_second_root_is_inside_too(workspace: Path, tmp_path: Path) -> None:
     assert read_bytes(Roots([str(workspace), str(more)]).place(str(more / "x")), 100) == (b"here", False)
 
 
+def test_the_working_folder_is_the_first_root_as_it_really_is(workspace: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(workspace)
+    assert Roots([str(tmp_path / "link"), str(tmp_path / "missing")]).folder == os.path.realpath(workspace)
+
+
+@pytest.mark.parametrize("root", ["work", "work/inner"])
+def test_there_is_no_working_folder_when_a_root_leads_elsewhere_by_now(tmp_path: Path, root: str) -> None:
+    (tmp_path / "work" / "inner").mkdir(parents=True)
+    roots = Roots([str(tmp_path / "work"), str(tmp_path / "work" / "inner")])
+    (tmp_path / root).rename(tmp_path / "was")
+    (tmp_path / root).symlink_to(tmp_path / "was")
+    with pytest.raises(PathRefused, match="leads elsewhere by now"):
+        _ = roots.folder
+
+
 def test_a_link_put_in_the_way_after_the_check_is_not_followed(workspace: Path) -> None:
     (workspace / "folder").mkdir()
     (workspace / "folder" / "file").write_text("mine")

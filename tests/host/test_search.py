@@ -41,8 +41,19 @@ def make(root: Path, files: dict[str, str | bytes]) -> Place:
     return Roots([str(root)]).place(".")
 
 
+OTHERS: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def others() -> None:
+    """Children that this process had before: what tests share, such as a nursery."""
+    OTHERS.clear()
+    OTHERS.update(children())
+
+
 def children() -> list[int]:
-    return [process.pid for process in living() if process.parent == os.getpid()]
+    """What this test has started, and still runs."""
+    return [process.pid for process in living() if process.parent == os.getpid() and process.pid not in OTHERS]
 
 
 # --- grep

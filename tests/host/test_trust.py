@@ -33,6 +33,15 @@ def test_a_change_voids_it(tmp_path: Path, project: Path, name: str) -> None:
     assert is_trusted(registry, project)
 
 
+def test_a_change_that_keeps_the_length_voids_it_too(tmp_path: Path, project: Path) -> None:
+    registry, file = tmp_path / "trust.json", project / "acp.json"
+    trust(registry, project)
+    length = file.stat().st_size
+    file.write_text(file.read_text().replace("servers", "serverz"))
+    assert file.stat().st_size == length
+    assert not is_trusted(registry, project)
+
+
 def test_a_link_is_the_folder_it_leads_to_and_another_folder_is_another(tmp_path: Path, project: Path) -> None:
     registry = tmp_path / "trust.json"
     (tmp_path / "link").symlink_to(project)

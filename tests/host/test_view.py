@@ -1,6 +1,7 @@
 """A copy to work in: what is changed there is told, and reaches the roots only when told, whole or not at all."""
 
 import os
+import shutil
 import socket
 import stat
 import subprocess
@@ -192,6 +193,18 @@ def test_a_link_in_the_way_is_not_followed(opened: View, root: Path, tmp_path: P
     (root / "sub").symlink_to(tmp_path / "outside")
     assert opened.apply(changes)
     assert list((tmp_path / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("script", ["rm b", "chmod 600 b", "mkdir new", "ln -s b new", "echo three > b"])
+def test_nor_is_a_link_to_what_looks_the_same(opened: View, root: Path, tmp_path: Path, script: str) -> None:
+    outside = Path(shutil.copytree(root / "sub", tmp_path / "outside"))
+    before = content(outside)
+    subprocess.run(["sh", "-c", script], cwd=copy_of(opened, root) / "sub" / "deep", check=True)
+    changes = opened.changes()
+    os.rename(root / "sub", tmp_path / "moved")
+    (root / "sub").symlink_to(outside)
+    assert opened.apply(changes)
+    assert content(outside) == before
 
 
 def test_a_path_outside_of_the_roots_is_not_applied(opened: View, tmp_path: Path) -> None:

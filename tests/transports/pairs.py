@@ -30,7 +30,7 @@ async def until(condition: Callable[[], object], what: str = "") -> None:
     while not condition():
         assert time.monotonic() < deadline, f"never happened: {what or condition}"
         looks += 1
-        await asyncio.sleep(0 if looks < 20 else 0.001)
+        await asyncio.sleep(0 if looks < 20 else min(looks, 100) / 20_000)
 
 
 async def turns(count: int = 30) -> None:

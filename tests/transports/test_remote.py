@@ -1,17 +1,20 @@
 """What `transports.contract` promises, as far as it goes for transports that move whole messages and come back."""
 
 import asyncio
+import inspect
 import os
 import time
+from typing import Any
 
 import pytest
 
+from dragoman import limits
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.transports import remote as remote_module
 from dragoman.transports.remote import QUEUE_BYTES, transport_for
 
 from .pairs import Recorder, turns, until
-from .remotes import HELLO, REMOTES, OpenRemote, Remote
+from .remotes import HELLO, REMOTES, HttpServer, OpenRemote, Remote
 
 pytestmark = pytest.mark.anyio
 LINE = b'{"jsonrpc":"2.0","method":"m","params":{"text":"' + b"x" * 1000 + b'"}}\n'
@@ -129,6 +132,76 @@ async def test_close_is_quick_and_idempotent_and_says_goodbye(open_remote: OpenR
         assert remote.transport.write(b"more") == 4
         assert new(remote) == [line(7)]  # what was taken has left
         await until(lambda: getattr(remote.server, "deleted", False) or 1000 in getattr(remote.server, "goodbyes", []))
+
+
+async def test_what_was_taken_leaves_before_the_connection_ends(
+    open_remote: OpenRemote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 60.0)
+    messages = [line(number) + b" " * 20_000 for number in range(40)]  # more than a socket takes at once
+    async with open_remote() as remote:
+        for message in messages:
+            assert remote.transport.write(message + b"\n") == len(message) + 1
+        await remote.transport.close()
+        await until(lambda: len(new(remote)) == len(messages))
+        assert new(remote) == messages
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+@pytest.mark.parametrize("tried", [False, True])
+async def test_where_nobody_was_reached_closing_waits_for_nothing(
+    scheme: str, tried: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 600.0)
+    told: list[str] = []
+    transport, receiver = transport_for(f"{scheme}://127.0.0.1:9", tell=told.append), Recorder()
+    transport.start(receiver)
+    transport.write(HELLO)
+    if tried:
+        await until(lambda: told)
+    async with asyncio.timeout(30):
+        await transport.close()
+    assert receiver.losses == [None]
+
+
+async def test_a_connection_that_is_just_being_made_is_ended_as_well() -> None:
+    asked = asyncio.Event()
+
+    class Slow(HttpServer):
+        async def _answer(self, *request: Any) -> None:
+            asked.set()
+            await super()._answer(*request)
+
+    server = Slow()
+    server.reads.clear()
+    async with await asyncio.start_server(server.handle, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        transport, receiver = transport_for(f"http://127.0.0.1:{port}"), Recorder()
+        transport.start(receiver)
+        transport.write(HELLO)
+        await asked.wait()
+        closing = asyncio.create_task(transport.close())
+        await turns()
+        assert not closing.done()
+        server.reads.set()
+        await closing
+        assert server.deleted
+        await server.drop()
+
+
+@pytest.mark.parametrize("scheme", ["http", "ws"])
+async def test_work_that_never_began_is_closed_with_the_transport(scheme: str) -> None:
+    """Python would complain of it, at any time later, on a terminal that is not its own."""
+
+    async def listen() -> None:
+        raise AssertionError("there was no time")
+
+    work, transport = listen(), transport_for(f"{scheme}://127.0.0.1:9")
+    assert isinstance(transport, remote_module.RemoteTransport)
+    transport.start(Recorder())
+    transport.spawn(work)
+    await transport.close()
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
 
 
 async def test_nothing_is_left_behind(open_remote: OpenRemote) -> None:

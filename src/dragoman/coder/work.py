@@ -65,6 +65,7 @@ class Work:
         ]
         # A mode for this turn alone.
         self._turn_mode = ""
+        self._pinned: Roots | None = None
 
     @property
     def model(self) -> Model:
@@ -104,9 +105,8 @@ class Work:
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
-        roots = self.session.roots
-        system = await asyncio.to_thread(system_prompt, roots, self.mode())
-        said = UserSaid(message_id, await seen(content, Roots(roots), model.sees))
+        system = await asyncio.to_thread(system_prompt, self.session.roots, self.mode())
+        said = UserSaid(message_id, await seen(content, self._roots(), model.sees))
         turn = loop.turn(
             model,
             context,
@@ -137,7 +137,7 @@ class Work:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
 
     async def _interjected(self) -> list[UserSaid]:
-        roots, sees = Roots(self.session.roots), self.model.sees
+        roots, sees = self._roots(), self.model.sees
         heard = await self.session.interjected()
         return [UserSaid(prompt.message_id, await seen(prompt.content, roots, sees)) for prompt in heard]
 
@@ -154,8 +154,13 @@ class Work:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         rig = Ground(self.session, self.mode, environment, home)
-        roots = Roots(self.session.roots)
-        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home)
+        return Desk(self.session, self._roots(), environment, self._setup.guardian(), self.changes, rig, home)
+
+    def _roots(self) -> Roots:
+        """The roots as they were found when the session got them: what a command puts in the place of one is none."""
+        if self._pinned is None or self._pinned.given != tuple(self.session.roots):
+            self._pinned = Roots(self.session.roots)
+        return self._pinned
 
     def _command_environment(self) -> dict[str, str]:
         return command_environment(child_environment(self._setup.environment))

@@ -6,7 +6,6 @@ its own. So the guardian holds one end of a pipe and is told of every tree. The 
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,8 @@ from typing import IO, TYPE_CHECKING, Final
 from dragoman.host.tree import Tree, living, new_mark
 
 if TYPE_CHECKING:
+    import subprocess
+
     from dragoman.host.process import Child
 
 # How long to look for a child that was announced and not seen, and how often.
@@ -68,6 +69,10 @@ class Guardian:
 
     def _write(self, line: str) -> None:
         if self._process is None:
+            import subprocess  # the guardian itself does without: it is started often
+
+            from dragoman.host.environment import child_environment
+
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "dragoman.host.guardian"],
                 stdin=subprocess.PIPE,
@@ -75,6 +80,7 @@ class Guardian:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",
+                env=child_environment(os.environ),
                 start_new_session=True,
             )
         assert self._process.stdin is not None

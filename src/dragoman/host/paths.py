@@ -39,16 +39,22 @@ class Roots:
 
     def __init__(self, roots: Sequence[str]) -> None:
         self.cwd: Final = roots[0]
+        self.given: Final = tuple(roots)
         self._roots = [os.path.realpath(root) for root in roots]
+
+    @property
+    def folder(self) -> str:
+        """Where relative paths begin, as it really is. Refused if any root leads elsewhere by now: who starts a command
+        here tells it of the roots by their names."""
+        if [_real(root) for root in self.given] != self._roots:
+            raise PathRefused("A folder of the workspace leads elsewhere by now; a link was put in its way.")
+        return self._roots[0]
 
     def place(self, path: str, *, write: bool = False) -> Place:
         """Where a path leads, if that is inside. `write` makes a difference in a view of the roots, and none here."""
         if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
             raise PathRefused("That is no path.")
-        try:
-            real = os.path.realpath(os.path.join(self.cwd, path))
-        except OSError:  # a link that became something else while it was read
-            raise PathRefused(f"{path} does not stand still.") from None
+        real = _real(os.path.join(self.cwd, path), path)
         for root in self._roots:
             if _is_the_kernels(real) and not _is_the_kernels(root):
                 break
@@ -65,6 +71,13 @@ class Roots:
     def seen(self, path: str) -> str:
         """What was found at a path below a `tree`, as the user knows it."""
         return path
+
+
+def _real(path: str, said: str = "") -> str:
+    try:
+        return os.path.realpath(path)
+    except OSError:  # a link that became something else while it was read
+        raise PathRefused(f"{said or path} does not stand still.") from None
 
 
 def _is_the_kernels(path: str) -> bool:

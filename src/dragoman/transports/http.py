@@ -6,11 +6,11 @@ event; a message whose post failed is posted again under its number, and heard o
 
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 
 from dragoman.errors import UsageError, how_to_install
+from dragoman.host.tls import trust_for
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
@@ -23,8 +23,6 @@ from dragoman.transports.remote import (
 from dragoman.transports.sse import EventReader
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx2
 
 # A server of ours sends a comment every 15 seconds; a stream that is silent for longer is dead.
@@ -69,7 +67,7 @@ class HttpTransport(RemoteTransport):
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             http2=_has_h2(),
-            verify=_trust(self.url),
+            verify=trust_for(self.url),
             timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS, connect=OPEN_SECONDS),
             limits=httpx2.Limits(max_connections=None),
             follow_redirects=False,
@@ -105,9 +103,10 @@ class HttpTransport(RemoteTransport):
     async def _sent_once(self, headers: dict[str, str], body: bytes) -> Any:
         assert self._client is not None
         problem = "no answer"
+        extensions = {"trace": self._traced} if self._connection_id is None else None
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
-                response = await self._client.post(self.url, headers=headers, content=body)
+                response = await self._client.post(self.url, headers=headers, content=body, extensions=extensions)
             except self._errors as error:
                 problem = plainly(error)
                 self.missed(problem)
@@ -122,6 +121,11 @@ class HttpTransport(RemoteTransport):
                     return response
                 raise Refused(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
+
+    async def _traced(self, name: str, info: object) -> None:
+        """The steps of the first request. Once it has left, a server may have made a connection for us."""
+        if name.endswith(".send_request_headers.started"):
+            self.speaking()
 
     async def _answer_for(self, body: bytes, status: int) -> None:
         """The server would not take one message: whoever waits for its answer is told, and the rest goes on."""
@@ -238,11 +242,3 @@ def _has_h2() -> bool:
     from importlib.util import find_spec
 
     return find_spec("h2") is not None
-
-
-def _trust(url: str) -> "ssl.SSLContext | bool":
-    """Whom we believe who they are. Reading the list of authorities takes tens of milliseconds: where there is no TLS
-    nobody reads it, and nobody is believed."""
-    import ssl
-
-    return True if urlsplit(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

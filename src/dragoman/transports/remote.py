@@ -74,6 +74,7 @@ class RemoteTransport:
         # Told, in a sentence for people, that the server cannot be reached for now; the next time, that it can be.
         self.tell: Callable[[str], None] = _tell_nobody
         self._trouble = False
+        self._heard_us = False  # something of ours may have arrived
         self._known_token: Final = token is not None
         self._headers: Final = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._receiver: Receiver | None = None
@@ -147,9 +148,14 @@ class RemoteTransport:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Work that ends with the transport; if it fails, so does the connection."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            work.close()  # it may have been cancelled before it began
+
         task = self._loop.create_task(self._guarded(work))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(ended)
 
     async def next_message(self) -> bytes:
         """The next message to send. It stays in the queue until `sent`."""
@@ -180,8 +186,13 @@ class RemoteTransport:
             self._trouble = True
             self.tell(f"{place_of(self.url)} cannot be reached ({problem}); trying again")
 
+    def speaking(self) -> None:
+        """Something of ours is on its way to a server: it is waited for when we leave, and followed by a goodbye."""
+        self._heard_us = True
+
     def reached(self) -> None:
         """The server has answered."""
+        self.speaking()
         if self._trouble:
             self._trouble = False
             self.tell(f"{place_of(self.url)} can be reached now")
@@ -229,7 +240,7 @@ class RemoteTransport:
 
     async def _leave(self) -> None:
         assert self._receiver is not None
-        if not self._lost:
+        if self._heard_us and not self._lost:
             with suppress(TimeoutError):
                 async with asyncio.timeout(limits.CLOSE_FLUSH_SECONDS):
                     await self._empty.wait()

@@ -13,10 +13,11 @@ from dragoman.coder.mcp.servers import allow_all
 from dragoman.coder.mcp.terms import Bounds
 from dragoman.coder.permissions import Approved, Call, Gate, Rule
 from dragoman.coder.tools.contract import Desk, Outcome, Tool
-from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.requests import EnvVariable, McpStdio
+from tests.coder.whole import one_guardian
 
-RAW_SERVER = str(Path(__file__).parent / "raw_server.py")
+# The program of `raw` and how it is started: it needs no packages, and looking for them takes time.
+RAW_SERVER = ["-I", "-S", str(Path(__file__).parent / "raw_server.py")]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 # Waits that a test may not meet are long, so that one that does fails; those it wants to meet are short.
 LONG = 30.0
@@ -31,6 +32,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.servers: Servers
+        self.guardian = one_guardian()
         self.notices: list[str] = []
         self.asked: list[str] = []
         self.rules: list[Rule] = []
@@ -102,13 +104,12 @@ async def running(
     connected: bool = True,
 ) -> AsyncIterator[Bench]:
     """Started servers; connected ones, unless the test wants to see how they come to that."""
-    guardian = Guardian()
     bench = Bench()
     bench.servers = Servers(
         configs,
         environment=environment,
         cwd=str(cwd),
-        guardian=guardian,
+        guardian=bench.guardian,
         notice=bench.notice,
         changed=bench.changed,
         roots=roots,
@@ -122,10 +123,9 @@ async def running(
         yield bench
     finally:
         await bench.servers.close()
-        guardian.close()
 
 
 def raw(behaviour: str, file: Path | str = "", name: str = "raw", **env: str) -> McpStdio:
     """The server of `raw_server.py`."""
     variables = [EnvVariable(key, value) for key, value in env.items()]
-    return McpStdio(name, sys.executable, [RAW_SERVER, behaviour, *([str(file)] if file else [])], variables)
+    return McpStdio(name, sys.executable, [*RAW_SERVER, behaviour, *([str(file)] if file else [])], variables)

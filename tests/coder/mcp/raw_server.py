@@ -1,14 +1,18 @@
 """A server written by hand, in one file without imports that take time. What it does wrong stands on its command line.
 
-It runs as a program: `python raw_server.py BEHAVIOUR [FILE]`. FILE is a place to leave traces or to read orders.
+It runs as a program: `python -I -S raw_server.py BEHAVIOUR [FILE]`. FILE is a place to leave traces or to read orders.
 """
+
+from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
-from typing import Any
+
+TYPE_CHECKING = False  # the one of `typing`, which takes ten milliseconds
+if TYPE_CHECKING:
+    from typing import Any
 
 BEHAVIOUR = sys.argv[1]
 FILE = sys.argv[2] if len(sys.argv) > 2 else ""
@@ -113,6 +117,8 @@ def main() -> None:
     if BEHAVIOUR == "once" and os.path.exists(FILE):
         sys.exit(4)
     if BEHAVIOUR == "tree":
+        import subprocess
+
         child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         trace(f"{os.getpid()} {child.pid}")
     if BEHAVIOUR == "waits":

@@ -70,6 +70,7 @@ async def check(bench: Bench, name: str = "official") -> None:
     await bench.until(lambda: bench.tool(f"mcp__{name}__add").description == "Take two numbers.")
 
 
+@pytest.mark.slow
 async def test_a_server_on_pipes() -> None:
     async with running(McpStdio("official", sys.executable, [SDK_SERVER])) as bench:
         await check(bench)

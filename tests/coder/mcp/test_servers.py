@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -13,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder.mcp import Config, describe
-from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES
 from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.terms import Bounds
 from dragoman.coder.permissions import Call, decide, offers
@@ -153,6 +153,8 @@ async def test_noise_on_either_pipe_harms_nobody(behaviour: str) -> None:
 
 
 async def test_a_result_of_40_mb_is_not_kept_and_does_not_end_the_server() -> None:
+    from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES  # with it comes an SDK that most workers never need
+
     async with running(raw("huge")) as bench:
         tracemalloc.start()
         try:
@@ -300,6 +302,17 @@ async def test_closing_ends_the_whole_tree(tmp_path: Path) -> None:
         await bench.servers.close()
 
 
+async def test_the_whole_tree_is_guarded(tmp_path: Path) -> None:
+    """A guardian whose pipe ends, as it does when we are killed, ends whom it knows."""
+    trace = tmp_path / "trace"
+    async with running(raw("tree", trace)) as bench:
+        pids = [int(pid) for pid in trace.read_text().split()]
+        assert all(map(is_alive, pids))
+        bench.guardian.close()
+        assert not any(map(is_alive, pids))
+
+
+@pytest.mark.slow
 def test_the_whole_tree_dies_with_us(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     program = f"""
@@ -337,7 +350,7 @@ async def test_a_server_that_is_not_allowed_is_not_started(tmp_path: Path) -> No
         await bench.until_state("refused")
         assert not (tmp_path / "trace").exists()
     assert bench.notices == []
-    command = f"{sys.executable} {RAW_SERVER} tree {tmp_path / 'trace'}"
+    command = shlex.join([sys.executable, *RAW_SERVER, "tree", str(tmp_path / "trace")])
     assert asked == [f"API_KEY=[hidden] MODE='a b' {command}"]
 
 

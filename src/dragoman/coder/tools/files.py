@@ -6,6 +6,7 @@ What is read is text. A file that is not, or is too big to be shown, is told to 
 import asyncio
 import hashlib
 import os
+from codecs import utf_8_decode
 from typing import Final, NamedTuple
 
 from dragoman.coder.modes import Act
@@ -17,20 +18,24 @@ from dragoman.host.protected import is_protected
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
+_CUT: Final = f"only the first {FILE_BYTES} bytes were read"
+_NOT_TEXT: Final = "it is not all UTF-8 (what is not was read as \ufffd)"
 
 
 class Loaded(NamedTuple):
-    """A file as it is now. `text` None: there is none. `whole` False: there is more, or it is not UTF-8."""
+    """A file as it is now. `text` None: there is none. `lacks` says what the text is not, where it is not the file.
+
+    `stamp` is what it looks like, in short: also the bytes that the text does not show.
+    """
 
     text: str | None
-    whole: bool = True
+    stamp: str = "none"
+    lacks: str = ""
 
     @property
-    def stamp(self) -> str:
-        """What it looks like, in short."""
-        if self.text is None:
-            return "none"
-        return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+    def whole(self) -> bool:
+        """Whether the text is all of the file."""
+        return not self.lacks
 
 
 def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
@@ -74,7 +79,8 @@ async def load(place: Place, desk: Desk) -> Loaded:
     """The file, for showing. Raises `BadInput` for what is no file."""
     if desk.rig.files_of_editor() and desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
         try:
-            return Loaded(await desk.session.read_text_file(place.path))
+            text = await desk.session.read_text_file(place.path)
+            return Loaded(text, _stamp(text.encode("utf-8", "surrogatepass")))
         except RequestFailed as error:
             raise BadInput(f"{place.path}: the editor says: {error}") from None
     try:
@@ -83,12 +89,13 @@ async def load(place: Place, desk: Desk) -> Loaded:
         if isinstance(error.__cause__, FileNotFoundError):
             return Loaded(None)
         raise BadInput(str(error)) from None
+    stamp = _stamp(data, more)
     try:
-        return Loaded(data.decode("utf-8"), whole=not more)
-    except UnicodeDecodeError as error:
         # Cut inside a character is not the same as not being text.
-        cut_off = more and error.start >= len(data) - 4
-        return Loaded(data.decode("utf-8", "replace"), whole=False) if cut_off else Loaded(_shown(data), whole=False)
+        text, _ = utf_8_decode(data, "strict", not more)
+    except UnicodeDecodeError:
+        return Loaded(data.decode("utf-8", "replace"), stamp, f"{_CUT}, and {_NOT_TEXT}" if more else _NOT_TEXT)
+    return Loaded(text, stamp, _CUT if more else "")
 
 
 async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
@@ -105,9 +112,9 @@ async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
     desk.changes.wrote(place, before.text, text, kept=before.whole)
 
 
+def _stamp(data: bytes, more: bool = False) -> str:
+    return hashlib.sha256(data).hexdigest() + ("+" if more else "")
+
+
 def _is_file(place: Place) -> bool:
     return os.path.isfile(place.path)
-
-
-def _shown(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -17,7 +17,7 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import FILE_BYTES, check_not_ours, load, placed
+from dragoman.coder.tools.files import check_not_ours, load, placed
 from dragoman.vocabulary.tools import Location
 
 
@@ -61,5 +61,5 @@ class ReadFile:
         chosen = "".join(lines[start - 1 : end])
         if start > len(lines) > 0:
             raise BadInput(f"{place.path} has {len(lines)} lines.")
-        more = "" if file.whole else f"\n[only the first {FILE_BYTES} bytes were read, or it is not all text]"
+        more = f"\n[{file.lacks}]" if file.lacks else ""
         return Outcome(cut(chosen) + more, raw={"lines": len(lines)})

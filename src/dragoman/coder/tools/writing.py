@@ -96,7 +96,7 @@ def _edited(call: Call, place: Place, before: Loaded) -> tuple[str, int]:
     if before.text is None:
         raise BadInput(f"{place.path}: no such file or directory.")
     if not before.whole:
-        raise BadInput(f"{place.path} is longer than {FILE_BYTES} bytes, or not UTF-8 text; it cannot be edited.")
+        raise BadInput(f"{place.path} cannot be edited: {before.lacks}.")
     old, new = text_input(call, "old_string"), text_input(call, "new_string")
     if "\r\n" in before.text and "\r\n" not in old:
         # Models write lines their own way; the file keeps its own.

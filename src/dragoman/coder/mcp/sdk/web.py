@@ -16,6 +16,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.errors import StartFailed
+from dragoman.host.tls import trust_for
 from dragoman.vocabulary.requests import McpHttp, McpSse
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Web:
             headers=(headers or {}) | {"Accept-Encoding": "identity"},
             timeout=timeout or httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
             auth=auth or self._auth,
+            verify=trust_for(self._url),
             event_hooks={"response": [self._heard]},
         )
 

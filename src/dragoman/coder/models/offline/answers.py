@@ -6,7 +6,9 @@ from typing import Final, NamedTuple
 
 _EXIT: Final = re.compile(r"\n?\[exit code (-?\d+)\]\s*$")
 _STOPPED: Final = re.compile(r"\n?\[((?:stopped after|ended by) [^\]]+)\]\s*$")
-_CUT: Final = re.compile(r"\[… \d+ (?:characters|bytes) cut …\]|\[only the first \d+ bytes were read")
+_CUT: Final = re.compile(
+    r"\[… \d+ (?:characters|bytes) cut …\]|\[(?:only the first \d+ bytes were read|it is not all UTF-8)"
+)
 _HIT: Final = re.compile(r"^(?P<path>[^:\n]+):(?P<line>\d+)[:\-]\s?(?P<text>.*)$")
 _HIT_BELOW: Final = re.compile(r"^\s*(?P<line>\d+)[:\-\t]\s?(?P<text>.*)$")
 

@@ -38,7 +38,7 @@ def append(reach: Reach, wish: Append) -> Walk[None]:
         yield Said(f"I cannot read `{wish.path}`: {said.text}\n")
         return
     if is_cut(said.text):
-        yield Said(f"`{wish.path}` is too long for me to add to.\n")
+        yield Said(f"I cannot read all of `{wish.path}`, so I add nothing to it.\n")
         return
     before = "" if said.failed else said.text
     ending = "\r\n" if "\r\n" in before else "\n"
@@ -101,7 +101,7 @@ def _rename_in(reach: Reach, wish: Rename, word: re.Pattern[str], file: Found) -
         yield Said(f"`{wish.old}` is not in `{file.path}`.\n")
         return
     if is_cut(file.text):
-        yield Said(f"`{file.path}` is too long for me to change safely.\n")
+        yield Said(f"I cannot read all of `{file.path}`, so I change nothing in it.\n")
         return
     if count == file.text.count(wish.old):
         said = yield from reach.call(
