@@ -10,7 +10,7 @@ from dragoman.store.entries import Entry, Happened, Noted, Said
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select
-from dragoman.vocabulary.tools import ContentItem, ExitStatus, Location, TerminalOutput
+from dragoman.vocabulary.tools import ContentItem, ExitStatus, Location, TerminalItem, TerminalOutput
 
 
 def told(*entries: Entry | events.AnyEvent) -> Story:
@@ -97,6 +97,37 @@ def test_a_terminal_is_a_snapshot() -> None:
     assert list(story.retold()) == [
         events.TerminalUpdate("t", command="make", cwd="/", output=output, exit_status=ExitStatus(exit_code=0))
     ]
+
+
+def shows(call_id: str, *terminal_ids: str) -> events.ToolCallUpdate:
+    return events.ToolCallUpdate(call_id, title="Run", content=[TerminalItem(each) for each in terminal_ids])
+
+
+def screen(terminal_id: str) -> events.TerminalUpdate:
+    output = TerminalOutput(base64_of(terminal_id.encode()))
+    return events.TerminalUpdate(terminal_id, command="make", output=output, exit_status=ExitStatus(exit_code=0))
+
+
+def test_a_terminal_is_told_before_the_call_that_shows_it() -> None:
+    story = told(USER, shows("c", "t", "u"), say("done"), screen("u"), screen("t"), END)
+    message = events.AgentMessage("m", [Text("done")])
+    assert list(story.retold()) == [USER, screen("t"), screen("u"), shows("c", "t", "u"), message]
+
+
+def test_a_terminal_that_was_appended_to_a_call_is_told_before_it_too() -> None:
+    story = told(shows("c"), events.ToolCallContentChunk("c", TerminalItem("t")), screen("t"))
+    assert list(story.retold()) == [screen("t"), shows("c", "t")]
+
+
+def test_a_terminal_that_several_calls_show_is_told_once() -> None:
+    calls = shows("a", "t"), shows("b", "t", "t")
+    assert list(told(*calls, screen("t")).retold()) == [screen("t"), *calls]
+    assert list(told(screen("t"), *calls).retold()) == [screen("t"), *calls]
+
+
+def test_a_terminal_that_nobody_shows_stays_in_its_place() -> None:
+    story = told(shows("c", "unheard of"), screen("t"), USER)
+    assert list(story.retold()) == [shows("c", "unheard of"), screen("t"), USER]
 
 
 def test_plans_options_and_commands_are_told_as_they_are_now_and_the_title_is_left_out() -> None:

@@ -1,7 +1,8 @@
 """A log read as a story: what a session looks like now, told again as briefly as possible, and how it must be mended.
 
 Pieces of a message become the message, patches of a tool call become its last state, output becomes a snapshot, and
-everything stands where it first appeared. Notices and states are moments, not part of the story.
+everything stands where it first appeared; a terminal before the call that shows it. Notices and states are moments,
+not part of the story.
 """
 
 import base64
@@ -16,7 +17,7 @@ from dragoman.store.entries import Entry, Happened, Said
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.options import Option, UnknownPlan
-from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalOutput
+from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalItem, TerminalOutput
 
 INTERRUPTED: Final = "interrupted"
 _WHOLE: Final[dict[str, type[events.Message]]] = {
@@ -148,15 +149,30 @@ class Story:
 
     def retold(self) -> Iterable[events.AnyEvent]:
         """The story, told again. Its title is not in it: that may have changed while nobody wrote."""
+        early: set[str] = set()  # terminals that were told before the call that shows them
         for (kind, name), thing in self._told.items():
-            if kind == "info":
+            if kind == "info" or (kind == "terminal" and name in early):
                 continue
             if isinstance(thing, _Message):
                 yield thing.whole(name)
-            elif isinstance(thing, (_Grown, _Screen)):
+            elif isinstance(thing, _Grown):
+                call = thing.whole()
+                for screen in self._shown(call, early):
+                    yield screen.whole()
+                yield call
+            elif isinstance(thing, _Screen):
+                early.add(name)
                 yield thing.whole()
             else:
                 yield thing
+
+    def _shown(self, call: Any, told: set[str]) -> Iterable[_Screen]:
+        """The terminals that a call shows and nobody was told of: a call that has ended is told with its output."""
+        for item in (call.content or ()) if isinstance(call, events.ToolCallUpdate) else ():
+            screen = self._told.get(("terminal", item.terminal_id)) if isinstance(item, TerminalItem) else None
+            if screen is not None and screen.update.terminal_id not in told:
+                told.add(screen.update.terminal_id)
+                yield screen
 
     def repairs(self) -> list[Entry]:
         """What a turn that was cut off still lacks: its open calls failed, and it ends as cancelled."""

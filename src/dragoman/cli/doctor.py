@@ -226,7 +226,7 @@ def _turn() -> Finding:
 
 def _editors() -> dict[str, str]:
     """What to put into whose settings, with the program as it is installed here."""
-    program = os.path.abspath(shutil.which("dragoman") or sys.argv[0])
+    program = _program()
     server = {"command": program, "args": ["acp"]}
     zed = {"agent_servers": {"Dragoman": {"type": "custom", **server, "env": {}}}}
     extended = f'{{ name = "dragoman", commands = {{ default = {{ "{program}", "acp" }} }} }}'
@@ -245,3 +245,12 @@ def _editors() -> dict[str, str]:
             f'  :shell-prompt-regexp "Dragoman> " :client-maker (lambda (buffer) {started})))'
         ),
     }
+
+
+def _program() -> str:
+    """The one that runs now, not another that the path may have: it is the one that was looked at."""
+    started = os.path.abspath(sys.argv[0])
+    if os.path.basename(started) == "dragoman":
+        return started
+    beside = os.path.join(os.path.dirname(sys.executable), "dragoman")  # started as `python -m dragoman`
+    return beside if os.access(beside, os.X_OK) else shutil.which("dragoman") or started

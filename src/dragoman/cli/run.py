@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.complain import complain
 from dragoman.cli.target import Wrong, add_target
+from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -85,6 +86,7 @@ def _prompt(words: list[str]) -> tuple[list[str], str | None]:
         if len(data) > STDIN_BYTES:
             raise Wrong(f"stdin has more than {STDIN_BYTES // 1024 // 1024} MiB; name a file with @path instead")
         piped = data.decode("utf-8", "replace")
+    words = [readable(word) for word in words]
     if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
         raise Wrong("the prompt is empty")
     return words, piped

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman.cli.typed import readable
+
 if TYPE_CHECKING:
     from dragoman.cli.offer import Offer
     from dragoman.client.connect import Client
@@ -91,6 +93,8 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
     if not target.elsewhere and not os.path.isdir(folder):
         raise Wrong(f"{arguments.cwd}: there is no such folder")
+    if folder != readable(folder):
+        raise Wrong(f"{readable(folder)}: this name is not UTF-8, and no agent can be told of it")
     return folder
 
 

@@ -19,6 +19,7 @@ from prompt_toolkit.output import ColorDepth
 from dragoman.cli.face.inert import inert_line
 from dragoman.cli.face.screen import colours_wanted
 from dragoman.cli.plain import fit
+from dragoman.cli.typed import readable
 
 # Older prompts are forgotten once the file has more than this.
 HISTORY_BYTES: Final = 1024 * 1024
@@ -83,7 +84,7 @@ class Composer:
         # On a dumb terminal the library shows the prompt first and takes the keys afterwards: what is typed in between
         # would be echoed, and a Ctrl-D lost.
         with self._session.input.raw_mode():
-            return await self._session.prompt_async("> ", default=begun)
+            return readable(await self._session.prompt_async("> ", default=begun))
 
     def _toolbar(self) -> StyleAndTextTuples:
         columns = self._session.app.output.get_size().columns
