@@ -23,6 +23,10 @@ Message = dict[str, Any]
 PIPE = 64 * 1024
 PAIRS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 every_pair = pytest.mark.parametrize(("front", "back"), PAIRS)
+# For what takes long: here each version is on each side, and the slow lane has the pairs of one version too.
+every_translation = pytest.mark.parametrize(
+    ("front", "back"), [pytest.param(*pair, marks=[pytest.mark.slow] * (pair[0] == pair[1])) for pair in PAIRS]
+)
 
 # -- peers -----------------------------------------------------------------------------------------------------------
 
@@ -1066,7 +1070,7 @@ def ends(peer: Peer) -> int:
     return sum(bool(m.get("params", {}).get("update", {}).get("stopReason")) for m in peer.heard)
 
 
-@every_pair
+@every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
 async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     index = 0
@@ -1083,7 +1087,7 @@ async def test_whoever_leaves_at_whichever_message_the_other_sees_one_end(front:
     assert index > 20
 
 
-@every_pair
+@every_translation
 @pytest.mark.parametrize("who", ["agent", "editor"])
 async def test_whoever_is_cut_off_at_whichever_byte_the_other_sees_one_end(front: int, back: int, who: str) -> None:
     cuts = [*range(0, 2_000, 83), 2_000]
@@ -1117,7 +1121,7 @@ async def test_whoever_fails_at_whichever_request_the_other_sees_one_end(front: 
     assert index == (7 if who == "agent" else 3)
 
 
-@every_pair
+@every_translation
 async def test_a_cancel_at_whichever_message_leaves_one_end(front: int, back: int) -> None:
     index = 1
     while True:
@@ -1196,8 +1200,9 @@ async def test_what_the_editor_said_before_it_left_reaches_the_agent(front: int,
 # -- back-pressure ---------------------------------------------------------------------------------------------------
 
 
-COUNT = 1_200
-MUCH = COUNT * 9_000
+COUNT = 300
+SIZE = 36_000
+MUCH = COUNT * SIZE
 # The outbox, what waits before it, and the pipes.
 HELD = limits.OUTBOX_BYTES + UNSAID_BYTES + limits.MIB
 
@@ -1206,7 +1211,7 @@ HELD = limits.OUTBOX_BYTES + UNSAID_BYTES + limits.MIB
 async def test_an_editor_that_does_not_read_stops_the_agent_and_loses_nothing(
     front: int, back: int, loading: bool
 ) -> None:
-    chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * 9_000}")) for n in range(COUNT)]
+    chunks = [update("agent_message_chunk", messageId="a", content=text(f"{n} {'x' * SIZE}")) for n in range(COUNT)]
     async with in_session(front, back) as (editor, agent):
         if loading:
             editor.say(LOAD[front])  # while somebody waits for an answer the limit is the same
@@ -1231,7 +1236,7 @@ async def stuck(peer: Peer) -> int:
 
 @pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
 async def test_an_agent_that_does_not_read_stops_the_editor_and_loses_nothing(front: int, back: int) -> None:
-    notes = [note("_much", n=n, data="x" * 9_000) for n in range(COUNT)]
+    notes = [note("_much", n=n, data="x" * SIZE) for n in range(COUNT)]
     async with in_session(front, back) as (editor, agent):
         for _ in range(2):
             agent.deaf()
@@ -1245,8 +1250,8 @@ async def test_a_slow_editor_may_read_on_for_as_long_as_it_reads_when_the_agent_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.1)
-    chunks = [update("agent_message_chunk", messageId="a", content=text("x" * 9_000))] * 700
-    async with in_session(2, 2, to_editor=Faults(per_turn=200)) as (editor, agent):
+    chunks = [update("agent_message_chunk", messageId="a", content=text("x" * SIZE))] * 175
+    async with in_session(2, 2, to_editor=Faults(per_turn=400)) as (editor, agent):
         agent.say(*chunks)
         await agent.leave_when_all_is_said()
         assert await editor.ended() == chunks
@@ -1256,14 +1261,17 @@ async def test_a_slow_editor_may_read_on_for_as_long_as_it_reads_when_the_agent_
 async def test_a_request_that_never_reached_the_agent_is_answered(front: int, back: int) -> None:
     async with in_session(front, back) as (editor, agent):
         agent.deaf()
-        editor.say(*[note("_much", data="x" * 9_000)] * 600, request("x", "_late"), request("y", "_later"))
+        editor.say(*[note("_much", data="x" * SIZE)] * 150, request("x", "_late"), request("y", "_later"))
         await stuck(editor)
         await agent.leave()
         assert await editor.ended() == [error("x", -32603, GONE), error("y", -32603, GONE)]
 
 
 @pytest.mark.parametrize(("front", "back"), [(1, 2), (2, 1)])
-async def test_one_message_larger_than_all_limits_but_its_own_passes(front: int, back: int) -> None:
+async def test_one_message_larger_than_all_limits_but_its_own_passes(
+    front: int, back: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "INBOX_BYTES", limits.OUTBOX_BYTES)
     large = update("agent_message_chunk", messageId="a", content=text("x" * (limits.INBOX_BYTES + limits.MIB)))
     async with in_session(front, back) as (editor, agent):
         agent.say(note("_first"), large, note("_last"))

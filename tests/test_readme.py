@@ -1,4 +1,8 @@
-"""README is run, not trusted: its commands are started, its code is the code in examples/, and its settings work."""
+"""README is run, not trusted: its commands are started, its code is the code in examples/, and its settings work.
+
+Each command of ours is started as its reader starts it once; where it comes again, and where it is the other side of
+something else, it is forked.
+"""
 
 import json
 import os
@@ -15,6 +19,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman import connect
+from tests.cli.editor import forked
 from tests.docs.settings import commands_of
 from tests.docs.snippets import Snippet, commands_in, is_balanced, lines_of, snippets
 from tests.gateway.serving import free_port
@@ -49,15 +54,26 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "calc.py").write_text("def add(a, b):\n    return a - b\n")
     (folder / "test_calc.py").write_text("from calc import add\n\n\ndef test_add():\n    assert add(2, 3) == 5\n")
     subprocess.run([need("git"), "init", "--quiet"], cwd=folder, check=True)
-    others = tmp_path / "bin"
-    others.mkdir()
+    (tmp_path / "bin").mkdir()
+    program(tmp_path / "bin" / "dragoman", '"$@"')
     for name in STAND_INS:
-        (others / name).write_text(f'#!/bin/sh\nexec "{PROGRAMS}/dragoman" acp --model offline\n')
-        (others / name).chmod(0o755)
-    path = os.pathsep.join([str(PROGRAMS), str(others), os.environ["PATH"]])
+        program(tmp_path / "bin" / name, "acp --model offline")
+    path = os.pathsep.join([str(tmp_path / "bin"), str(PROGRAMS), os.environ["PATH"]])
     for name, value in {"PATH": path, "DRAGOMAN_HOME": str(tmp_path / "home"), "TERM": "dumb"}.items():
         monkeypatch.setenv(name, value)
     return folder
+
+
+def program(file: Path, arguments: str) -> None:
+    """Write one that is a forked `dragoman` with these arguments."""
+    file.write_text(f"#!/bin/sh\nexec {shlex.join(forked())} {arguments}\n")
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def as_installed(project: Path) -> None:
+    """In this test `dragoman` is the one that is installed, and really started."""
+    (project.parent / "bin" / "dragoman").unlink()
 
 
 def run(line: str, folder: Path) -> str:
@@ -98,6 +114,7 @@ def test_every_command_of_the_readme_is_run_here_or_said_not_to_be() -> None:
     assert tested - shown == {"dragoman chat -- opencode acp"}  # that one stands in a sentence
 
 
+@pytest.mark.usefixtures("as_installed")
 def test_the_doctor_finds_nothing_broken_and_its_settings_can_be_read(project: Path) -> None:
     findings, _, editors = run(DOCTOR, project).partition("\n\nIn an editor's settings:\n\n")
     assert "ok      turn" in findings
@@ -110,11 +127,15 @@ def test_the_doctor_finds_nothing_broken_and_its_settings_can_be_read(project: P
         assert comment is None or is_balanced(text, comment=comment, characters=language == "elisp")
 
 
+@pytest.mark.usefixtures("as_installed")
 def test_the_terminal_commands(project: Path) -> None:
     assert "add" in run(EXPLAIN, project)
-    assert "calc.py" in run(GEMINI, project)
     assert re.search(r"^gemini +installed", run(AGENTS, project), re.MULTILINE)
     assert "explain calc.py" in run(SESSIONS, project)
+
+
+def test_an_agent_of_somebody_else(project: Path) -> None:
+    assert "calc.py" in run(GEMINI, project)
 
 
 def test_the_script_mends_the_project_of_the_tutorial_in_a_sandbox(project: Path) -> None:
@@ -134,16 +155,18 @@ def test_the_script_gets_a_review_as_json(project: Path) -> None:
 
 
 def test_the_conversations(project: Path) -> None:
-    """The second goes on with the first."""
+    """The second goes on with the first, which is started."""
+    started, *more = CHATS
     for line in CHATS:
         assert f"`{line}`" in README or f"\n{line} " in README
+    for line in (f"{PROGRAMS}/{started}", *more):
         chat(line, project)
 
 
 def test_the_gateway(project: Path) -> None:
     port = free_port()
-    with serving(SERVE.replace("8790", str(port)), project):
-        chat(REMOTE.replace("8790", str(port)), project)
+    with serving(f"{PROGRAMS}/{SERVE}".replace("8790", str(port)), project):
+        chat(REMOTE.replace("8790", str(port)).replace("-- ", f"-- {PROGRAMS}/"), project)
         assert "calc.py" in run(f"python {ROOT}/examples/gateway_client.py http://127.0.0.1:{port} token.txt", project)
 
 
@@ -190,6 +213,7 @@ def test_editors_settings_can_be_read(snippet: Snippet) -> None:
     assert commands_of(snippet)
 
 
+@pytest.mark.usefixtures("as_installed")
 async def test_the_commands_in_editors_settings_answer(project: Path) -> None:
     named = [tuple(command) for snippet in SETTINGS for command in commands_of(snippet)]
     marimo = [words for one in snippets("sh", pages=DOCS) for words in commands_in(one.text) if words[0] == "npx"]

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,13 @@ def findings(words: re.Pattern[bytes]) -> list[str]:
     return [
         f"{name}:{number}: {line.strip()[:200].decode(errors='replace')}"
         for name in files()
-        for number, line in enumerate((ROOT / name).read_bytes().split(b"\n"), 1)
+        if words.search(text := (ROOT / name).read_bytes())
+        for number, line in enumerate(text.split(b"\n"), 1)
         if words.search(line)
     ]
 
 
+@cache
 def files() -> list[str]:
     """What git tracks, and what it would: the rules hold before a commit, not after."""
     command = [need("git"), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]

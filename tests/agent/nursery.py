@@ -1,74 +1,245 @@
 """A process that has imported everything an agent needs, and forks one whenever it is told to: thus many are cheap.
 
-What an agent does before its imports cannot be seen here.
+A child is a process like any other: it has pipes or a terminal, an environment and a folder of its own, and is waited
+for, signalled and killed as one that was started. Three things cannot be seen here, and need a start: what a program
+does before and while it imports, what Python says while it takes itself apart, and the environment in /proc, which is
+the nursery's.
 """
 
+import atexit
+import fcntl
+import functools
+import io
+import marshal
 import os
+import select
+import shutil
+import signal
 import socket
+import struct
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import IO, NamedTuple
+import tempfile
+import termios
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Final, Self
 
-# A program comes with its stdin, stdout and stderr; its process id goes back, and its exit code when it has ended.
-_PROGRAM = """
-import gc, json, os, socket, sys
-import dragoman.agent.process, dragoman.agent.serve, dragoman.dialects.v1_agent, dragoman.dialects.v2_agent
-nursery = socket.socket(fileno=int(sys.argv[1]))
-gc.freeze()
-while True:
-    source, pipes, _, _ = socket.recv_fds(nursery, 1 << 16, 3)
-    if not source:
-        break
-    child = os.fork()
-    if not child:
-        nursery.close()
-        for number, pipe in enumerate(pipes):
-            os.dup2(pipe, number)
-            os.close(pipe)
-        exec(source)
-        os._exit(0)  # the memory of a fork is copied when it is taken apart
-    for pipe in pipes:
-        os.close(pipe)
-    nursery.send(b"%d" % child)
-    nursery.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
+from pexpect.fdpexpect import fdspawn  # type: ignore[import-untyped]
+
+MAIN: Final = "import sys; from dragoman.cli.main import main; sys.exit(main())"
+_FORKING: Final = Path(__file__).with_name("forking.py")
+_QUICK: Final = Path(__file__).with_name("quick.py")
+# What stands in /proc for every child: nothing that a test could look for there, and nothing that is secret.
+_PASSED_ON: Final = ("PATH", "LANG", "PYTHONDONTWRITEBYTECODE")
+# A busy machine is not a bug: only a program that hangs takes longer to end with its terminal.
+_SECONDS: Final = 30
 
 
-class Child(NamedTuple):
-    """A program that runs."""
+class Offspring:
+    """A process that was forked; as much of `subprocess.Popen` as tests use."""
 
-    pid: int
-    stdin: IO[bytes]
-    stdout: IO[bytes]
-    stderr: IO[bytes]
+    def __init__(self, line: socket.socket) -> None:
+        self.returncode: int | None = None
+        self._line = line  # its process id comes here, and its exit code when it has ended
+        self.pid = int(line.recv(64))
+
+    def poll(self) -> int | None:
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return code
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._line], [], [], timeout)[0]:
+            self.returncode = int(self._line.recv(64))
+            self._line.close()
+        return self.returncode
+
+
+class Forked(Offspring):
+    """A child with pipes; a stream that a test has given it is an empty one here.
+
+    Leaving the block closes its pipes and waits for it.
+    """
+
+    def __init__(self, streams: "Sequence[IO[bytes]]", line: socket.socket) -> None:
+        super().__init__(line)
+        self.stdin, self.stdout, self.stderr = streams
+
+    def communicate(self, said: bytes = b"", timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Say this and nothing more; everything it writes, until it has ended."""
+        heard: dict[int, bytes] = {}
+        readers = [
+            threading.Thread(target=lambda at=at, stream=stream: heard.update({at: stream.read()}))
+            for at, stream in enumerate((self.stdout, self.stderr))
+        ]
+        for reader in readers:
+            reader.start()
+        try:
+            self.stdin.write(said)
+            self.stdin.close()
+        except BrokenPipeError:
+            pass  # it has not listened to the end
+        self.wait(timeout)
+        for reader in readers:
+            reader.join(timeout)
+        self._close()
+        return heard[0], heard[1]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+        self.wait()
+
+    def _close(self) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            stream.close()
+
+
+class Terminal(fdspawn):  # type: ignore[misc]
+    """A child at a terminal of its own, with as much of `pexpect.spawn` as tests use."""
+
+    def __init__(self, fd: int, child: Offspring, **settings: Any) -> None:
+        super().__init__(fd, encoding="utf-8", codec_errors="replace", **settings)
+        self.child, self.pid = child, child.pid
+
+    def sendintr(self) -> None:
+        self.send("\x03")
+
+    def sendeof(self) -> None:
+        self.send("\x04")
+
+    def getecho(self) -> bool:
+        return bool(termios.tcgetattr(self.child_fd)[3] & termios.ECHO)
+
+    def kill(self, number: int) -> None:
+        self.child.send_signal(number)
+
+    def isalive(self) -> bool:
+        return self.child.poll() is None
+
+    def close(self) -> None:
+        """Take the terminal away: its program must end then. How it has ended is known afterwards."""
+        if not self.closed:
+            super().close()
+            try:
+                code = self.child.wait(_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.child.kill()
+                raise
+            self.exitstatus = code if code >= 0 else None
+            self.signalstatus = -code if code < 0 else None
 
 
 class Nursery:
-    """One child at a time; `exit_code` is how the last one ended."""
+    """The process. Use `nursery()`: one is enough for all tests of a worker."""
 
     def __init__(self) -> None:
-        self.exit_code = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="nursery-"))
         self._line, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        with theirs:
-            command = [sys.executable, "-c", _PROGRAM, str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, door:
+            door.bind(str(self._folder / "line"))
+            door.listen()
+            fds = [theirs.fileno(), door.fileno()]
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(_FORKING), *map(str, fds)],
+                pass_fds=fds,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            )
+        self.python = str(self._folder / "python")
+        """What can be started instead of Python, if that is to start `dragoman`: it is forked."""
+        Path(self.python).write_text(f"#!{sys.executable} -IS\n{_QUICK.read_text()}")
+        Path(self.python).chmod(0o700)
 
-    @contextmanager
-    def child(self, source: str) -> Iterator[Child]:
-        """A child that runs this program."""
-        (stdin, ours_in), (ours_out, stdout), (ours_err, stderr) = (os.pipe() for _ in range(3))
-        socket.send_fds(self._line, [source.encode()], [stdin, stdout, stderr])
-        for fd in (stdin, stdout, stderr):
+    def child(
+        self,
+        source: str,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        **given: int | IO[bytes],
+    ) -> Forked:
+        """A child that runs this program, with pipes or the streams that are given."""
+        pipes: dict[str, tuple[int, IO[bytes]]] = {}
+        for name in ("stdin", "stdout", "stderr"):
+            pipes[name] = _given(given[name]) if name in given else _piped(name)
+        line = self._ask(_request(source, arguments, env, cwd), [fd for fd, _ in pipes.values()])
+        return Forked([ours for _, ours in pipes.values()], line)
+
+    def at_terminal(
+        self,
+        source: str,
+        *arguments: str,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        dimensions: tuple[int, int] = (24, 80),
+        timeout: float = 40,
+    ) -> Terminal:
+        """The same at a terminal, with so many rows and columns."""
+        ours, theirs = os.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", *dimensions, 0, 0))
+        request = {**_request(source, arguments, env, cwd), "terminal": True}
+        line = self._ask(request, [theirs, os.dup(theirs), os.dup(theirs)])
+        return Terminal(ours, Offspring(line), timeout=timeout)
+
+    def _ask(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
+        """Where its process id will be told. The streams are the child's."""
+        ours, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
+        with theirs:
+            socket.send_fds(self._line, [marshal.dumps(request)], [*streams, theirs.fileno()])
+        for fd in streams:
             os.close(fd)
-        pid = int(self._line.recv(64))
-        try:
-            with open(ours_in, "wb", buffering=0) as write, open(ours_out, "rb") as out, open(ours_err, "rb") as errors:
-                yield Child(pid, write, out, errors)
-        finally:
-            self.exit_code = int(self._line.recv(64))
+        return ours
 
     def close(self) -> None:
         self._line.close()
         self._process.wait()
+        shutil.rmtree(self._folder)
+
+
+def _request(source: str, arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None) -> dict[str, Any]:
+    return {
+        "source": source,
+        "arguments": list(arguments),
+        "env": dict(os.environ if env is None else env),
+        "cwd": str(cwd or Path.cwd()),
+    }
+
+
+def _piped(name: str) -> tuple[int, IO[bytes]]:
+    reads, writes = os.pipe()
+    return (reads, open(writes, "wb")) if name == "stdin" else (writes, open(reads, "rb"))
+
+
+def _given(stream: int | IO[bytes]) -> tuple[int, IO[bytes]]:
+    if stream == subprocess.DEVNULL:
+        return os.open(os.devnull, os.O_RDWR), io.BytesIO()
+    return os.dup(stream if isinstance(stream, int) else stream.fileno()), io.BytesIO()
+
+
+@functools.cache
+def nursery() -> Nursery:
+    """The one of this worker."""
+    opened = Nursery()
+    atexit.register(opened.close)
+    return opened

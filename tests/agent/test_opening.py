@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.agent.nursery import Nursery
+from tests.agent.nursery import Forked, nursery
 from tests.agent.raw import hello
 
 # What it does runs when asyncio is first imported: that is after the answer, and before the loop.
@@ -58,11 +58,16 @@ def block(payload: bytes) -> bytes:
 
 
 @contextmanager
-def agent_process(run: str = "agent.run()", *, hook: str = "pass", **pipes: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    source = HOOK.format(hook=hook) + PROGRAM.format(run=run)
-    process = subprocess.Popen(
-        [sys.executable, "-c", source], **{"stdin": PIPE, "stdout": PIPE, "stderr": PIPE, **pipes}
-    )
+def agent_process(
+    run: str = "agent.run()", *, hook: str = "", **pipes: Any
+) -> Iterator["subprocess.Popen[bytes] | Forked"]:
+    """Started where there is a hook, for which everything is yet to be imported; else forked."""
+    process: subprocess.Popen[bytes] | Forked
+    if hook:
+        source = HOOK.format(hook=hook) + PROGRAM.format(run=run)
+        process = subprocess.Popen([sys.executable, "-c", source], stdin=PIPE, stdout=PIPE, stderr=PIPE)
+    else:
+        process = nursery().child(PROGRAM.format(run=run), **pipes)
     try:
         yield process
     finally:
@@ -128,29 +133,22 @@ OPENINGS = {
 }
 
 
-@pytest.fixture(scope="module")
-def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
-
-
 @pytest.mark.parametrize("opening", OPENINGS)
-def test_what_is_said_is_the_same_as_without_the_early_answer(opening: str, nursery: Nursery) -> None:
+def test_what_is_said_is_the_same_as_without_the_early_answer(opening: str) -> None:
     early, late = (
-        answers(nursery, run, OPENINGS[opening])
-        for run in ("agent.run()", "agent.run(trace=lambda direction, frame: None)")
+        answers(run, OPENINGS[opening]) for run in ("agent.run()", "agent.run(trace=lambda direction, frame: None)")
     )
     assert early == late
     assert early[1:] == (b"after\n", 0)
 
 
-def answers(nursery: Nursery, run: str, pieces: list[bytes]) -> tuple[bytes, bytes, int]:
+def answers(run: str, pieces: list[bytes]) -> tuple[bytes, bytes, int]:
     """Stdout, stderr and the exit code of an agent that is told these pieces, one after the other."""
-    with nursery.child(PROGRAM.format(run=run)) as agent:
+    with nursery().child(PROGRAM.format(run=run)) as agent:
         for piece in pieces:
             waiting_for_input(agent.pid)
             agent.stdin.write(piece)
+            agent.stdin.flush()
             # It has read the piece, and waits for the next one.
             deadline = time.monotonic() + SECONDS
             while _unread(agent.stdin.fileno()) and time.monotonic() < deadline:
@@ -158,7 +156,7 @@ def answers(nursery: Nursery, run: str, pieces: list[bytes]) -> tuple[bytes, byt
         agent.stdin.close()
         out, errors = agent.stdout.read(), agent.stderr.read()
     lines = b"".join(line for line in errors.splitlines(keepends=True) if not line.startswith(b"dragoman: skipped"))
-    return out, lines, nursery.exit_code
+    return out, lines, agent.wait()
 
 
 def _unread(fd: int) -> int:

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
+from dragoman.agent.permission import YES_OR_NO, chosen
 from dragoman.agent.session import Permission, Prompt, Session
 from dragoman.errors import UsageError
-from dragoman.vocabulary.services import PermissionOption
+from dragoman.vocabulary.asking import Done, Reply
+from dragoman.vocabulary.services import Dismissed, PermissionAnswer, PermissionOption, RequestPermission, Selected
 from tests.agent.raw import Message, Wire, prompt, texts, turns, until, updates
 from tests.agent.served import both_versions, end_of_turn, opened, served
 
@@ -67,6 +69,16 @@ async def test_only_a_known_yes_is_a_yes(version: int, answer: Message, said: st
         assert (texts(wire.heard), answers[0].always) == ([said], always)
         states = [s for s in updates(wire.heard) if s in ("running", "requires_action", "idle")]
         assert states == ([] if version == 1 else ["running", "requires_action", "running", "idle"])
+
+
+@pytest.mark.parametrize(
+    "reply", [PermissionAnswer(Selected("yes")), PermissionAnswer(Selected("")), PermissionAnswer(Dismissed()), Done()]
+)
+def test_what_was_not_offered_is_not_chosen(reply: Reply) -> None:
+    """Whatever a dialect lets through."""
+    request = RequestPermission("s", "May I?", list(YES_OR_NO))
+    assert chosen(reply, request) is None
+    assert chosen(PermissionAnswer(Selected("allow_once")), request) == YES_OR_NO[0]
 
 
 @both_versions

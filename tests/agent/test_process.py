@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent.nursery import Forked, nursery
 from tests.agent.raw import Message, hello, prompt
 
 # Longer than anything takes on a busy machine; the handlers below sleep longer still, and are never waited for.
@@ -59,33 +60,25 @@ def test_a_person_at_a_terminal_is_told_who_is_waited_for() -> None:
 
 
 @contextmanager
-def agent_process(handler: str) -> Iterator["subprocess.Popen[bytes]"]:
+def agent_process(handler: str) -> Iterator[Forked]:
     body = textwrap.indent(textwrap.dedent(HANDLERS[handler]), "    ")
     source = (
         "import asyncio, os, sys, time\nfrom dragoman import Agent\nagent = Agent('x')\n"
         f"@agent.prompt\nasync def work(session, prompt):\n{body}\nagent.run()\nprint('after', file=sys.stderr)\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
+    with nursery().child(source) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
-def say(process: "subprocess.Popen[bytes]", *messages: Message) -> None:
-    assert process.stdin is not None
+def say(process: Forked, *messages: Message) -> None:
     process.stdin.write(b"".join(json.dumps({"jsonrpc": "2.0", **m}).encode() + b"\n" for m in messages))
     process.stdin.flush()
 
 
-def hear_until(process: "subprocess.Popen[bytes]", found: Any) -> Message:
-    assert process.stdout is not None
+def hear_until(process: Forked, found: Any) -> Message:
     for line in process.stdout:
         message: Message = json.loads(line)
         if found(message):
@@ -93,7 +86,7 @@ def hear_until(process: "subprocess.Popen[bytes]", found: Any) -> Message:
     raise AssertionError("the agent went away")
 
 
-def begin(process: "subprocess.Popen[bytes]", version: int) -> None:
+def begin(process: Forked, version: int) -> None:
     """Open a session, prompt, and wait until the handler runs."""
     new = {"id": 1, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}}
     say(process, hello(version), new)
@@ -130,14 +123,12 @@ def seconds_to_end(handler: str, version: int, how: str) -> float:
         hear_until(process, lambda m: "begun" in str(m))
         began = time.monotonic()
         if how == "EOF":
-            assert process.stdin is not None
             process.stdin.close()
         else:
             process.send_signal(signal.Signals[how])
         hear_until(process, is_cancelled)
         assert process.wait(timeout=SECONDS) == {"EOF": 0, "SIGTERM": 143, "SIGINT": 130}[how]
         taken = time.monotonic() - began
-        assert process.stderr is not None
         errors = process.stderr.read().decode()
         assert "Traceback" not in errors and ("after" in errors) == (how == "EOF" and "thread" not in handler)
         return taken
@@ -146,12 +137,10 @@ def seconds_to_end(handler: str, version: int, how: str) -> float:
 def test_a14_a16_stdout_carries_protocol_lines_and_nothing_else() -> None:
     with agent_process("prints") as process:
         begin(process, 1)
-        assert process.stdin is not None
         said = hear_until(process, lambda m: "agent_message_chunk" in str(m))
         assert said["params"]["update"]["content"]["text"] == "a\nb\r\nc"
         hear_until(process, lambda m: m.get("id") == 2)
         process.stdin.close()
-        assert process.stdout is not None and process.stderr is not None
         assert process.stdout.read() == b""
         errors = process.stderr.read().decode()
         assert "not protocol" in errors and "nor this" in errors and "nor that" in errors
@@ -162,7 +151,6 @@ def test_a15_input_that_ends_in_mid_message_is_not_dispatched_and_ends_the_proce
     with agent_process("sleeps") as process:
         say(process, hello(1))
         hear_until(process, lambda m: m.get("id") == 0)
-        assert process.stdin is not None and process.stdout is not None
         process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"session/new","par')
         process.stdin.close()
         assert (process.stdout.read(), process.wait(timeout=SECONDS)) == (b"", 0)

@@ -145,6 +145,32 @@ async def test_c6_c7_a_cancelled_turn_ends_once_as_cancelled(version: int, when:
 
 
 @both_versions
+@pytest.mark.parametrize("how", ["it returns", "with a reason", "with an error", "with an error of the protocol"])
+async def test_c6_a_cancelled_turn_ends_as_cancelled_however_its_handler_does(version: int, how: str) -> None:
+    agent = Reporting("x")
+
+    @agent.prompt
+    async def work(session: Session, prompt: Prompt) -> str | None:
+        await session.say("begun")
+        try:
+            await asyncio.sleep(60)  # until it is cancelled: nobody waits for its end
+        except asyncio.CancelledError:
+            if how == "with an error":
+                raise OSError("the connection was closed") from None
+            if how == "with an error of the protocol":
+                raise RequestFailed(AUTH_REQUIRED, "Log in first") from None
+        return "refusal" if how == "with a reason" else None
+
+    async with served(agent, version) as wire:
+        session_id = await opened(wire)
+        wire.say(prompt(2, session_id))
+        await until(lambda: texts(wire.heard) == ["begun"])
+        wire.say(cancel(session_id))
+        assert await end_of_turn(wire, 2, version) == {"stopReason": "cancelled"}
+    assert agent.bugs == []
+
+
+@both_versions
 async def test_c6_a_cancel_without_a_turn_or_a_session_changes_nothing(version: int) -> None:
     agent = Agent("x")
 

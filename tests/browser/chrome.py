@@ -176,7 +176,7 @@ class Tab:
         target = await self.call("Target.createTarget", url="about:blank", browserContextId=context["browserContextId"])
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
+        for domain in ("Page", "Runtime", "Log"):
             await self.call(f"{domain}.enable")
         await self.resize(1100, 800)
         if not patient:

@@ -6,13 +6,14 @@ import signal
 import socket
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from msgspec.json import encode
 
 from dragoman.gateway import hub
-from tests.gateway.serving import Served
+from tests.gateway.serving import Served, counting, gateway
 from tests.needs import ROOT
 from tests.transports.pairs import until
 
@@ -522,71 +523,73 @@ code = ""
 the end"""
 
 
-async def test_markdown_that_comes_in_pieces_looks_as_if_it_came_at_once(page: Tab, serve: Serve) -> None:
-    async with serve([{"say": "hi"}]) as served:
-        await page.go(address(served))
-        both = await page.js(
-            f"""(async (text) => {{
-                const {{ Markdown, markdown }} = await import('/page/markdown.js');
-                const whole = document.createElement('div'), pieces = document.createElement('div');
-                whole.append(...markdown(text));
-                const writer = new Markdown(pieces);
-                for (const letter of text) {{ writer.append(letter); writer.render(); }}
-                return [whole.innerHTML, pieces.innerHTML];
-            }})({encode(MARKED).decode()})"""
-        )
-        assert both[0] == both[1]
-        assert re.findall(r"<(\w+)", both[0]) == [
-            *("h2", "em", "p", "code", "strong", "a", "ul", "li", "li", "li", "blockquote", "p"),
-            *("pre", "code", "pre", "hr", "p"),
-        ]
-
-
-async def test_output_of_a_command_is_text_wherever_it_is_cut(page: Tab, serve: Serve) -> None:
-    written = "a\r\nb 10%\rb 100%\n\x1b[31mréd\x1b[0m \x1b]0;title\x07x\x1b]8;;u\x1b\\y\x1b(Bz\x07\x00\n".encode()
-    async with serve([{"say": "hi"}]) as served:
-        await page.go(address(served))
-        seen = await page.js(
-            f"""(async (bytes) => {{
-                const {{ Output }} = await import('/page/output.js');
-                const seen = new Set();
-                for (let at = 0; at <= bytes.length; at += 1) {{
-                    const output = new Output();
-                    for (const part of [bytes.slice(0, at), bytes.slice(at)]) {{
-                        output.feed(btoa(String.fromCharCode(...part)));
-                    }}
-                    seen.add(output.text);
-                }}
-                return [...seen];
-            }})({list(written)})"""
-        )
-        assert seen == ["a\nb 100%\nréd xyz\n"]
-
-
-async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(chrome: str, serve: Serve) -> None:
-    async with serve([{"say": "hi"}]) as served, tab(chrome, patient=True) as page:
+@pytest.fixture(scope="module")
+async def modules(chrome: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Tab]:
+    """A patient tab in which nobody says anything: tests call what the page is made of."""
+    async with gateway(counting(1), tmp_path_factory.mktemp("modules")) as served, tab(chrome, patient=True) as page:
         await enter(page, served)
-        replies = await page.js(
-            """(async () => {
-                const { Questions } = await import('/page/question.js');
-                const box = document.createElement('section'), replies = [];
-                document.body.append(box);
-                new Questions(box, { reply: (id, result) => replies.push(result.outcome.optionId), name: () => '' })
-                    .ask(1, 'session/request_permission', {
-                        title: 'May I?', options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }],
-                    });
-                const press = (more) =>
-                    document.dispatchEvent(new KeyboardEvent('keydown', { code: 'Digit1', ...more }));
-                box.querySelector('button').click();
-                press({ altKey: true });
-                replies.push('too early');
-                while (box.querySelector('button').disabled) await new Promise((later) => setTimeout(later, 20));
-                document.querySelector('#prompt').focus();
-                press({});
-                replies.push('a digit that is written');
-                press({ altKey: true });
-                press({ altKey: true });
-                return replies;
-            })()"""
-        )
-        assert replies == ["too early", "a digit that is written", "yes"]
+        yield page
+
+
+async def test_markdown_that_comes_in_pieces_looks_as_if_it_came_at_once(modules: Tab) -> None:
+    both = await modules.js(
+        f"""(async (text) => {{
+            const {{ Markdown, markdown }} = await import('/page/markdown.js');
+            const whole = document.createElement('div'), pieces = document.createElement('div');
+            whole.append(...markdown(text));
+            const writer = new Markdown(pieces);
+            for (const letter of text) {{ writer.append(letter); writer.render(); }}
+            return [whole.innerHTML, pieces.innerHTML];
+        }})({encode(MARKED).decode()})"""
+    )
+    assert both[0] == both[1]
+    assert re.findall(r"<(\w+)", both[0]) == [
+        *("h2", "em", "p", "code", "strong", "a", "ul", "li", "li", "li", "blockquote", "p"),
+        *("pre", "code", "pre", "hr", "p"),
+    ]
+
+
+async def test_output_of_a_command_is_text_wherever_it_is_cut(modules: Tab) -> None:
+    written = "a\r\nb 10%\rb 100%\n\x1b[31mréd\x1b[0m \x1b]0;title\x07x\x1b]8;;u\x1b\\y\x1b(Bz\x07\x00\n".encode()
+    seen = await modules.js(
+        f"""(async (bytes) => {{
+            const {{ Output }} = await import('/page/output.js');
+            const seen = new Set();
+            for (let at = 0; at <= bytes.length; at += 1) {{
+                const output = new Output();
+                for (const part of [bytes.slice(0, at), bytes.slice(at)]) {{
+                    output.feed(btoa(String.fromCharCode(...part)));
+                }}
+                seen.add(output.text);
+            }}
+            return [...seen];
+        }})({list(written)})"""
+    )
+    assert seen == ["a\nb 100%\nréd xyz\n"]
+
+
+async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(modules: Tab) -> None:
+    replies = await modules.js(
+        """(async () => {
+            const { Questions } = await import('/page/question.js');
+            const box = document.createElement('section'), replies = [];
+            document.body.append(box);
+            new Questions(box, { reply: (id, result) => replies.push(result.outcome.optionId), name: () => '' })
+                .ask(1, 'session/request_permission', {
+                    title: 'May I?', options: [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }],
+                });
+            const press = (more) =>
+                document.dispatchEvent(new KeyboardEvent('keydown', { code: 'Digit1', ...more }));
+            box.querySelector('button').click();
+            press({ altKey: true });
+            replies.push('too early');
+            while (box.querySelector('button').disabled) await new Promise((later) => setTimeout(later, 20));
+            document.querySelector('#prompt').focus();
+            press({});
+            replies.push('a digit that is written');
+            press({ altKey: true });
+            press({ altKey: true });
+            return replies;
+        })()"""
+    )
+    assert replies == ["too early", "a digit that is written", "yes"]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman.cli.main import main
+from tests.agent.nursery import nursery
 
 
 class Called(NamedTuple):
@@ -23,8 +24,13 @@ class Called(NamedTuple):
     error: str
 
 
-def call(*arguments: str, said: str | bytes = b"", cwd: Path | None = None, **env: str | None) -> Called:
-    """Run it, with this on stdin, in this folder, and with these variables beside our own; None takes one away."""
+def call(
+    *arguments: str, said: str | bytes = b"", cwd: Path | None = None, forks: bool = False, **env: str | None
+) -> Called:
+    """Run it, with this on stdin, in this folder, and with these variables beside our own; None takes one away.
+
+    `forks`: our own agent, which it starts, is forked.
+    """
     with (
         pytest.MonkeyPatch.context() as patch,
         tempfile.TemporaryFile() as given,
@@ -43,6 +49,8 @@ def call(*arguments: str, said: str | bytes = b"", cwd: Path | None = None, **en
                 patch.setenv(name, value)
         if cwd is not None:
             patch.chdir(cwd)
+        if forks:
+            patch.setattr("sys.executable", nursery().python)
         try:
             time.tzset()
             code = _ended(arguments)

@@ -1,4 +1,7 @@
-"""An editor that says exactly what a test says: raw JSON to a `dragoman acp` of its own, in either framing."""
+"""An editor that says exactly what a test says: raw JSON to a `dragoman acp` of its own, in either framing.
+
+The agent is forked, which is quick; it is started where the start is the point, or what stands in /proc about it.
+"""
 
 import json
 import os
@@ -9,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from tests.agent.nursery import MAIN, Forked, nursery
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 Message = dict[str, Any]
@@ -32,14 +37,25 @@ class Editor:
         version: int = 1,
         headers: bool = False,
         python: tuple[str, ...] = (),
+        started: bool = False,
+        first: str = "",
         env: dict[str, str] | None = None,
         cwd: Path | None = None,
     ) -> None:
-        command = [sys.executable, *python, *DRAGOMAN[1:], "acp", *self.thinking(folder, script), *options]
-        pipe = subprocess.PIPE
+        """`python` is for its command line, and has it `started` as an editor does, as variables of Python's have.
+
+        `first` is a program of the test's own that runs in the agent's process before it, if that is forked.
+        """
+        words = ["acp", *self.thinking(folder, script), *options]
         self.folder, self.version, self.headers, self.session = folder, version, headers, ""
         environment = {**self.surroundings(), "DRAGOMAN_HOME": str(folder / "home"), **(env or {})}
-        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
+        self.process: subprocess.Popen[bytes] | Forked
+        if started or python or any(name.startswith("PYTHON") for name in env or ()):
+            command = [sys.executable, *python, *DRAGOMAN[1:], *words]
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=cwd)
+        else:
+            self.process = nursery().child(f"{first}\n{MAIN}", *words, env=environment, cwd=cwd)
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         assert self.process.stderr is not None
@@ -189,3 +205,8 @@ def _is_about_commands(message: Message) -> bool:
 def turns(*steps: list[Any]) -> dict[str, Any]:
     """A script of these turns."""
     return {"turns": [{"steps": turn} for turn in steps]}
+
+
+def forked() -> list[str]:
+    """`DRAGOMAN`, but forked: for a shell, or whatever else starts commands by itself."""
+    return [nursery().python, *DRAGOMAN[1:]]

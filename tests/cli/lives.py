@@ -6,7 +6,6 @@ at the n-th call of its store to SQLite or to the file system. What the next one
 
 import asyncio
 import json
-import os
 import random
 import shutil
 import time
@@ -49,9 +48,10 @@ SCRIPT = turns(
 PROMPTS = ("first of all", "and then", "at last")
 # Runs in the agent's process before it.
 COUNT = """
-import os
+import sys
+sys.path.append({root!r})
 from tests.store.children import die_at
-die_at(int(os.environ["DIE_AT"]))
+die_at({number})
 """
 
 
@@ -60,16 +60,19 @@ class Killed(Exception):
 
 
 class Life:
-    """One session, from its first prompt on. `truth` is what a generation tells that nobody disturbs."""
+    """One session, from its first prompt on. `truth` is what a generation tells that nobody disturbs.
 
-    def __init__(self, folder: Path, truth: list[Item]) -> None:
+    `first` runs in each of its processes before anything else.
+    """
+
+    def __init__(self, folder: Path, truth: list[Item], first: str = "") -> None:
         self.session = ""
         self._home = folder / "home"
         self._work = folder / "work"
         self._work.mkdir(parents=True)
         (self._work / "given.txt").write_text("given\n")
-        (self._work / "sitecustomize.py").write_text(COUNT)
         self._truth = truth
+        self._first = first
         self._picture = Picture()
         # What was there when the last generation began to add to it.
         self._base = 0
@@ -85,10 +88,8 @@ class Life:
         for name in ("new.txt", "last.txt"):
             (self._work / name).unlink(missing_ok=True)
         env = {"DRAGOMAN_HOME": str(self._home)}
-        if die_at:
-            path = [str(self._work), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-            env |= {"PYTHONPATH": os.pathsep.join(path), "DIE_AT": str(die_at)}
-        with Editor(self._work, SCRIPT, "--mode", "full", version=version, env=env) as editor:
+        first = COUNT.format(root=str(ROOT), number=die_at) if die_at else self._first
+        with Editor(self._work, SCRIPT, "--mode", "full", version=version, first=first, env=env) as editor:
             generation = _Generation(editor, messages, delay)
             try:
                 self._live(generation)
@@ -276,13 +277,13 @@ async def _entries(folder: Path, session_id: str) -> list[Entry]:
         await store.close()
 
 
-def lived(folder: Path, truth: list[Item], seed: int, kills: int, places: Sequence[int] = ()) -> int:
+def lived(folder: Path, truth: list[Item], seed: int, kills: int, places: Sequence[int] = (), first: str = "") -> int:
     """A life with so many kills, in either version, and then one in each undisturbed. How many were killed.
 
-    They come at moments of chance, or at these calls of the store.
+    They come at moments of chance, or at these calls of the store. `first` is as in `Life`.
     """
     chance = random.Random(seed)
-    life = Life(folder, truth)
+    life = Life(folder, truth, first)
     killed = 0
     for number in range(kills):
         version = chance.choice((1, 2))

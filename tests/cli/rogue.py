@@ -9,22 +9,29 @@ a file `PLAN.json.go` is there), `{"raw": TEXT}` writes a line as it is, `{"stde
 hears is appended to `PLAN.json.heard`, a JSON value a line, and its process id stands in `PLAN.json.pid`.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import sys
 import time
-from pathlib import Path
-from typing import Any
+
+TYPE_CHECKING = False  # what is named below takes longer to import than all that a rogue does
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Any
 
 SESSION = "s1"
 
 
 class Rogue:
-    def __init__(self, plan: Path) -> None:
-        self.plan: dict[str, Any] = json.loads(plan.read_text(encoding="utf-8"))
+    def __init__(self, plan: str) -> None:
+        with open(plan, encoding="utf-8") as file:
+            self.plan: dict[str, Any] = json.load(file)
         self.heard = open(f"{plan}.heard", "a", encoding="utf-8")  # noqa: SIM115
-        Path(f"{plan}.pid").write_text(str(os.getpid()))
-        self.go = Path(f"{plan}.go")
+        with open(f"{plan}.pid", "w", encoding="utf-8") as file:
+            file.write(str(os.getpid()))
+        self.go = f"{plan}.go"
         self.asked = 0
 
     def say(self, **message: Any) -> None:
@@ -84,7 +91,7 @@ class Rogue:
         self.say(id=id, result={"stopReason": "end_turn"})
 
     def wait_to_go(self) -> None:
-        while not self.go.exists():
+        while not os.path.exists(self.go):
             time.sleep(0.02)
 
     def ask(self, method: str, params: dict[str, Any], then: list[dict[str, Any]]) -> None:
@@ -122,7 +129,7 @@ def permission(title: str, *, options: list[dict[str, str]] | None = None, **fie
 def written(folder: Path, *steps: dict[str, Any], **plan: Any) -> list[str]:
     """The command that plays these steps. What it heard is read by `heard(folder)`."""
     (folder / "plan.json").write_text(json.dumps({"steps": list(steps), **plan}), encoding="utf-8")
-    return [sys.executable, __file__, str(folder / "plan.json")]
+    return [sys.executable, "-I", "-S", __file__, str(folder / "plan.json")]
 
 
 def heard(folder: Path, method: str | None = None) -> list[dict[str, Any]]:
@@ -147,4 +154,4 @@ def is_gone(folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    Rogue(Path(sys.argv[1])).serve()
+    Rogue(sys.argv[1]).serve()

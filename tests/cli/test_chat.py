@@ -14,7 +14,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli import called, rogue
-from tests.cli.editor import DRAGOMAN, turns
+from tests.cli.editor import DRAGOMAN, forked, turns
 from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.cli.rogue import call, permission, text
 
@@ -28,13 +28,14 @@ def scripted(folder: Path, *steps: list[Step]) -> list[str]:
     return ["--model", f"script:{folder / 'script.json'}"]
 
 
-def chat(folder: Path, *arguments: str, env: dict[str, str] | None = None, **pane: Any) -> Pane:
+def chat(folder: Path, *arguments: str, started: bool = False, env: dict[str, str] | None = None, **pane: Any) -> Pane:
+    """A conversation in a folder of its own; forked, at a terminal whose keys are handed on, unless it is `started`."""
     place = folder / f"pane{len(list(folder.glob('pane*')))}"
     place.mkdir()
     work = folder / "work"
     work.mkdir(exist_ok=True)
     settings = {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": "", **(env or {})}
-    return Pane(place, [*DRAGOMAN, "chat", "--cwd", str(work), *arguments], settings, **pane)
+    return Pane(place, [*(DRAGOMAN if started else forked()), "chat", "--cwd", str(work), *arguments], settings, **pane)
 
 
 def ready(pane: Pane) -> None:
@@ -275,7 +276,7 @@ def test_an_agent_that_dies_ends_it_with_its_last_words(tmp_path: Path) -> None:
 
 def test_a_terminal_that_is_closed_takes_the_agent_with_it(tmp_path: Path) -> None:
     for steps in ([text("Hm."), {"wait": "for ever"}], [text("Hm.")]):
-        with chat(tmp_path, "--", *rogue.written(tmp_path, *steps)) as pane:
+        with chat(tmp_path, "--", *rogue.written(tmp_path, *steps), started=True) as pane:
             ready(pane)
             pane.say("hi")
             pane.wait_for(r"Hm\.")

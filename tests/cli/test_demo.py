@@ -1,18 +1,16 @@
 """`dragoman demo` at a terminal: what is shown, and Ctrl-C."""
 
 import os
-import pty
-import select
+import shlex
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from dragoman.version import VERSION
+from tests.agent.nursery import MAIN, nursery
 from tests.cli.called import call
-from tests.cli.editor import DRAGOMAN
+from tests.cli.editor import DRAGOMAN, forked
 
 SHOWN = """\
 ── ACP v{protocol}: dragoman {version}
@@ -39,7 +37,7 @@ agent  A retry later, here I am again.
 def test_the_demonstration_shows_a_turn_a_cancel_and_a_retry_and_is_nobodys_history(
     protocol: int, tmp_path: Path
 ) -> None:
-    done = call("demo", f"--protocol={protocol}", DRAGOMAN_HOME=str(tmp_path))
+    done = call("demo", f"--protocol={protocol}", forks=True, DRAGOMAN_HOME=str(tmp_path))
     assert (done.code, done.error) == (0, "")
     late = "tick " * (done.out.count("tick ") - 5)  # on a slow machine one more may be on its way
     assert done.out == SHOWN.format(protocol=protocol, version=VERSION, late=late)
@@ -54,40 +52,24 @@ def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
 
 
 def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
-    command = f"{sys.executable} -m dragoman.cli.main demo | head -n 1"
+    command = f"{shlex.join(forked())} demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"── ACP v1: dragoman {VERSION}\n", "")
 
 
 def test_ctrl_c_at_a_terminal_ends_it_without_a_traceback_or_an_orphan(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["TMPDIR"] = str(tmp_path)
-        os.execv(DRAGOMAN[0], [*DRAGOMAN, "demo", "--trace", str(trace)])
-    shown = read_until(terminal, b"tick")
-    (agent,) = children(pid)
-    os.write(terminal, b"\x03")
-    shown += read_until(terminal, None)
-    _, status = os.waitpid(pid, 0)
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(status) == 130
-    assert b"Traceback" not in shown
-    assert shown.endswith(b"^C\r\n")
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with nursery().at_terminal(MAIN, "demo", "--trace", str(trace), env=environment) as child:
+        child.expect_exact("tick")
+        (agent,) = children(child.pid)
+        child.sendintr()
+        shown = child.read()
+    assert child.exitstatus == 130
+    assert "Traceback" not in shown
+    assert shown.endswith("^C\r\n")
     assert not Path(f"/proc/{agent}").exists()
     assert list(tmp_path.iterdir()) == [trace]
-
-
-def read_until(terminal: int, words: bytes | None) -> bytes:
-    """What the terminal shows until these words, or until its program is gone."""
-    shown, end = b"", time.monotonic() + 40
-    while time.monotonic() < end and (words is None or words not in shown):
-        ready, _, _ = select.select([terminal], [], [], 0.1)
-        try:
-            shown += os.read(terminal, 65536) if ready else b""
-        except OSError:  # Linux says EIO when nobody has the other end any more
-            break
-    return shown
 
 
 def children(pid: int) -> list[int]:

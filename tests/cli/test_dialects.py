@@ -13,6 +13,7 @@ from dragoman.coder.permissions import Call, Rule, decide
 from dragoman.coder.resolver import Resolver, provider_of
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.options import Choice
+from tests.cli.called import call
 from tests.cli.editor import DRAGOMAN, Editor, turns
 
 HELLO = {"protocolVersion": 1, "clientCapabilities": {}}
@@ -44,14 +45,10 @@ def turn_with(editor: Editor, answer: Any) -> tuple[list[Message], Message, Mess
 
 
 def test_an_unknown_dialect_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
-    run = subprocess.run(
-        [*DRAGOMAN, "acp", "--dialect", "klingon"], capture_output=True, text=True, check=False, env=environment
-    )
-    assert run.returncode == 2
-    assert run.stdout == ""
+    done = call("acp", "--dialect", "klingon", DRAGOMAN_HOME=str(tmp_path))
+    assert (done.code, done.out) == (2, "")
     for name in ("iac-code", "elephant", "agentao", "simse"):
-        assert name in run.stderr
+        assert name in done.error
 
 
 @pytest.mark.parametrize("headers", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -75,10 +72,8 @@ def test_8_3_1_elephant_is_answered_in_its_own_framing_and_asks(tmp_path: Path, 
 def test_elephant_begins_in_one_of_its_modes_or_not_at_all(tmp_path: Path) -> None:
     with Editor(tmp_path, None, "--dialect", "elephant", "--mode", "read-only") as editor:
         assert new(editor)["modes"]["currentModeId"] == "read-only"
-    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
-    command = [*DRAGOMAN, "acp", "--dialect", "elephant", "--mode", "full-access"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    assert (run.returncode, "full, read-only, safe, sandbox" in run.stderr) == (2, True)
+    done = call("acp", "--dialect", "elephant", "--mode", "full-access", DRAGOMAN_HOME=str(tmp_path))
+    assert (done.code, "full, read-only, safe, sandbox" in done.error) == (2, True)
 
 
 def test_8_1_19_iac_code_takes_flat_answers(tmp_path: Path) -> None:

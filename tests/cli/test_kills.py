@@ -63,12 +63,10 @@ def at_once(lives: int, live: Callable[[int], int]) -> list[int]:
         return list(pool.map(live, range(lives)))
 
 
-def test_the_harness_notices_a_loss(truth: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_notices_a_loss(truth: list[Item], tmp_path: Path) -> None:
     """An agent whose store drops every tenth append without a word does not get away with it."""
-    (tmp_path / "sitecustomize.py").write_text(FORGETFUL)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(AssertionError):
-        lived(tmp_path / "life", truth, seed=0, kills=4)
+        lived(tmp_path / "life", truth, seed=0, kills=4, first=FORGETFUL)
 
 
 FORGETFUL = """

@@ -3,13 +3,13 @@
 import json
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.agent.nursery import MAIN, nursery
 from tests.cli.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
 from tests.cli.versions import slow, versions
 
@@ -138,11 +138,11 @@ def test_odd_streams_give_no_traceback(streams: str, tmp_path: Path) -> None:
 def test_a_full_device_as_stdout_ends_the_agent_without_a_traceback(tmp_path: Path) -> None:
     script = tmp_path / "script.json"
     script.write_text('{"turns": [{"steps": []}]}')
-    given = [sys.executable, *DRAGOMAN[1:], "acp", "--model", f"script:{script}"]
     hello = b'{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}\n'
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(given, input=hello, stdout=full, stderr=subprocess.PIPE, timeout=40, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+        process = nursery().child(MAIN, "acp", "--model", f"script:{script}", stdout=full)
+    assert process.communicate(hello, timeout=40)[1] == b""
+    assert process.returncode == 0
 
 
 # -- sizes ---------------------------------------------------------------------------------------------------------

@@ -3,14 +3,13 @@
 import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from dragoman.cli import doctor, log, main
 from dragoman.version import VERSION
+from tests.agent.nursery import nursery
 from tests.cli.editor import Editor
 
 SECRET = "sk-" + "a" * 30
@@ -129,16 +128,10 @@ def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
     )
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
     opening = {"jsonrpc": "2.0", "id": 2, "method": "session/new", "params": {"cwd": str(tmp_path), "mcpServers": []}}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        input="".join(json.dumps(message) + "\n" for message in (hello, opening)),
-        env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=40,
-        check=False,
-    )
-    assert '"code":-32603' in done.stdout
+    process = nursery().child(program, env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)})
+    said = "".join(json.dumps(message) + "\n" for message in (hello, opening))
+    out, _ = process.communicate(said.encode(), timeout=40)
+    assert b'"code":-32603' in out
     written = (tmp_path / "log" / log.NAME).read_text()
     line = json.loads(written)
     assert (line["command"], line["kind"]) == ("acp", "RuntimeError")

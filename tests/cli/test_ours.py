@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli import doctor
 from tests.cli.called import Called, call
 from tests.cli.editor import HELLO, Editor
 
@@ -18,7 +19,7 @@ CANARY = "sk-canary-0123456789abcdef"
 def dragoman(home: Path, *arguments: str, said: str = "", **env: str) -> Called:
     """A command without anybody's keys."""
     keys = dict.fromkeys((name for name in os.environ if name.endswith("_API_KEY")), None)
-    return call(*arguments, said=said, cwd=None, **{**keys, "DRAGOMAN_HOME": str(home), **env})
+    return call(*arguments, said=said, cwd=None, forks=True, **{**keys, "DRAGOMAN_HOME": str(home), **env})
 
 
 class Plain(Editor):
@@ -193,6 +194,34 @@ def test_the_doctor_finds_a_new_installation_in_order(tmp_path: Path) -> None:
     assert found["turn"]["health"] == "ok"
     assert found["model"]["text"].startswith("offline")
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("started", ["program", "module"])
+def test_the_doctor_s_settings_name_the_program_that_looked_and_no_other(
+    started: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = tmp_path / "own" / "dragoman", tmp_path / "other" / "dragoman"
+    for program in (own, other):
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(other.parent))
+    monkeypatch.setattr("sys.argv", [str(own) if started == "program" else "/site/dragoman/__main__.py"])
+    monkeypatch.setattr("sys.executable", str(own.parent / "python"))
+    for settings in doctor._editors().values():
+        assert str(own) in settings and str(other) not in settings
+
+
+def test_the_doctor_s_settings_name_the_program_on_the_path_where_there_is_none_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "dragoman"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.argv", ["/site/dragoman/__main__.py"])
+    monkeypatch.setattr("sys.executable", "/site/bin/python")
+    assert all(str(program) in settings for settings in doctor._editors().values())
 
 
 def test_the_doctor_says_what_is_broken(tmp_path: Path) -> None:

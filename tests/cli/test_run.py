@@ -1,6 +1,7 @@
 """`dragoman run` as people and scripts use it, with our own agent or with one that a test has made up.
 
-At a terminal, and where a process is the point, it is one; else the command is called.
+At a terminal, and where a process is the point, it is one, and forked where its start is not; else the command is
+called.
 """
 
 import json
@@ -10,7 +11,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.cli import errand
+from tests.agent.nursery import MAIN, Forked, nursery
 from tests.cli import called, rogue
 from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.rogue import call, permission, text
@@ -47,20 +48,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 def run(folder: Path, *arguments: str, said: str | bytes = b"", cwd: Path | None = None) -> Done:
     home = str(folder / "home")
-    return Done(*called.call("run", *arguments, said=said, cwd=cwd or folder, DRAGOMAN_HOME=home))
-
-
-def process(folder: Path, *arguments: str, **streams: Any) -> Done:
-    """The same as a process of its own."""
-    done = subprocess.run(
-        [*DRAGOMAN, "run", *arguments],
-        **{"input": b"", "capture_output": True, **streams},
-        cwd=folder,
-        env=environment(folder),
-        timeout=50,
-        check=False,
-    )
-    return Done(done.returncode, (done.stdout or b"").decode(), done.stderr.decode())
+    return Done(*called.call("run", *arguments, said=said, cwd=cwd or folder, forks=True, DRAGOMAN_HOME=home))
 
 
 def scripted(folder: Path, *steps: list[Step]) -> list[str]:
@@ -71,16 +59,8 @@ def scripted(folder: Path, *steps: list[Step]) -> list[str]:
 
 def at_terminal(folder: Path, *arguments: str, **more: str) -> Any:
     """The same at a terminal of 100 columns."""
-    return pexpect.spawn(
-        sys.executable,
-        [*DRAGOMAN[1:], "run", *arguments],
-        cwd=str(folder),
-        env=environment(folder, **{"TERM": "xterm-256color", **more}),
-        encoding="utf-8",
-        codec_errors="replace",
-        dimensions=(40, 100),
-        timeout=40,
-    )
+    surroundings = environment(folder, **{"TERM": "xterm-256color", **more})
+    return nursery().at_terminal(MAIN, "run", *arguments, env=surroundings, cwd=folder, dimensions=(40, 100))
 
 
 def left(child: Any) -> int:
@@ -103,8 +83,10 @@ def test_through_a_pipe_the_answer_alone_is_shown(tmp_path: Path) -> None:
         {"say": "hello."},
     ]
     (tmp_path / "a.txt").write_text("hello")
-    done = process(tmp_path, *scripted(tmp_path, steps), "What", "is in it?")
-    assert (done.code, done.out, done.error) == (0, "I look. \nIt says hello.\n", "")
+    command = [*DRAGOMAN, "run", *scripted(tmp_path, steps), "What", "is in it?"]
+    surroundings = environment(tmp_path)
+    done = subprocess.run(command, cwd=tmp_path, env=surroundings, input=b"", capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"I look. \nIt says hello.\n", b"")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +147,15 @@ def test_on_a_terminal_tool_calls_are_shown_while_they_run(tmp_path: Path) -> No
         {"call": "write_file", "input": {"path": "c.txt", "content": "one\n"}},
         {"say": "Done."},
     ]
-    child = at_terminal(tmp_path, *scripted(tmp_path, steps), "--allow", "all", "hi")
+    child = pexpect.spawn(
+        sys.executable,
+        [*DRAGOMAN[1:], "run", *scripted(tmp_path, steps), "--allow", "all", "hi"],
+        cwd=str(tmp_path),
+        env=environment(tmp_path, TERM="xterm-256color"),
+        encoding="utf-8",
+        dimensions=(40, 100),
+        timeout=40,
+    )
     child.expect_exact("Now.")
     child.expect_exact("• echo out; sleep 1; exit 3")
     child.expect_exact("  out")
@@ -182,7 +172,8 @@ def test_on_a_terminal_tool_calls_are_shown_while_they_run(tmp_path: Path) -> No
 )
 def test_no_colour_is_used_where_none_is_wanted(more: dict[str, str], never: str, tmp_path: Path) -> None:
     steps: list[Step] = [{"call": "write_file", "input": {"path": "c.txt", "content": "one\n"}}, {"say": "Done."}]
-    shown = at_terminal(tmp_path, *scripted(tmp_path, steps), "--allow", "all", "hi", **more).read()
+    with at_terminal(tmp_path, *scripted(tmp_path, steps), "--allow", "all", "hi", **more) as child:
+        shown = child.read()
     assert "Write c.txt" in shown
     assert shown.count("  +one") == 1  # also a change that nobody asked about
     assert re.search(never, shown) is None
@@ -195,6 +186,20 @@ def test_the_prompt_comes_from_stdin_where_a_word_says_so(tmp_path: Path) -> Non
     agent = rogue.written(tmp_path, text("ok"))
     assert run(tmp_path, "Review this:", "-", "--", *agent, said="a\nb\n").code == 0
     assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "Review this:\n\na\nb"}]
+
+
+def test_bytes_of_the_command_line_that_are_no_text_are_replaced(tmp_path: Path) -> None:
+    agent = rogue.written(tmp_path, text("ok"))
+    assert run(tmp_path, os.fsdecode(b"read caf\xe9"), "--", *agent).code == 0
+    assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "read caf\ufffd"}]
+
+
+def test_a_folder_whose_name_no_agent_can_be_told_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    done = run(tmp_path, "hi", "--cwd", str(folder))
+    assert done.code == 2
+    assert "this name is not UTF-8" in done.error
 
 
 def test_files_named_on_stdin_do_not_go_along(tmp_path: Path) -> None:
@@ -505,17 +510,12 @@ def test_a_timeout_ends_an_agent_that_does_not_listen(tmp_path: Path, monkeypatc
     assert rogue.is_gone(tmp_path)
 
 
-def started(folder: Path, *agent: str, program: Sequence[str] = DRAGOMAN) -> "subprocess.Popen[bytes]":
+def started(folder: Path, *agent: str, program: str = MAIN) -> Forked:
     """A run whose agent has said something."""
-    process = subprocess.Popen(
-        [*program, "run", "hi", "--", *agent],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        cwd=folder,
-        env=environment(folder),
+    surroundings = environment(folder)
+    process = nursery().child(
+        program, "run", "hi", "--", *agent, stdin=subprocess.DEVNULL, cwd=folder, env=surroundings
     )
-    assert process.stdout is not None
     assert process.stdout.read(3) == b"Hm."
     return process
 
@@ -542,7 +542,7 @@ sys.exit(main())
 
 def test_a_second_ctrl_c_leaves_at_once(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, text("Hm."), {"wait": "cancel"}, {"wait": "for ever"})
-    process = started(tmp_path, *agent, program=[sys.executable, "-c", PATIENT])
+    process = started(tmp_path, *agent, program=PATIENT)
     process.send_signal(signal.SIGINT)
     while '"session/cancel"' not in (tmp_path / "plan.json.heard").read_text():
         assert process.poll() is None
@@ -599,9 +599,9 @@ def test_whoever_has_seen_enough_may_close_the_pipe(tmp_path: Path) -> None:
 def test_a_full_disk_is_a_sentence(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, text("Hello."))
     with open("/dev/full", "wb") as full:
-        streams = {"stdout": full, "stderr": subprocess.PIPE, "capture_output": False}
-        done = process(tmp_path, "hi", "--", *agent, **streams)
-    assert (done.code, done.error) == (1, "dragoman: stdout: cannot write there: No space left on device\n")
+        process = nursery().child(MAIN, "run", "hi", "--", *agent, stdout=full, cwd=tmp_path, env=environment(tmp_path))
+    _, error = process.communicate(timeout=50)
+    assert (process.returncode, error) == (1, b"dragoman: stdout: cannot write there: No space left on device\n")
     assert rogue.is_gone(tmp_path)
 
 
@@ -740,6 +740,7 @@ def test_m3_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it", options=lies)), TERM="dumb")
     child.expect_exact("1  yes, and do not ask again  “No, never”")
     child.expect_exact("2  no  “Yes, of course”")
+    child.expect_exact("║ 1-2, y or n: ")
     child.sendline("n")
     assert left(child) == 5
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]

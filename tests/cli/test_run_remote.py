@@ -4,15 +4,14 @@ import asyncio
 import json
 import os
 import sys
-from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from dragoman.agent.agent import Agent
+from tests.agent.nursery import MAIN, nursery
 from tests.cli.called import call
-from tests.cli.editor import DRAGOMAN
 from tests.gateway.serving import gateway
 
 SECONDS = 40
@@ -28,11 +27,8 @@ class Done(NamedTuple):
 
 async def run(folder: Path, *arguments: str, token: str = "") -> Done:
     environment = {**os.environ, "DRAGOMAN_HOME": str(folder / "home"), "DRAGOMAN_TOKEN": token}
-    process = await asyncio.create_subprocess_exec(
-        *[*DRAGOMAN, "run", *arguments], stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env=environment, cwd=folder
-    )
-    async with asyncio.timeout(SECONDS):
-        out, error = await process.communicate()
+    process = nursery().child(MAIN, "run", *arguments, env=environment, cwd=folder)
+    out, error = await asyncio.to_thread(process.communicate, timeout=SECONDS)
     return Done(process.returncode, out.decode(), error.decode())
 
 

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -19,6 +18,7 @@ from dragoman.store.entries import Entry, Happened, Said
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, UserMessage
+from tests.agent.nursery import MAIN, Terminal, nursery
 from tests.cli.called import Called, call
 from tests.cli.editor import DRAGOMAN, Editor, turns
 
@@ -386,13 +386,15 @@ def test_a_damaged_session_is_a_sentence_and_can_be_deleted(many: Home) -> None:
 # -- at a terminal ---------------------------------------------------------------------------------------------------
 
 
-def terminal(home: Home, *arguments: str, columns: int = 80, **env: str) -> pexpect.spawn:
-    environment = {**os.environ, "DRAGOMAN_HOME": str(home), "HOME": "/nobody", "TZ": "UTC", "TERM": "xterm", **env}
+def terminal(home: Home, *arguments: str, columns: int = 80, **env: str) -> Terminal:
+    environment = {**surroundings(home), **env}
+    return nursery().at_terminal(MAIN, "sessions", *arguments, env=environment, dimensions=(24, columns))
+
+
+def surroundings(home: Home) -> dict[str, str]:
+    environment = {**os.environ, "DRAGOMAN_HOME": str(home), "HOME": "/nobody", "TZ": "UTC", "TERM": "xterm"}
     environment.pop("COLUMNS", None)
-    command = [*DRAGOMAN[1:], "sessions", *arguments]
-    return pexpect.spawn(
-        sys.executable, command, env=environment, dimensions=(24, columns), encoding="utf-8", timeout=40
-    )
+    return environment
 
 
 def at_terminal(home: Home, *arguments: str, columns: int = 80, colours: bool = True) -> str:
@@ -405,7 +407,9 @@ def at_terminal(home: Home, *arguments: str, columns: int = 80, colours: bool = 
 
 def test_at_a_terminal_headings_stand_out(talk: tuple[Home, str]) -> None:
     home, session = talk
-    assert "\x1b[1mYou\x1b[0m\n  Look" in at_terminal(home, "show", session)
+    command = [*DRAGOMAN[1:], "sessions", "show", session]
+    with pexpect.spawn(sys.executable, command, env=surroundings(home), encoding="utf-8", timeout=40) as process:
+        assert "\x1b[1mYou\x1b[0m\r\n  Look" in process.read()
 
 
 @pytest.mark.parametrize(
@@ -450,14 +454,8 @@ def test_ctrl_c_while_we_wait_for_an_answer_is_exit_130(tmp_path: Path) -> None:
 
 def test_whoever_has_read_enough_may_leave(tmp_path: Path) -> None:
     keep(tmp_path, "sess_1", *(Happened(Idle(stop_reason=f"reason {n}")) for n in range(20_000)))
-    process = subprocess.Popen(
-        [*DRAGOMAN, "sessions", "export", "sess_1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "DRAGOMAN_HOME": str(tmp_path)},
-    )
-    with process:
-        assert process.stdout is not None and process.stderr is not None
+    environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
+    with nursery().child(MAIN, "sessions", "export", "sess_1", env=environment) as process:
         assert b"reason 0" in process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
@@ -506,9 +504,8 @@ def without_list(hundred: Home, tmp_path: Path) -> Home:
     return Path(shutil.copytree(hundred, tmp_path / "home"))
 
 
-def slow(home: Home, pace: str) -> pexpect.spawn:
-    environment = {**os.environ, "DRAGOMAN_HOME": str(home)}
-    return pexpect.spawn(sys.executable, ["-c", SLOW, pace], env=environment, encoding="utf-8", timeout=30)
+def slow(home: Home, pace: str) -> Terminal:
+    return nursery().at_terminal(SLOW, pace, env={**os.environ, "DRAGOMAN_HOME": str(home)})
 
 
 def test_a_list_that_takes_long_to_make_shows_a_bar_and_takes_it_away(without_list: Home) -> None:
@@ -535,11 +532,6 @@ def test_ctrl_c_while_the_list_is_made_is_exit_130_at_once_and_leaves_no_half_of
 
 
 def test_without_a_terminal_there_is_no_bar(without_list: Home) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SLOW, SLOWLY],
-        capture_output=True,
-        env={**os.environ, "DRAGOMAN_HOME": str(without_list)},
-        timeout=30,
-        check=True,
-    )
-    assert (len(json.loads(done.stdout)), done.stderr) == (100, b"")
+    process = nursery().child(SLOW, SLOWLY, env={**os.environ, "DRAGOMAN_HOME": str(without_list)})
+    out, error = process.communicate(timeout=30)
+    assert (process.returncode, len(json.loads(out)), error) == (0, 100, b"")

@@ -4,12 +4,12 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.host.trust import covered, is_trusted, trust, trusted_files
+from tests.agent.nursery import MAIN, nursery
 from tests.cli.editor import DRAGOMAN
 from tests.cli.test_ours import dragoman
 
@@ -49,20 +49,14 @@ def test_nothing_to_trust_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "home").exists()
 
 
-def at_terminal(folder: Path, *arguments: str) -> Any:
-    return pexpect.spawn(
-        sys.executable,
-        [*DRAGOMAN[1:], "trust", str(folder / "project"), *arguments],
-        env={**os.environ, "DRAGOMAN_HOME": str(folder / "home")},
-        encoding="utf-8",
-        timeout=40,
-    )
+def surroundings(folder: Path) -> dict[str, str]:
+    return {**os.environ, "DRAGOMAN_HOME": str(folder / "home")}
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", 0), pytest.param("n", 1, marks=pytest.mark.slow), ("", 1)])
 def test_at_a_terminal_it_is_asked(answer: str, code: int, tmp_path: Path) -> None:
     folder = project(tmp_path)
-    child = at_terminal(tmp_path)
+    child = nursery().at_terminal(MAIN, "trust", str(folder), env=surroundings(tmp_path))
     child.expect_exact("MCP server clock")
     child.expect_exact("Trust this? [y/N] ")
     child.sendline(answer)
@@ -74,7 +68,8 @@ def test_at_a_terminal_it_is_asked(answer: str, code: int, tmp_path: Path) -> No
 
 def test_at_a_terminal_yes_can_be_said_before(tmp_path: Path) -> None:
     folder = project(tmp_path)
-    child = at_terminal(tmp_path, "--yes")
+    command = [*DRAGOMAN[1:], "trust", str(folder), "--yes"]
+    child = pexpect.spawn(sys.executable, command, env=surroundings(tmp_path), encoding="utf-8", timeout=40)
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0

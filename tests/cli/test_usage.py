@@ -22,6 +22,12 @@ def test_the_installed_program_is_the_same() -> None:
     assert done.stdout == f"dragoman {VERSION}\n"
 
 
+def test_python_can_start_it_by_its_name() -> None:
+    done = subprocess.run([sys.executable, "-m", "dragoman", "--frob"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: dragoman [-h]")
+
+
 HELP = {
     "": [
         "usage: dragoman [-h] [--version] COMMAND ...",

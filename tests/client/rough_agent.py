@@ -22,12 +22,17 @@ Manners
   child       starts a process of its own that outlives it, and prints its pid to stderr
 """
 
+from __future__ import annotations
+
 import json
 import os
 import signal
-import subprocess
 import sys
-from typing import Any
+
+# Many of it are started, so it imports what it needs.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MANNERS = set(sys.argv[1:])
 NEXT = iter(range(1, 1_000_000))
@@ -145,6 +150,8 @@ def main() -> None:
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             signal.signal(number, signal.SIG_IGN)
     if "child" in MANNERS:
+        import subprocess
+
         child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
         sys.stderr.write(f"child {child.pid}\n")
         sys.stderr.flush()

@@ -106,6 +106,13 @@ async def test_a_prompt_that_says_nothing_is_refused(content: Any) -> None:
         assert session.running is None
 
 
+async def test_a_name_that_no_wire_can_carry_is_refused_and_the_connection_lives() -> None:
+    async with connected(1) as (client, agent):
+        with pytest.raises(UsageError, match="no Unicode"):
+            await client.new_session("/folder\udcff")
+        await new_session(client, agent)
+
+
 async def test_a_method_outside_the_vocabulary_starts_with_an_underscore() -> None:
     async with connected(1) as (client, _):
         with pytest.raises(UsageError, match="use '_ping'"):

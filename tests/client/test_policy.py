@@ -282,8 +282,9 @@ async def test_a_person_is_asked_about_files_and_commands_as_about_everything_el
     requests: list[Any] = [ReadTextFile("s", path), WriteTextFile("s", path, "new"), CreateTerminal("s", "ls", ["-l"])]
     assert [await decider.permits(request) for request in requests] == [None, None, None]
     assert [evidence(request) for request in seen] == [evidence(request) for request in requests]
-    decider = Decider(Policy(), [tmp_path], ask=answering(None))
-    assert await decider.permits(requests[0]) == "the user said no"
+    for no in (None, "reject", "of nobody's"):
+        decider = Decider(Policy(), [tmp_path], ask=answering(no))
+        assert [await decider.permits(request) for request in requests] == ["the user said no"] * 3
 
 
 async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_path: Path) -> None:

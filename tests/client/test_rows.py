@@ -160,9 +160,8 @@ async def test_c6_c7_a_thousand_cancels_in_any_phase_have_one_outcome(version: i
         assert answer.text in ("", "so far")
 
 
-async def test_c12_a_session_that_is_open_and_idle_costs_little() -> None:
-    """10,000 in the row; each costs the same."""
-    count = 300
+@pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.slow)])
+async def test_c12_a_session_that_is_open_and_idle_costs_little(count: int) -> None:
     async with connected(1) as (client, agent):
         await new_session(client, agent, "first")
         tracemalloc.start()
@@ -178,7 +177,7 @@ async def test_c12_a_session_that_is_open_and_idle_costs_little() -> None:
 # -- D: pressure -----------------------------------------------------------------------------------------------------
 
 
-@both_versions
+@pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytest.mark.slow)])
 async def test_d3_an_agent_that_never_reads_makes_the_sender_wait_and_costs_a_bounded_amount(version: int) -> None:
     """10⁶ messages in the row; here as many as make several times the bound."""
     count, text = 12_000, "x" * 1000
@@ -312,7 +311,8 @@ async def test_f8_what_is_swapped_between_the_question_and_the_yes_leads_nowhere
     assert os.listdir(outside) == ["a.txt"]
 
 
-async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("writes", "least"), [(30, 300), pytest.param(3_000, 30_000, marks=pytest.mark.slow)])
+async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, writes: int, least: int) -> None:
     """10⁶ tries in the row; the host's own tests go deeper."""
     root, outside = tmp_path / "root", tmp_path / "outside"
     for folder in (root / "sub", outside):
@@ -322,7 +322,7 @@ async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path) 
     decider = Decider(Policy("edit"), [root])
     with swapper(root / "sub", root / "link") as swaps:
         async with Workspace([root], environment={}, decider=decider) as workspace:
-            while written < 50 or swaps[0] < 1000:
+            while written < writes or swaps[0] < least:
                 try:
                     await workspace.write_text_file(WriteTextFile("s", str(root / "sub" / "a.txt"), "ours"))
                     written += 1

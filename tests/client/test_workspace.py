@@ -21,6 +21,7 @@ from dragoman.vocabulary.services import (
     KillTerminal,
     ReadTextFile,
     ReleaseTerminal,
+    RequestPermission,
     TerminalExited,
     TerminalText,
     WaitForTerminalExit,
@@ -126,6 +127,43 @@ async def test_a_policy_stands_before_files_and_commands(root: Path) -> None:
     assert (write.code, run.code, decider.denied) == (INVALID_REQUEST, INVALID_REQUEST, 2)
     assert write.message == "Not allowed: it changes files, and there is nobody to ask"
     assert [(file.name, file.read_text()) for file in root.iterdir()] == [("a", "x")]
+
+
+@pytest.mark.parametrize("answer", ["reject", None])
+async def test_what_a_person_refuses_is_neither_read_nor_written_nor_run(root: Path, answer: str | None) -> None:
+    (root / "a").write_text("x")
+    asked: list[str] = []
+
+    async def ask(request: RequestPermission) -> str | None:
+        asked.append(request.title)
+        return answer
+
+    decider = Decider(Policy(), [root], ask=ask)
+    async with Workspace([root], environment=ENVIRONMENT, decider=decider) as workspace:
+        for work in (
+            workspace.read_text_file(read(root / "a")),
+            workspace.write_text_file(WriteTextFile("s", str(root / "a"), "y")),
+            workspace.terminals.create(CreateTerminal("s", "touch", [str(root / "b")])),
+        ):
+            assert (await refusal(work)).message == "Not allowed: the user said no"
+    assert asked == [f"Read {root / 'a'}", f"Write {root / 'a'}", f"Run touch {root / 'b'}"]
+    assert [(file.name, file.read_text()) for file in root.iterdir()] == [("a", "x")]
+
+
+async def test_a_command_is_not_run_in_another_folder_than_the_one_that_was_shown(root: Path) -> None:
+    (root / "shown").mkdir()
+    (root / "other").mkdir()
+
+    async def ask(request: RequestPermission) -> str:
+        (root / "shown").rmdir()
+        (root / "shown").symlink_to(root / "other")
+        return "allow"
+
+    decider = Decider(Policy(), [root], ask=ask)
+    async with Workspace([root], environment=ENVIRONMENT, decider=decider) as workspace:
+        refused = await refusal(start(workspace, "touch", "ran", cwd=str(root / "shown")))
+    assert (refused.code, refused.message) == (INVALID_REQUEST, "The working folder has changed meanwhile")
+    assert list((root / "other").iterdir()) == []
 
 
 # -- terminals -------------------------------------------------------------------------------------------------------

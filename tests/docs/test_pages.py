@@ -1,6 +1,7 @@
 """The documentation is built as a reader gets it, and what it shows can be read by what it is shown for."""
 
 import ast
+import functools
 import json
 import os
 import re
@@ -103,12 +104,16 @@ def check_command(words: list[str]) -> None:
         case ["python" | "python3", file, *_]:
             assert (ROOT / file).is_file() or file == "my_agent.py"
         case ["./dev", name, *_]:
-            helped = subprocess.run(["./dev", "--help"], cwd=ROOT, capture_output=True, text=True, check=True)
-            assert f"\n  {name} " in helped.stdout
+            assert f"\n  {name} " in dev_help()
         case ["opencode" | "gemini", *_]:
             assert words in [entry.command_line() for entry in KNOWN.values()]
         case [program, *_]:
             assert program in OTHERS
+
+
+@functools.cache
+def dev_help() -> str:
+    return subprocess.run(["./dev", "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 @pytest.mark.parametrize("snippet", snippets("python"), ids=str)

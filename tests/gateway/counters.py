@@ -1,20 +1,22 @@
 """A gateway before agents that count their session ids, each process its own."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
+from tests.agent.forked import forked
 from tests.needs import ROOT
 from tests.transports.pairs import until
 
 from .serving import Message, RawHttp, prompt, texts
 
+COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
+
 
 def counters(folder: Path, **settings: Any) -> Agents:
-    command = [sys.executable, str(ROOT / "tests" / "gateway" / "peers" / "counter.py"), str(folder)]
+    command = forked(COUNTER.read_text(), str(folder))
     return Agents(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
 
 

@@ -1,19 +1,61 @@
-"""`dragoman serve` as a process of its own."""
+"""`dragoman serve` as a process of its own, which is forked."""
 
 import asyncio
 import json
 import os
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import IO
 
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent
+from tests.agent.nursery import MAIN, Forked, nursery
+from tests.transports.pairs import until
 
-DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, "delay_ms": 50}]}]}
+
+
+class Process:
+    """What was forked, with as much of asyncio's own as tests use; nobody writes to it."""
+
+    def __init__(self, forked: Forked, stdout: asyncio.StreamReader, stderr: asyncio.StreamReader) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.send_signal = forked.send_signal
+        self.kill = forked.kill
+        self._forked = forked
+
+    async def wait(self) -> int:
+        """How it has ended."""
+        await until(lambda: self._forked.poll() is not None, "the end of the process")
+        return self._forked.wait()
+
+
+@asynccontextmanager
+async def forked(*words: str, source: str = MAIN, said: bytes = b"", **env: str) -> AsyncIterator[Process]:
+    """`dragoman` with these arguments, and with this on its stdin, which stays open; it is killed at the end."""
+    child = nursery().child(source, *words, env={**os.environ, **env})
+    child.stdin.write(said)
+    child.stdin.flush()
+    streams = [await _read(stream) for stream in (child.stdout, child.stderr)]
+    process = Process(child, *[reader for reader, _ in streams])
+    try:
+        yield process
+    finally:
+        process.kill()
+        await process.wait()
+        child.stdin.close()
+        for _, transport in streams:
+            transport.close()
+
+
+async def _read(stream: IO[bytes]) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), stream
+    )
+    return reader, transport
 
 
 class Serving:
@@ -38,12 +80,8 @@ async def serving(
     home.mkdir(exist_ok=True)
     (home / "script.json").write_text(json.dumps(script))
     agent = [] if "--agent" in more else ["--model", f"script:{home / 'script.json'}"]
-    command = [*DRAGOMAN, "serve", "--port", str(port), *agent, *more]
-    environment = {**os.environ, "DRAGOMAN_HOME": str(home)}
-    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=PIPE)
-    assert process.stderr is not None
-    lines: list[str] = []
-    try:
+    async with forked("serve", "--port", str(port), *agent, *more, DRAGOMAN_HOME=str(home)) as process:
+        lines: list[str] = []
         async with asyncio.timeout(30):
             while until_listening and not any("listening on" in line for line in lines):
                 line = (await process.stderr.readline()).decode()
@@ -52,10 +90,6 @@ async def serving(
             if not until_listening:
                 await _reachable(port)
         yield Serving(process, lines, port)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
 
 
 async def _reachable(port: int) -> None:

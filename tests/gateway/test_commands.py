@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
@@ -16,10 +14,11 @@ from dragoman.errors import RequestFailed
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.agent.nursery import nursery
 from tests.needs import ROOT
 
 from .serving import free_port
-from .started import DRAGOMAN, SLOW, serving, words
+from .started import SLOW, forked, serving, words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_transports = pytest.mark.parametrize("scheme", ["http", pytest.param("ws", marks=pytest.mark.slow)])
@@ -63,7 +62,7 @@ async def test_a_start_after_every_token_was_revoked_makes_none(
 @both_transports
 async def test_an_editor_works_through_connect_and_outlives_a_killed_server(scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
-    command = [*DRAGOMAN, "connect", f"{scheme}://127.0.0.1:{port}"]
+    command = [nursery().python, "-m", "dragoman.cli.main", "connect", f"{scheme}://127.0.0.1:{port}"]
     told: list[AnyEvent] = []
     seen: list[AnyEvent] = []
     async with serving(home, port, SLOW) as server:
@@ -125,18 +124,13 @@ def test_connect_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "chmod 600" in capsys.readouterr().err
 
 
-async def refusal(url: str, token: str) -> tuple[int | None, str, str]:
+async def refusal(url: str, token: str) -> tuple[int, str, str]:
     """How `dragoman connect` ends: its exit code, what it answers to `initialize`, and what it says on stderr."""
-    environment = {**os.environ, "DRAGOMAN_TOKEN": token}
-    process = await asyncio.create_subprocess_exec(
-        *[sys.executable, "-c", IMPATIENT, "connect", url], env=environment, stdin=PIPE, stdout=PIPE, stderr=PIPE
-    )
-    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
-    process.stdin.write(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n')
-    async with asyncio.timeout(50):  # its stdin stays open: it ends by itself
-        answer, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
-        code = await process.wait()
-    process.stdin.close()
+    hello = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
+    async with forked("connect", url, source=IMPATIENT, said=hello, DRAGOMAN_TOKEN=token) as process:
+        async with asyncio.timeout(50):  # its stdin stays open: it ends by itself
+            answer, said = await asyncio.gather(process.stdout.read(), process.stderr.read())
+            code = await process.wait()
     return code, json.loads(answer)["error"]["message"], said.decode()
 
 

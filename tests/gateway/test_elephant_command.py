@@ -2,10 +2,7 @@
 
 import asyncio
 import json
-import os
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,16 +11,11 @@ import pytest
 
 from .elephants import NO, YES, RawElephant
 from .serving import free_port, http_client
+from .started import Process, forked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
-DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 WRITE = {"call": "write_file", "input": {"path": "new.txt", "content": "new"}}
 SCRIPT = {"turns": [{"steps": [WRITE, {"think": "Hm."}, {"say": "Done."}]}]}
-
-
-async def started(home: Path, *command: str) -> Process:
-    environment = {**os.environ, "DRAGOMAN_HOME": str(home)}
-    return await asyncio.create_subprocess_exec(*DRAGOMAN, *command, env=environment, stderr=PIPE)
 
 
 @asynccontextmanager
@@ -32,28 +24,23 @@ async def serving(home: Path, port: int, *command: str) -> AsyncIterator[tuple[P
     home.mkdir()
     (home / "script.json").write_text(json.dumps(SCRIPT))
     model = f"script:{home / 'script.json'}"
-    process = await started(home, *command, "--port", str(port), "--model", model)
-    assert process.stderr is not None
+    settings = ["--port", str(port), "--model", model]
     lines: list[str] = []
-    try:
+    async with forked(*command, *settings, DRAGOMAN_HOME=str(home)) as process:
         async with asyncio.timeout(30):
             while not any("listening on" in line for line in lines):
                 lines.append((await process.stderr.readline()).decode())
                 assert lines[-1], lines
         yield process, lines
-    finally:
-        if process.returncode is None:
-            process.kill()
-        _, rest = await process.communicate()
-        lines += rest.decode().splitlines()
+        process.kill()
+        lines += (await process.stderr.read()).decode().splitlines()
 
 
 async def refused(home: Path, *command: str) -> str:
     """What a command says that ends at once with exit code 2."""
-    process = await started(home, *command)
-    async with asyncio.timeout(30):
-        _, said = await process.communicate()
-    assert process.returncode == 2
+    async with forked(*command, DRAGOMAN_HOME=str(home)) as process, asyncio.timeout(30):
+        said = await process.stderr.read()
+        assert await process.wait() == 2
     return said.decode()
 
 

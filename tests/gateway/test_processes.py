@@ -13,6 +13,7 @@ from dragoman.cli import serve
 from dragoman.gateway import waking
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
+from tests.agent.forked import forked
 from tests.needs import ROOT
 from tests.transports.pairs import until
 
@@ -20,6 +21,7 @@ from .serving import Message, RawHttp, Served, gateway, hello, prompt, raw_http,
 from .sockets import hear, opening, say
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+MORTAL = ROOT / "tests" / "gateway" / "peers" / "mortal.py"
 both_versions = pytest.mark.parametrize("version", [1, 2])
 one_version = pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytest.mark.slow)])
 
@@ -30,7 +32,8 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> Agents:
-    command = [sys.executable, str(ROOT / "tests" / "gateway" / "peers" / "mortal.py"), str(folder / "kept"), *more]
+    """They are forked, for there are many."""
+    command = forked(MORTAL.read_text(), str(folder / "kept"), *more)
     return Agents(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
 
 

@@ -109,7 +109,6 @@ async def test_told_to_stop_in_mid_turn(version: int, scheme: str, tmp_path: Pat
 @every_way((2, "http"))
 async def test_a_turn_that_can_end_ends_before_the_server_does(version: int, scheme: str, tmp_path: Path) -> None:
     async with serving(tmp_path / "home", free_port(), SHORT, "--grace", "30", "--log-level", "info") as server:
-        assert server.process.stderr is not None
         async with client_of(server, scheme, version, server.token) as client:
             conversation = await client.new_session(tmp_path)
             seen: list[AnyEvent] = []
@@ -137,7 +136,6 @@ async def test_quiet_is_quiet(tmp_path: Path) -> None:
             conversation = await client.new_session(tmp_path)
             assert words([event async for event in conversation.prompt("go")]) == "again"
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.stderr is not None
         assert await server.process.stderr.read() == b""
         assert await server.process.wait() == 0
 

@@ -1,8 +1,6 @@
 """Our client against the official SDKs' own HTTP and WebSocket servers."""
 
 import asyncio
-import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.interop.roster import PYTHON_V1
 from tests.needs import ROOT, need, need_typescript_sdk
 
 from .serving import free_port
@@ -31,8 +30,8 @@ async def test_our_client_works_against_their_server(language: str, schemes: lis
         need_typescript_sdk()
         command = [need("node"), str(PROGRAMS / "server_v1.mjs"), str(port)]
     else:
-        command = [sys.executable, "-m", "tests.gateway.peers.server_v1", str(port)]
-    server = await asyncio.create_subprocess_exec(*command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        command = [*PYTHON_V1.python("tests.gateway.peers.server_v1"), str(port)]
+    server = await asyncio.create_subprocess_exec(*command, cwd=ROOT)
     try:
         await _until_open(port)
         for scheme in schemes:

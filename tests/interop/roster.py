@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.agent.forked import forked
 from tests.needs import ROOT, need, need_python_v2_sdk, need_typescript_sdk
 
 # What a client saw: the kind of thing, and the value as its SDK understood it. See peers/telling.py.
 Line = list[Any]
 PROGRAMS = Path(__file__).resolve().parent / "peers"
+_RUN = "import runpy, sys; sys.path.insert(0, {root!r}); runpy.run_module({module!r}, run_name='__main__')"
 
 
 class Peer(NamedTuple):
@@ -26,7 +28,13 @@ class Peer(NamedTuple):
         if self.language == "typescript":
             need_typescript_sdk()
             return [need("node"), str(PROGRAMS / f"{role}_v{self.version}.mjs")]
-        return [sys.executable, "-m", f"tests.interop.peers.{role}_v{self.version}"]
+        return self.python(f"tests.interop.peers.{role}_v{self.version}")
+
+    def python(self, module: str) -> list[str]:
+        """The command of a program on its SDK. That for v1 is imported once, and then forked."""
+        if self == PYTHON_V2:
+            return [sys.executable, "-m", module]
+        return forked(_RUN.format(root=str(ROOT), module=module), imports="acp")
 
     def environment(self) -> dict[str, str]:
         """What it needs beside our environment. The Python SDK for v2 lies in a folder of its own."""

@@ -198,7 +198,7 @@ async def test_a_thousand_updates_are_all_heard_before_the_end_of_their_turn(des
     assert events == [*begun("burst"), *[said("x")] * 1000, Idle(stop_reason="end_turn")]
 
 
-@pytest.mark.parametrize("peer", V1, ids=str)
+@pytest.mark.parametrize("peer", [PYTHON_V1, pytest.param(TYPESCRIPT_V1, marks=pytest.mark.slow)], ids=str)
 async def test_files_and_terminals_are_lent_to_an_agent_of_v1(peer: Peer, tmp_path: Path) -> None:
     lender = Lender()
     lent = {"read_text_file": lender.read, "write_text_file": lender.write, "terminals": lender}

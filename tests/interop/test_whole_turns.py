@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.editor import DRAGOMAN, turns
+from tests.agent.nursery import nursery
+from tests.cli.editor import turns
 from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, Clients, Line, Peer
 
 # The Python SDK for v2 takes more than a second to import, and its client plays other plans in the fast lane.
@@ -36,6 +37,11 @@ PLAN = (
 )
 
 
+def dragoman() -> list[str]:
+    """Our command; each that is started is a process of its own, which is forked."""
+    return [nursery().python, "-m", "dragoman.cli.main"]
+
+
 class Desk:
     """A folder to work in, and the agent's own data beside it."""
 
@@ -48,7 +54,7 @@ class Desk:
     def scripted(self, script: Any) -> list[str]:
         """The agent, with a model that plays this."""
         self._script.write_text(json.dumps(script))
-        return [*DRAGOMAN, "acp", "--model", f"script:{self._script}"]
+        return [*dragoman(), "acp", "--model", f"script:{self._script}"]
 
     def watched(self, peer: Peer, agent: Sequence[str], *plan: dict[str, str]) -> list[Line]:
         return self._clients.watched(peer, agent, self.work, self.home, *plan)
@@ -137,7 +143,7 @@ def test_the_offline_model_mends_a_failing_test(desk: Desk) -> None:
     (desk.work / "cart.py").write_text(BROKEN)
     (desk.work / "test_cart.py").write_text(TESTS)
     assert not passes(desk.work)
-    agent = [*DRAGOMAN, "acp", "--model", "offline"]
+    agent = [*dragoman(), "acp", "--model", "offline"]
     lines = desk.watched(
         PYTHON_V1, agent, {"prompt": "fix the failing test test_total_adds_up", "permission": "allow_once"}
     )

@@ -43,3 +43,11 @@ async def test_keys_are_ours_before_the_prompt_is_shown(tmp_path: Path, monkeypa
         assert await composer.read() == "hi"
     assert noted[:2] == ["raw", "> "]
     assert noted[-1] == "as before"
+
+
+async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "")
+        keys.send_bytes(b"caf\xe9\r")
+        assert await composer.read() == "caf\ufffd"
