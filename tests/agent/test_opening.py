@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.nursery import Forked, nursery
 from tests.agent.raw import hello
+from tests.nursery.nursery import Forked, nursery
 
 # What it does runs when asyncio is first imported: that is after the answer, and before the loop.
 HOOK = """

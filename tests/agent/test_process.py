@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.agent.nursery import Forked, nursery
 from tests.agent.raw import Message, hello, prompt
+from tests.nursery.nursery import Forked, nursery
 
 # Longer than anything takes on a busy machine; the handlers below sleep longer still, and are never waited for.
 SECONDS = 30

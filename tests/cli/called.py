@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from dragoman.cli.main import main
-from tests.agent.nursery import nursery
+from tests.nursery.nursery import nursery
 
 
 class Called(NamedTuple):

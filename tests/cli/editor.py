@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.agent.nursery import MAIN, Forked, nursery
+from tests.nursery.nursery import MAIN, Forked, nursery
 
 DRAGOMAN = [sys.executable, "-m", "dragoman.cli.main"]
 Message = dict[str, Any]
@@ -205,8 +205,3 @@ def _is_about_commands(message: Message) -> bool:
 def turns(*steps: list[Any]) -> dict[str, Any]:
     """A script of these turns."""
     return {"turns": [{"steps": turn} for turn in steps]}
-
-
-def forked() -> list[str]:
-    """`DRAGOMAN`, but forked: for a shell, or whatever else starts commands by itself."""
-    return [nursery().python, *DRAGOMAN[1:]]

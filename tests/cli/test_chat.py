@@ -14,9 +14,10 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from tests.cli import called, rogue
-from tests.cli.editor import DRAGOMAN, forked, turns
+from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.pane import PATIENCE_SECONDS, Pane
 from tests.cli.rogue import call, permission, text
+from tests.nursery.nursery import nursery
 
 PROMPT = r"^> ?$"
 ASKED = r"y or n: ?$"
@@ -35,7 +36,8 @@ def chat(folder: Path, *arguments: str, started: bool = False, env: dict[str, st
     work = folder / "work"
     work.mkdir(exist_ok=True)
     settings = {"DRAGOMAN_HOME": str(folder / "home"), "COLORTERM": "", **(env or {})}
-    return Pane(place, [*(DRAGOMAN if started else forked()), "chat", "--cwd", str(work), *arguments], settings, **pane)
+    program = DRAGOMAN if started else nursery().dragoman()
+    return Pane(place, [*program, "chat", "--cwd", str(work), *arguments], settings, **pane)
 
 
 def ready(pane: Pane) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.version import VERSION
-from tests.agent.nursery import MAIN, nursery
 from tests.cli.called import call
-from tests.cli.editor import DRAGOMAN, forked
+from tests.cli.editor import DRAGOMAN
+from tests.nursery.nursery import MAIN, nursery
 
 SHOWN = """\
 ── ACP v{protocol}: dragoman {version}
@@ -52,7 +52,7 @@ def test_a_terminal_that_knows_ascii_alone_is_enough() -> None:
 
 
 def test_whoever_has_seen_enough_may_close_the_pipe() -> None:
-    command = f"{shlex.join(forked())} demo | head -n 1"
+    command = f"{shlex.join(nursery().dragoman())} demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"── ACP v1: dragoman {VERSION}\n", "")
 

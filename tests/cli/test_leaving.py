@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.nursery import MAIN, nursery
 from tests.cli.editor import DRAGOMAN, HELLO, PATIENCE_SECONDS, Editor, turns
 from tests.cli.versions import slow, versions
+from tests.nursery.nursery import MAIN, nursery
 
 WAIT = turns([{"say": "wait"}, {"say": "never", "delay_ms": 60_000}])
 FLOOD = turns([{"say": "x"}], [{"say": "x" * 1000, "repeat": 10_000_000}])

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.cli import doctor, log, main
 from dragoman.version import VERSION
-from tests.agent.nursery import nursery
 from tests.cli.editor import Editor
+from tests.nursery.nursery import nursery
 
 SECRET = "sk-" + "a" * 30
 

@@ -18,10 +18,10 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.cli import errand
-from tests.agent.nursery import MAIN, Forked, nursery
 from tests.cli import called, rogue
 from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.rogue import call, permission, text
+from tests.nursery.nursery import MAIN, Forked, nursery
 
 Step = dict[str, Any]
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from dragoman.agent.agent import Agent
-from tests.agent.nursery import MAIN, nursery
 from tests.cli.called import call
 from tests.gateway.serving import gateway
+from tests.nursery.nursery import MAIN, nursery
 
 SECONDS = 40
 # Where the agent works; there is no such folder here.

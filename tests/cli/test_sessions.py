@@ -18,9 +18,9 @@ from dragoman.store.entries import Entry, Happened, Said
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, UserMessage
-from tests.agent.nursery import MAIN, Terminal, nursery
 from tests.cli.called import Called, call
 from tests.cli.editor import DRAGOMAN, Editor, turns
+from tests.nursery.nursery import MAIN, Terminal, nursery
 
 EVIL = "\x1b]0;evil\x07 \x9b31m \u202egnp.exe \x7f"
 SHOWN = r"\x1b]0;evil\x07 \x9b31m \u202egnp.exe \x7f"

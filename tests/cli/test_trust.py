@@ -9,9 +9,9 @@ import pexpect  # type: ignore[import-untyped]
 import pytest
 
 from dragoman.host.trust import covered, is_trusted, trust, trusted_files
-from tests.agent.nursery import MAIN, nursery
 from tests.cli.editor import DRAGOMAN
 from tests.cli.test_ours import dragoman
+from tests.nursery.nursery import MAIN, nursery
 
 MCP = {
     "mcpServers": {

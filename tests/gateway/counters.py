@@ -6,8 +6,8 @@ from typing import Any
 
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
-from tests.agent.forked import forked
 from tests.needs import ROOT
+from tests.nursery.nursery import nursery
 from tests.transports.pairs import until
 
 from .serving import Message, RawHttp, prompt, texts
@@ -16,7 +16,7 @@ COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
 
 
 def counters(folder: Path, **settings: Any) -> Agents:
-    command = forked(COUNTER.read_text(), str(folder))
+    command = nursery().command(COUNTER.read_text(), str(folder))
     return Agents(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
 
 

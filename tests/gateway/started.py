@@ -10,7 +10,7 @@ from typing import IO
 
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessage, AgentMessageChunk, AnyEvent
-from tests.agent.nursery import MAIN, Forked, nursery
+from tests.nursery.nursery import MAIN, Forked, nursery
 from tests.transports.pairs import until
 
 SLOW: dict[str, object] = {"turns": [{"steps": [{"say": "word ", "repeat": 200, "delay_ms": 50}]}]}

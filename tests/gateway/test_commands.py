@@ -14,8 +14,8 @@ from dragoman.errors import RequestFailed
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
-from tests.agent.nursery import nursery
 from tests.needs import ROOT
+from tests.nursery.nursery import nursery
 
 from .serving import free_port
 from .started import SLOW, forked, serving, words
@@ -62,7 +62,7 @@ async def test_a_start_after_every_token_was_revoked_makes_none(
 @both_transports
 async def test_an_editor_works_through_connect_and_outlives_a_killed_server(scheme: str, tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
-    command = [nursery().python, "-m", "dragoman.cli.main", "connect", f"{scheme}://127.0.0.1:{port}"]
+    command = [*nursery().dragoman(), "connect", f"{scheme}://127.0.0.1:{port}"]
     told: list[AnyEvent] = []
     seen: list[AnyEvent] = []
     async with serving(home, port, SLOW) as server:

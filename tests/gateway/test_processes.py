@@ -13,8 +13,8 @@ from dragoman.cli import serve
 from dragoman.gateway import waking
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.local import spawned
-from tests.agent.forked import forked
 from tests.needs import ROOT
+from tests.nursery.nursery import nursery
 from tests.transports.pairs import until
 
 from .serving import Message, RawHttp, Served, gateway, hello, prompt, raw_http, texts
@@ -33,7 +33,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> Agents:
     """They are forked, for there are many."""
-    command = forked(MORTAL.read_text(), str(folder / "kept"), *more)
+    command = nursery().command(MORTAL.read_text(), str(folder / "kept"), *more)
     return Agents(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
 
 

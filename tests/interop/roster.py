@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.agent.forked import forked
 from tests.needs import ROOT, need, need_python_v2_sdk, need_typescript_sdk
+from tests.nursery.nursery import nursery
 
 # What a client saw: the kind of thing, and the value as its SDK understood it. See peers/telling.py.
 Line = list[Any]
@@ -34,7 +34,7 @@ class Peer(NamedTuple):
         """The command of a program on its SDK. That for v1 is imported once, and then forked."""
         if self == PYTHON_V2:
             return [sys.executable, "-m", module]
-        return forked(_RUN.format(root=str(ROOT), module=module), imports="acp")
+        return nursery().command(_RUN.format(root=str(ROOT), module=module), imports="acp")
 
     def environment(self) -> dict[str, str]:
         """What it needs beside our environment. The Python SDK for v2 lies in a folder of its own."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.agent.nursery import nursery
 from tests.cli.editor import turns
 from tests.interop.roster import PEERS, PYTHON_V1, PYTHON_V2, Clients, Line, Peer
+from tests.nursery.nursery import nursery
 
 # The Python SDK for v2 takes more than a second to import, and its client plays other plans in the fast lane.
 _SLOW = {PYTHON_V2: pytest.mark.interop}
@@ -39,7 +39,7 @@ PLAN = (
 
 def dragoman() -> list[str]:
     """Our command; each that is started is a process of its own, which is forked."""
-    return [nursery().python, "-m", "dragoman.cli.main"]
+    return nursery().dragoman()
 
 
 class Desk:

@@ -3,7 +3,7 @@
     python forking.py FD LISTENING
 
 On the first socket come requests, each with its stdin, stdout and stderr, and a socket for its process id and its exit
-code; whoever connects to the second asks there himself (`quick.py`), and when he is gone, his child is killed. It ends
+code; whoever connects to the second asks there himself (`quick`), and when he is gone, his child is killed. It ends
 when nobody can ask on the first any more.
 """
 

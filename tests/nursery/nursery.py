@@ -23,6 +23,7 @@ import tempfile
 import termios
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Self
@@ -57,7 +58,8 @@ class Offspring:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has just ended, and we are about to be told
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
@@ -167,7 +169,7 @@ class Nursery:
                 env={name: os.environ[name] for name in _PASSED_ON if name in os.environ},
             )
         self.python = str(self._folder / "python")
-        """What can be started instead of Python, if that is to start `dragoman`: it is forked."""
+        """What can be started in place of Python by whoever starts programs himself; `dragoman` is forked then."""
         Path(self.python).write_text(f"#!{sys.executable} -IS\n{_QUICK.read_text()}")
         Path(self.python).chmod(0o700)
 
@@ -201,6 +203,14 @@ class Nursery:
         request = {**_request(source, arguments, env, cwd), "terminal": True}
         line = self._ask(request, [theirs, os.dup(theirs), os.dup(theirs)])
         return Terminal(ours, Offspring(line), timeout=timeout)
+
+    def dragoman(self) -> list[str]:
+        """The command `dragoman`, forked: for a shell, or whatever else starts commands by itself."""
+        return [self.python, "-m", "dragoman.cli.main"]
+
+    def command(self, source: str, *arguments: str, imports: str = "") -> list[str]:
+        """The same for any program; what it imports, parted by commas, is imported before."""
+        return [self.python, f"-Ximport={imports}", "-c", source, *arguments]
 
     def _ask(self, request: dict[str, Any], streams: Sequence[int]) -> socket.socket:
         """Where its process id will be told. The streams are the child's."""

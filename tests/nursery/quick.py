@@ -1,6 +1,7 @@
-"""Stands for the Python that starts `dragoman`: the nursery forks what would have been started, on our own streams.
+"""Stands for the Python that starts a program: the nursery forks what would have been started, on our own streams.
 
     quick.py [-P] -m dragoman.cli.main ARGUMENT...
+    quick.py -Ximport=MODULE,... -c SOURCE ARGUMENT...
 
 Whoever starts it sees a process that hears signals and ends as the child does; when it is killed, so is the child. At a
 terminal the child gets one of its own, which nobody else may have opened before it, and what passes is handed on.
@@ -16,23 +17,22 @@ import select
 import sys
 import termios
 
-_SOURCE = "import sys; from dragoman.cli.main import main; sys.exit(main())"
+_DRAGOMAN = "import sys; from dragoman.cli.main import main; sys.exit(main())"
 _PASSED_ON = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP, _signal.SIGQUIT, _signal.SIGWINCH)
 _SIZE_BYTES = 8
 _PIECE_BYTES = 1 << 16
 
 
 def main(words: list[str]) -> None:
-    if words[:1] == ["-P"]:
-        words = words[1:]
-    if words[:2] != ["-m", "dragoman.cli.main"]:
+    request = _wanted(words)
+    if request is None:
         os.execv(sys.executable, [sys.executable, *words])
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     line.connect(os.path.join(os.path.dirname(sys.argv[0]), "line"))
     early: list[int] = []
     for number in _PASSED_ON:
         _signal.signal(number, lambda number, frame: early.append(number))
-    leader = _ask(line, words[2:])
+    leader = _ask(line, request)
     child = int(line.recv(64))
     for number in _PASSED_ON:
         _signal.signal(number, lambda number, frame: os.kill(child, number))
@@ -43,16 +43,26 @@ def main(words: list[str]) -> None:
     _end(int(line.recv(64)))
 
 
-def _ask(line: _socket.socket, arguments: list[str]) -> int | None:
+def _wanted(words: list[str]) -> dict[str, object] | None:
+    """What the nursery is to fork, if this is for it."""
+    if words[:1] == ["-P"]:
+        words = words[1:]
+    if words[:2] == ["-m", "dragoman.cli.main"]:
+        return {"source": _DRAGOMAN, "arguments": words[2:]}
+    if words[0].startswith("-Ximport=") and words[1] == "-c":
+        imports = [name for name in words[0].partition("=")[2].split(",") if name]
+        return {"source": words[2], "arguments": words[3:], "imports": imports}
+    return None
+
+
+def _ask(line: _socket.socket, request: dict[str, object]) -> int | None:
     """Ask for the child; our end of its terminal, if we are at one."""
     at_terminal = all(map(os.isatty, range(3)))
     leader, theirs = _terminal() if at_terminal else (None, None)
     streams = [number if theirs is None else theirs for number in range(3)]
-    request = {"source": _SOURCE, "arguments": arguments, "env": dict(os.environ), "cwd": os.getcwd()}
+    around = {"env": dict(os.environ), "cwd": os.getcwd(), "terminal": at_terminal}
     rights = b"".join(stream.to_bytes(4, sys.byteorder) for stream in streams)
-    line.sendmsg(
-        [marshal.dumps({**request, "terminal": at_terminal})], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)]
-    )
+    line.sendmsg([marshal.dumps(request | around)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
     if theirs is not None:
         os.close(theirs)
     return leader
