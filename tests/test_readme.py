@@ -29,7 +29,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ("README.md", "docs/how-to/editors.md")
 PROGRAMS = Path(sys.executable).parent
 # They need a network, a package index, or all of the time there is; what they do is tested elsewhere.
-NOT_RUN = ("git clone", "./dev run", "./dev test", "uv tool install")
+NOT_RUN = ("git clone", "./dev run", "./dev test", "uv tool install", "npx stdio-to-ws")
 # Other people's agents, played by ours: what README says of them is about our side.
 STAND_INS = ("gemini", "opencode")
 PATIENCE_SECONDS = 50
