@@ -10,14 +10,18 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from dragoman import limits
 from dragoman.bridge import GONE, UNREADABLE, UNSAID_BYTES, Bridge
+from dragoman.bridge.crossing import Crossing
+from dragoman.bridge.unfinished import Unfinished
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import NO_FAULTS, Faults, memory_pair
+from dragoman.vocabulary.requests import ListSessions
 
 Message = dict[str, Any]
 PIPE = 64 * 1024
@@ -1278,3 +1282,13 @@ async def test_one_message_larger_than_all_limits_but_its_own_passes(
         assert await editor.hear() == note("_first")
         assert await editor.hear() == large
         assert await editor.hear() == note("_last")
+
+
+async def test_a_request_that_is_asked_again_is_known_by_its_last_number_alone() -> None:
+    unfinished = Unfinished()
+    side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.drop)
+    crossing = Crossing(side, side, ListSessions(), 7)
+    crossing.sent(1)
+    crossing.sent(2)
+    assert unfinished.find(1) is None
+    assert unfinished.find(2) is crossing

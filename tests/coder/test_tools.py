@@ -61,8 +61,9 @@ def toolbox(
     async def remember(rule: Rule) -> None:
         raise AssertionError("nobody was asked")
 
-    rig = Ground(session, lambda: "full-access", ENVIRONMENT, "")
-    desk = Desk(session, Roots([str(folder)]), ENVIRONMENT, guardian, Changes(), rig)
+    roots = Roots([str(folder)])
+    rig = Ground(session, roots, lambda: "full-access", ENVIRONMENT, "")
+    desk = Desk(session, roots, ENVIRONMENT, guardian, Changes(), rig)
     gate = Late(lambda: "full-access", [], remember)
     gate.meanwhile = meanwhile
     return Toolbox(lambda: list(TOOLS.values()), gate, desk)
@@ -415,8 +416,13 @@ async def test_a_file_that_is_gone_is_not_read(scene: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("shown", "now"),
-    [(None, b""), (b"caf\xe9", b"caf\xe8"), (b"x" * FILE_BYTES, b"x" * FILE_BYTES + b"more")],
-    ids=["made", "another byte that is no text", "longer than what is read"],
+    [
+        (None, b""),
+        (b"caf\xe9", b"caf\xe8"),
+        (b"x" * FILE_BYTES, b"x" * FILE_BYTES + b"more"),
+        (b"x" * FILE_BYTES + b"more", b"x" * FILE_BYTES + b"less"),
+    ],
+    ids=["made", "another byte that is no text", "longer than what is read", "changed behind what is read"],
 )
 async def test_a_file_is_not_overwritten_that_only_seems_to_be_what_was_shown(
     scene: Bench, shown: bytes | None, now: bytes

@@ -67,6 +67,7 @@ class Crossing:
     # -- the link that asks it calls these ---------------------------------------------------------------------------
 
     def sent(self, number: int) -> None:
+        self._here.on_end(self)  # if it was asked under another name before, that is over
         self.number = number
         self._here.on_sent(self)
         _settle(self._has_left)

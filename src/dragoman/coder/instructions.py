@@ -1,6 +1,6 @@
 """What the model is told before anything else: who it is, where it is, what it may do, what the project's notes say."""
 
-from collections.abc import Sequence
+import os
 from typing import Final
 
 from dragoman.coder.modes import MODES
@@ -19,20 +19,20 @@ The mode is "{mode}": {what}. When a call is refused, respect that and find anot
 _PLAN: Final = "End with a plan: call update_plan with its steps, and say why in a few words. Change nothing.\n"
 
 
-def system_prompt(roots: Sequence[str], mode: str) -> str:
+def system_prompt(roots: Roots, mode: str) -> str:
     """The instructions for one turn. Reads the notes of the project: for a thread."""
     known = MODES.get(mode)
-    text = _SYSTEM.format(cwd=roots[0], mode=mode, what=known.description.lower() if known else "unknown")
-    if len(roots) > 1:
-        text += f"Other folders of the workspace: {', '.join(roots[1:])}.\n"
+    text = _SYSTEM.format(cwd=roots.cwd, mode=mode, what=known.description.lower() if known else "unknown")
+    if len(roots.given) > 1:
+        text += f"Other folders of the workspace: {', '.join(roots.given[1:])}.\n"
     if mode == "plan":
         text += _PLAN
-    return text + "".join(_notes(root) for root in roots)
+    return text + "".join(_notes(root, roots) for root in roots.given)
 
 
-def _notes(root: str) -> str:
+def _notes(root: str, roots: Roots) -> str:
     try:
-        data, more = read_bytes(Roots([root]).place(_NOTES), NOTES_BYTES)
+        data, more = read_bytes(roots.place(os.path.join(root, _NOTES)), NOTES_BYTES)
     except PathRefused:
         return ""
     text = data.decode("utf-8", "replace") + ("\n[… there is more …]" if more else "")

@@ -41,8 +41,11 @@ class Rig(Protocol):
 class Ground:
     """The files themselves."""
 
-    def __init__(self, session: Session, mode: Callable[[], str], environment: Mapping[str, str], home: str) -> None:
+    def __init__(
+        self, session: Session, roots: Roots, mode: Callable[[], str], environment: Mapping[str, str], home: str
+    ) -> None:
         self._session = session
+        self._roots = roots
         self._mode = mode
         self._environment = environment
         self._home = home
@@ -57,13 +60,13 @@ class Ground:
         mode = self._mode()
         environment = dict(self._environment)
         if not asked and mode != "full-access":
-            environment["PATH"] = path_outside(environment.get("PATH", os.defpath), self._session.roots)
+            environment["PATH"] = path_outside(environment.get("PATH", os.defpath), self._roots.real)
         if mode == "workspace-write":
             box = await asyncio.to_thread(
                 confine,
                 argv,
-                cwd=self._session.cwd,
-                writable=self._session.roots,
+                cwd=self._roots.folder,
+                writable=self._roots.real,
                 hidden=hidden_from_commands(self._home, self._environment),
             )
             return _confined(box, environment)
@@ -73,9 +76,9 @@ class Ground:
 class Above:
     """A view of the files. Nothing of what happens there has happened yet."""
 
-    def __init__(self, view: View, session: Session, environment: Mapping[str, str], home: str) -> None:
+    def __init__(self, view: View, roots: Roots, environment: Mapping[str, str], home: str) -> None:
         self._view = view
-        self._session = session
+        self._roots = roots
         self._environment = environment
         self._home = home
 
@@ -89,7 +92,7 @@ class Above:
         box = await asyncio.to_thread(
             confine,
             argv,
-            cwd=self._session.cwd,
+            cwd=self._roots.folder,
             writable=self._view.roots,
             hidden=hidden_from_commands(self._home, self._environment),
             views=self._view.sources,
@@ -101,19 +104,19 @@ class Above:
 class ViewRoots(Roots):
     """The roots as a view has them. Paths are said as the user knows them, and lead into the view."""
 
-    def __init__(self, view: View, cwd: str) -> None:
-        super().__init__([cwd])
+    def __init__(self, view: View, roots: Roots) -> None:
+        super().__init__(roots.given, roots.real)
         self._view = view
 
     def place(self, path: str, *, write: bool = False) -> Place:
-        known = whole_path(self.cwd, path)
+        known = self._whole(path)
         found = self._view.place(known, write=write)
         return ViewPlace.of(found, known)
 
     def tree(self, path: str) -> Place:
         if not self._view.paths:
             raise PathRefused("This sandbox cannot be searched from outside; use sandbox_bash.")
-        whole = whole_path(self.cwd, path)
+        whole = self._whole(path)
         return Place(self._view.paths[whole], ()) if whole in self._view.paths else self._view.place(whole)
 
     def seen(self, path: str) -> str:
@@ -121,6 +124,9 @@ class ViewRoots(Roots):
             if path == copy or path.startswith(copy.rstrip("/") + "/"):
                 return root + path[len(copy.rstrip("/")) :]
         return path
+
+    def _whole(self, path: str) -> str:
+        return os.path.normpath(os.path.join(self.real[0], path))
 
 
 class ViewPlace(Place):
@@ -139,11 +145,6 @@ class ViewPlace(Place):
     def path(self) -> str:
         """The whole path, as the user knows it."""
         return self.seen
-
-
-def whole_path(cwd: str, path: str) -> str:
-    """A path as it is said, made whole."""
-    return os.path.normpath(os.path.join(os.path.realpath(cwd), path))
 
 
 def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:

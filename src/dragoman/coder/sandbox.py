@@ -6,7 +6,7 @@ with the turn; what the user agrees to is brought to the workspace, all of it or
 
 import asyncio
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from dragoman.agent.permission import YES_OR_NO
@@ -19,6 +19,7 @@ from dragoman.coder.rigs import Above, ViewRoots
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
 from dragoman.errors import WorldError
 from dragoman.host.own_folder import OwnFolder
+from dragoman.host.paths import Roots
 from dragoman.host.sandbox import probe
 from dragoman.host.view import Change, View, ViewRefused
 from dragoman.host.views import open_view
@@ -35,8 +36,9 @@ SHOWN_CHANGES: Final = 200
 class Sandbox:
     """The view of one turn."""
 
-    def __init__(self, session: Session, home: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, session: Session, roots: Callable[[], Roots], home: str, environment: Mapping[str, str]) -> None:
         self._session = session
+        self._roots = roots
         self._home = home
         self._environment = environment
         self._opening: asyncio.Future[_Opened] | None = None
@@ -51,8 +53,9 @@ class Sandbox:
     async def desk(self, desk: Desk) -> Desk:
         """A desk that stands in the view."""
         view = await self.view()
-        rig = Above(view, self._session, self._environment, self._home)
-        return desk._replace(roots=ViewRoots(view, self._session.cwd), changes=Changes(), rig=rig)
+        roots = ViewRoots(view, self._roots())
+        rig = Above(view, roots, self._environment, self._home)
+        return desk._replace(roots=roots, changes=Changes(), rig=rig)
 
     async def settle(self) -> None:
         """The end of the turn: ask about what has changed, bring it home or not, and throw the view away."""
@@ -85,9 +88,11 @@ class Sandbox:
     def _open(self) -> "_Opened":
         if probe().bubblewrap is None:
             raise ViewRefused(f"Mode sandbox is not possible on this machine. {' '.join(probe().lacks)}")
+        roots = self._roots()
+        _ = roots.folder  # refused where a link stands in the place of a root
         folder = OwnFolder(os.path.join(self._home, "views"))
         try:
-            return _Opened(open_view(self._session.roots, folder=folder.path), folder)
+            return _Opened(open_view(roots.real, folder=folder.path), folder)
         except BaseException:
             folder.remove()
             raise

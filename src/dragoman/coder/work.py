@@ -55,7 +55,7 @@ class Work:
         self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
-        self._sandbox = None if not home else Sandbox(self.session, home, self._command_environment())
+        self._sandbox = None if not home else Sandbox(self.session, self._roots, home, self._command_environment())
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
@@ -105,7 +105,7 @@ class Work:
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
-        system = await asyncio.to_thread(system_prompt, self.session.roots, self.mode())
+        system = await asyncio.to_thread(system_prompt, self._roots(), self.mode())
         said = UserSaid(message_id, await seen(content, self._roots(), model.sees))
         turn = loop.turn(
             model,
@@ -153,11 +153,12 @@ class Work:
     def _desk(self) -> Desk:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
-        rig = Ground(self.session, self.mode, environment, home)
-        return Desk(self.session, self._roots(), environment, self._setup.guardian(), self.changes, rig, home)
+        roots = self._roots()
+        rig = Ground(self.session, roots, self.mode, environment, home)
+        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home)
 
     def _roots(self) -> Roots:
-        """The roots as they were found when the session got them: what a command puts in the place of one is none."""
+        """The roots as they were with the first prompt: what a command puts in the place of one is none."""
         if self._pinned is None or self._pinned.given != tuple(self.session.roots):
             self._pinned = Roots(self.session.roots)
         return self._pinned

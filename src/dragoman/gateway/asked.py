@@ -28,6 +28,7 @@ class Watched:
         self._number = 0
 
     def sent(self, number: int) -> None:
+        self._back.asked.pop(self._number, None)  # it may be asked again, under another name
         self._number = number
         self._back.asked[number] = self._asked
 

@@ -37,25 +37,26 @@ class Place(NamedTuple):
 class Roots:
     """The folders a session may touch, the first of which is where relative paths begin."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], real: Sequence[str] = ()) -> None:
+        """`real`: where they led when somebody looked; else that is now."""
         self.cwd: Final = roots[0]
         self.given: Final = tuple(roots)
-        self._roots = [os.path.realpath(root) for root in roots]
+        self.real: Final = tuple(real or map(os.path.realpath, roots))
 
     @property
     def folder(self) -> str:
         """Where relative paths begin, as it really is. Refused if any root leads elsewhere by now: who starts a command
         here tells it of the roots by their names."""
-        if [_real(root) for root in self.given] != self._roots:
+        if tuple(map(_real, self.given)) != self.real:
             raise PathRefused("A folder of the workspace leads elsewhere by now; a link was put in its way.")
-        return self._roots[0]
+        return self.real[0]
 
     def place(self, path: str, *, write: bool = False) -> Place:
         """Where a path leads, if that is inside. `write` makes a difference in a view of the roots, and none here."""
         if not path or "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
             raise PathRefused("That is no path.")
         real = _real(os.path.join(self.cwd, path), path)
-        for root in self._roots:
+        for root in self.real:
             if _is_the_kernels(real) and not _is_the_kernels(root):
                 break
             if real == root:
@@ -98,6 +99,12 @@ def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
     finally:
         os.close(fd)
     return data[:limit], len(data) > limit
+
+
+def facts_of(place: Place) -> os.stat_result:
+    """What stands there, as the file system knows it."""
+    with _parent(place, make=False) as (folder, name), _told(place):
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
 def write_bytes(place: Place, data: bytes) -> None:

@@ -40,7 +40,7 @@ class Watch(Protocol):
     """Who must know when a request of ours leaves and where its answer stands among everything else that is heard."""
 
     def sent(self, number: int) -> None:
-        """It has its place in the outbox, under this number."""
+        """It has its place in the outbox, under this number; once more if it is asked again under another name."""
 
     def heard(self) -> None:
         """It is answered, early or by the peer or by the end of the link; nothing said later was handed up yet."""

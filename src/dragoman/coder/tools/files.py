@@ -13,7 +13,7 @@ from dragoman.coder.modes import Act
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
-from dragoman.host.paths import PathRefused, Place, read_bytes, write_bytes
+from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, write_bytes
 from dragoman.host.protected import is_protected
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
@@ -56,7 +56,7 @@ def is_ours(path: str, desk: Desk) -> bool:
     """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
     if path == os.path.join(desk.home, "credentials.toml"):
         return bool(desk.home)
-    return _is_below(path, desk.home) and not _is_below(os.path.realpath(desk.roots.cwd), desk.home)
+    return _is_below(path, desk.home) and not _is_below(desk.roots.real[0], desk.home)
 
 
 def check_not_ours(path: str, desk: Desk) -> None:
@@ -89,7 +89,7 @@ async def load(place: Place, desk: Desk) -> Loaded:
         if isinstance(error.__cause__, FileNotFoundError):
             return Loaded(None)
         raise BadInput(str(error)) from None
-    stamp = _stamp(data, more)
+    stamp = _stamp(data, await asyncio.to_thread(facts_of, place) if more else None)
     try:
         # Cut inside a character is not the same as not being text.
         text, _ = utf_8_decode(data, "strict", not more)
@@ -112,8 +112,10 @@ async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
     desk.changes.wrote(place, before.text, text, kept=before.whole)
 
 
-def _stamp(data: bytes, more: bool = False) -> str:
-    return hashlib.sha256(data).hexdigest() + ("+" if more else "")
+def _stamp(data: bytes, more: os.stat_result | None = None) -> str:
+    """Of a file that is longer than what was read, also whether and when it was last changed."""
+    beyond = "" if more is None else f" {more.st_ino} {more.st_size} {more.st_mtime_ns}"
+    return hashlib.sha256(data).hexdigest() + beyond
 
 
 def _is_file(place: Place) -> bool:

@@ -160,7 +160,7 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
 
 def _short(path: str, desk: Desk) -> str:
     """A path as the model may say it again: from the working folder where it lies in it."""
-    here = os.path.realpath(desk.roots.cwd).rstrip("/") + "/"
+    here = desk.roots.real[0].rstrip("/") + "/"
     return desk.roots.seen(path).removeprefix(here)
 
 
