@@ -11,6 +11,8 @@ import pytest
 
 from dragoman import limits
 from dragoman.dialects.contract import Id
+from dragoman.dialects.greeting import greet
+from dragoman.dialects.handshake import SPOKEN
 from dragoman.errors import (
     LinkClosed,
     PeerError,
@@ -790,14 +792,26 @@ async def test_a_flood_that_nobody_reads_while_an_answer_is_waited_for_ends_the_
 # -- large frames ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("early", [False, True], ids=["by the link", "before there was a link"])
+async def test_a_link_that_is_told_no_limit_takes_frames_of_64_mib(early: bool) -> None:
+    """However `initialize` is answered, and in both framings."""
+    line = json.dumps({"jsonrpc": "2.0", **hello(2)}).encode() + b"\n"
+    greeted = greet(line, SPOKEN, lambda: AgentHello(Implementation("above", "1"))) if early else None
+    assert (greeted is not None) == early
+    ours, _ = memory_pair(PIPE)
+    link = Link(ours, Above(), "agent", greeted=greeted)
+    framer = link._ear._framer
+    assert framer._lines._limit == framer._blocks._limit == limits.FRAME_BYTES == 64 * limits.MIB
+    await link.close()
+
+
 @pytest.mark.parametrize(
     ("passes", "limit", "refused"), [(7, 8, 9), pytest.param(60, 64, 65, marks=pytest.mark.slow)], ids=str
 )
-async def test_60_mib_pass_and_65_are_refused_with_a_code_without_being_kept(
+async def test_what_is_under_the_limit_passes_and_what_is_over_is_refused_with_a_code_without_being_kept(
     passes: int, limit: int, refused: int
 ) -> None:
     """Of the limit that there is, 64 MiB, and of a smaller one."""
-    assert limits.FRAME_BYTES == 64 * limits.MIB
     async with agent_link(capacity=limits.MIB, frame_limit=limit * limits.MIB) as end:
         end.above.answer = lambda request: ExtensionResult(len(str(request.params)))  # type: ignore[attr-defined]
         head, tail = b'{"jsonrpc":"2.0","id":1,"method":"_big","params":{"text":"', b'"}}\n'
@@ -822,7 +836,7 @@ async def test_60_mib_pass_and_65_are_refused_with_a_code_without_being_kept(
 
 
 @pytest.mark.parametrize("size", [3 * limits.OUTBOX_BYTES, pytest.param(60 * limits.MIB, marks=pytest.mark.slow)])
-async def test_an_empty_outbox_takes_a_frame_of_60_mib(size: int) -> None:
+async def test_an_empty_outbox_takes_a_frame_much_larger_than_itself(size: int) -> None:
     """Any frame that a peer takes, however little the outbox holds otherwise."""
     async with agent_link(capacity=limits.MIB) as end:
         await end.link.tell("s", AgentMessageChunk(Text("x" * size), message_id="m"))

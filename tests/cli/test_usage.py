@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.main import command_line, main
+from dragoman.cli.main import COMMANDS, command_line, main
 from dragoman.version import VERSION
 from tests.cli.called import call
 
@@ -26,6 +26,15 @@ def test_python_can_start_it_by_its_name() -> None:
     done = subprocess.run([sys.executable, "-m", "dragoman", "--frob"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: dragoman [-h]")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_can_be_started(command: str) -> None:
+    """Really: most tests of a command fork it, from a process that has imported more than it would."""
+    line = [sys.executable, "-m", "dragoman.cli.main", command, "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"usage: dragoman {command} ")
 
 
 HELP = {

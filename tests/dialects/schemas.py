@@ -15,7 +15,7 @@ from tests.wire.instances import definitions, instances, validator
 
 # There are hundreds of these tests; each takes its share of the profile's examples.
 SHARE = settings(
-    max_examples=settings().max_examples // 15,
+    max_examples=settings().max_examples // 7,
     # Explaining a failure takes minutes where messages are this large.
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],

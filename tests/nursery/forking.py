@@ -208,7 +208,7 @@ def _run(source: str) -> int:
     try:
         exec(source, {"__name__": "__main__"})
     except SystemExit as left:
-        code = left.code if isinstance(left.code, int) else int(bool(left.code))
+        code = _exit_code(left.code)
     except Exception:
         sys.excepthook(*sys.exc_info())
         code = 1
@@ -218,6 +218,14 @@ def _run(source: str) -> int:
         if not stream.closed:
             stream.flush()
     return code
+
+
+def _exit_code(given: object) -> int:
+    """Of what was given to `sys.exit`: what is no number is said, as Python does."""
+    if given is None or isinstance(given, int):
+        return given or 0
+    print(given, file=sys.stderr)
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 """A process that has imported everything an agent needs, and forks one whenever it is told to: thus many are cheap.
 
 A child is a process like any other: it has pipes or a terminal, an environment and a folder of its own, and is waited
-for, signalled and killed as one that was started. Three things cannot be seen here, and need a start: what a program
-does before and while it imports, what Python says while it takes itself apart, and the environment in /proc, which is
-the nursery's.
+for, signalled and killed as one that was started. Some things cannot be seen here, and need a start:
+- what a program does before and while it imports;
+- what Python says while it takes itself apart;
+- what Python itself takes from its environment and its options when it starts: the encoding and the locale of the
+  streams, every variable PYTHON*, LANG and LC_*, and `-P`;
+- /proc/PID/cmdline and /proc/PID/environ, which are the nursery's;
+- a process group and a session of its own, which it has only at a terminal.
 """
 
 import atexit
@@ -228,12 +232,20 @@ class Nursery:
 
 
 def _request(source: str, arguments: Sequence[str], env: Mapping[str, str] | None, cwd: Path | None) -> dict[str, Any]:
+    for name in sorted({*os.environ, *(env or ())}):
+        if env is not None and _read_at_start(name) and env.get(name) != os.environ.get(name):
+            raise ValueError(f"A forked child cannot have a {name} of its own: start this program for real.")
     return {
         "source": source,
         "arguments": list(arguments),
         "env": dict(os.environ if env is None else env),
         "cwd": str(cwd or Path.cwd()),
     }
+
+
+def _read_at_start(name: str) -> bool:
+    """Whether Python looks at this variable when it starts, and not later."""
+    return name in ("LANG", "LC_ALL") or (name.startswith("PYTHON") and name != "PYTHONDONTWRITEBYTECODE")
 
 
 def _piped(name: str) -> tuple[int, IO[bytes]]:
