@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 import time
@@ -35,6 +36,16 @@ def test_every_command_is_explained_in_a_line(dev: ModuleType) -> None:
         assert line.split(maxsplit=1)[1] == (command.__doc__ or "").splitlines()[0]
     assert {"setup", "test", "look", "coverage", "release-check", "fuzz"} <= set(dev.COMMANDS)
     assert max(map(len, shown)) <= 140
+
+
+# On every machine that this can be tried on; node is for the SDK in its language, and its absence is said.
+THERE = {"sh", "bash", "git", "unshare", "node", "npx", "no-such-program"}
+
+
+def test_it_installs_every_program_that_a_test_needs(dev: ModuleType) -> None:
+    sources = [file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py")]
+    needed = {name for source in sources for name in re.findall(r"""\bneed\(["']([\w.-]+)["']\)""", source)}
+    assert needed - THERE - set(dev.SYSTEM_TOOLS.values()) == set()
 
 
 @pytest.mark.parametrize(
