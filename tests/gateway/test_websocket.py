@@ -10,6 +10,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from dragoman.gateway import hub
 from tests.transports.pairs import until
 
 from .serving import Message, counting, gateway, hello, prompt, texts
@@ -133,9 +134,13 @@ async def test_what_is_said_of_a_session_comes_behind_the_answer_that_names_it(v
                 updates.append(msgspec.json.decode(await socket.recv()))
 
 
-async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(tmp_path: Path) -> None:
+async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes: whoever takes nothing is not waited for, and here that is soon."""
+    monkeypatch.setattr(hub, "_LAST_LOOKS", 40)
     go_on = asyncio.Event()
-    count = 1000  # many in one write, each a frame of its own
+    count = 2000  # many in one write, each a frame of its own
     async with gateway(counting(count, go_on.wait), tmp_path) as served, opening(served) as socket:
         _, session_id = await session(socket, 1)
         await say(socket, prompt(session_id))

@@ -41,6 +41,8 @@ CONNECTIONS_EACH: Final = 2048
 _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
 _LOOK_SECONDS: Final = 0.01
 _LAST_LOOKS: Final = 100
+# For all of the last words, while somebody still takes them.
+_HEARD_SECONDS: Final = 10.0
 _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
 
 Knows = Callable[[str], Awaitable[bool]]
@@ -153,10 +155,9 @@ class Hub:
         await self._all_quiet(_CANCEL_SECONDS)
         self.log.info("stopped", interrupted=len(interrupted))
         await asyncio.gather(*(back.close() for back in list(self.backs)), return_exceptions=True)
-        for _ in range(_LAST_LOOKS):
-            if not any(window.reader is not None and window.unread for window in self._windows()):
-                break
-            await asyncio.sleep(_LOOK_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HEARD_SECONDS):
+                await self._all_heard()
         for window in self._windows():
             window.close(GOING_AWAY)
         await asyncio.gather(*(self.end(front, with_work=True) for front in list(self.connections.values())))
@@ -167,6 +168,17 @@ class Hub:
             async with asyncio.timeout(seconds):
                 for room in list(self.rooms.values()):
                     await room.quiet.wait()
+
+    async def _all_heard(self) -> None:
+        """Until whoever reads has everything, or nothing reaches anybody any more."""
+        moved, looks = -1, 0
+        while looks < _LAST_LOOKS:
+            readers = [window.reader for window in self._windows() if window.reader is not None and window.unread]
+            if not readers:
+                return
+            before, moved = moved, sum(reader.moved for reader in readers)
+            looks = 0 if moved != before else looks + 1
+            await asyncio.sleep(_LOOK_SECONDS)
 
     def _windows(self) -> list[Window]:
         connections = [front.connection for front in self.connections.values()]

@@ -38,7 +38,7 @@ async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
 async def send_messages(reader: Reader, heard: Awaitable[None], send: Send) -> None:
     """Say everything on a WebSocket, until `heard` is done or the reader is ended; then with a code."""
     try:
-        if await pump(reader, heard, lambda batch: _say(batch, send)):
+        if await pump(reader, heard, lambda batch: _say(batch, reader, send)):
             await last_word(send({"type": "websocket.close", "code": reader.code, "reason": ""}))
     finally:
         reader.leave()
@@ -60,13 +60,14 @@ def gap(missed: int) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "method": "_dragoman/gap", "params": {"missed": missed}})
 
 
-async def _say(batch: Batch | None, send: Send) -> None:
+async def _say(batch: Batch | None, reader: Reader, send: Send) -> None:
     if batch is None:
         return  # a WebSocket is kept alive by its own pings, and by ours to nobody
     if batch.missed:
         await send({"type": "websocket.send", "text": gap(batch.missed).decode()})
     for message in batch.messages:
         await send({"type": "websocket.send", "text": message.frame.decode("utf-8", "replace")})
+        reader.moved += 1
 
 
 async def pump(

@@ -69,6 +69,7 @@ class Reader:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
         self.taken = 0  # bytes, ever
+        self.moved = 0  # grows with every step in which something reaches it
         self.catching_up = False  # it came to a full window: what it gets too late is a gap, and does not end it
         self.nudged = False
         self.ended: Final = asyncio.Event()
@@ -226,6 +227,7 @@ class Window:
             size += len(frame)
         reader.after = self._seen = number
         reader.taken += size
+        reader.moved += 1
         was_behind = self.behind
         self._unread -= size + _OVERHEAD * len(messages)
         if was_behind and not self.behind:
