@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from functools import partial
 
 import pytest
