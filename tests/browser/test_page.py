@@ -461,22 +461,19 @@ async def test_a_link_with_the_token_of_another_asks_first(page: Tab, serve: Ser
 
 
 STARTED = """
-import importlib.machinery, importlib.util
+import importlib.machinery, importlib.util, sys
 loader = importlib.machinery.SourceFileLoader("dev", "dev")
 dev = importlib.util.module_from_spec(importlib.util.spec_from_loader("dev", loader))
 loader.exec_module(dev)
+dev.PAGE_PORT = int(sys.argv[1])
 dev.serve_page([])
 """
 
 
 async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_taken(page: Tab) -> None:
-    with socket.socket() as taken:
-        try:
-            taken.bind(("127.0.0.1", 8790))
-            taken.listen()
-        except OSError:
-            pass  # so it is taken by somebody else
-        process = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTED, cwd=ROOT, stderr=PIPE)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        process = await asyncio.create_subprocess_exec(sys.executable, "-c", STARTED, port, cwd=ROOT, stderr=PIPE)
         assert process.stderr is not None
         try:
             said = ""
@@ -486,7 +483,7 @@ async def test_dev_run_shows_a_link_to_the_offline_agent_though_the_port_is_take
                     assert line, said
                     said += line
             (link,) = re.findall(r"in a browser: (\S+#token=\S+)", said)
-            assert ":8790/" not in link
+            assert f":{port}/" not in link
             await page.go(link)
             await page.until_text("#title", "New session")
             await prompt(page, "list files")
