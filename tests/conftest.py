@@ -17,12 +17,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # How many examples a property gets in a run that somebody waits for; `./dev fuzz` is for the rare ones.
 EXAMPLES = 30
 
-# No deadline anywhere: a busy machine is not a bug. pytest-timeout bounds each test.
-settings.register_profile("dev", deadline=None, max_examples=EXAMPLES)
-settings.register_profile("ci", deadline=None, max_examples=EXAMPLES, derandomize=True, database=None, print_blob=True)
-settings.register_profile(
-    "fuzz", deadline=None, max_examples=5_000, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
-)
+# No deadline, and no complaint of slow examples: a busy machine is not a bug. pytest-timeout bounds each test.
+PATIENT = settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("dev", PATIENT)
+settings.register_profile("ci", PATIENT, derandomize=True, database=None, print_blob=True)
+settings.register_profile("fuzz", PATIENT, max_examples=5_000, print_blob=True)
 settings.load_profile("ci" if os.environ.get("CI") == "true" else "dev")
 
 

@@ -13,6 +13,7 @@ from dragoman.coder.mcp.servers import allow_all
 from dragoman.coder.mcp.terms import Bounds
 from dragoman.coder.permissions import Approved, Call, Gate, Rule
 from dragoman.coder.tools.contract import Desk, Outcome, Tool
+from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.requests import EnvVariable, McpStdio
 from tests.coder.whole import one_guardian
 
@@ -32,7 +33,6 @@ class Bench:
 
     def __init__(self) -> None:
         self.servers: Servers
-        self.guardian = one_guardian()
         self.notices: list[str] = []
         self.asked: list[str] = []
         self.rules: list[Rule] = []
@@ -101,6 +101,7 @@ async def running(
     environment: Mapping[str, str] = ENVIRONMENT,
     roots: Sequence[str] = (),
     allow: Callable[[Config], Any] = allow_all,
+    guardian: Guardian | None = None,
     connected: bool = True,
 ) -> AsyncIterator[Bench]:
     """Started servers; connected ones, unless the test wants to see how they come to that."""
@@ -109,7 +110,7 @@ async def running(
         configs,
         environment=environment,
         cwd=str(cwd),
-        guardian=bench.guardian,
+        guardian=guardian or one_guardian(),
         notice=bench.notice,
         changed=bench.changed,
         roots=roots,

@@ -18,6 +18,7 @@ from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.terms import Bounds
 from dragoman.coder.permissions import Call, decide, offers
 from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
+from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.content import BlobResource, Image, Resource, TextResource
 from dragoman.vocabulary.requests import McpAcp, McpStdio, UnknownMcp
 from tests.coder.mcp.bench import BOUNDS, LONG, NO_DESK, NOT_SHOWN, RAW_SERVER, raw, running
@@ -305,11 +306,13 @@ async def test_closing_ends_the_whole_tree(tmp_path: Path) -> None:
 async def test_the_whole_tree_is_guarded(tmp_path: Path) -> None:
     """A guardian whose pipe ends, as it does when we are killed, ends whom it knows."""
     trace = tmp_path / "trace"
-    async with running(raw("tree", trace)) as bench:
+    guardian = Guardian()  # of its own: the one that tests share knows others
+    async with running(raw("tree", trace), guardian=guardian):
         pids = [int(pid) for pid in trace.read_text().split()]
         assert all(map(is_alive, pids))
-        bench.guardian.close()
+        guardian.close()
         assert not any(map(is_alive, pids))
+    guardian.close()  # leaving has told it of the end, which started another process
 
 
 @pytest.mark.slow
