@@ -37,11 +37,12 @@ _SWEEP_SECONDS: Final = 5.0
 # Each costs some tens of kibibytes while it is idle.
 CONNECTIONS: Final = 4096
 CONNECTIONS_EACH: Final = 2048
-# When the server stops, a turn that was cancelled may say so for so long, and the last words may be read.
+# When the server stops, a turn that was cancelled may say so for so long.
 _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
+# Then its last words may be read: so many looks in a row that see nobody take anything end the waiting.
 _LOOK_SECONDS: Final = 0.01
 _LAST_LOOKS: Final = 100
-# For all of the last words, while somebody still takes them.
+# For all of the last words, however they are taken.
 _HEARD_SECONDS: Final = 10.0
 _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
 
