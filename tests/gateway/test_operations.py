@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from dragoman.gateway import logbook
-from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners
+from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners, own_sockets
 from dragoman.gateway.histogram import Histogram
 from dragoman.gateway.logbook import Logbook
 from tests.needs import ROOT, need
@@ -208,11 +208,7 @@ def test_a_pipe_that_is_closed_does_no_harm() -> None:
 def _accepted(port: int) -> list[socket.socket]:
     """Our own ends of connections to a port."""
     found = []
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            one = socket.socket(fileno=os.dup(int(name)))
-        except OSError:
-            continue
+    for one in own_sockets():
         try:
             is_ours = one.getsockname()[1] == port and bool(one.getpeername())
         except (OSError, IndexError, TypeError):
