@@ -163,3 +163,20 @@ def test_a_program_sees_our_environment_first(dev: ModuleType, tmp_path: Path) -
     program = f"import os; open({str(file)!r}, 'w').write(os.environ['PATH'])"
     assert dev.call([sys.executable, "-c", program]) == 0
     assert file.read_text().split(os.pathsep)[0] == str(dev.BIN)
+
+
+@pytest.mark.parametrize(
+    ("room", "already", "there"),
+    [(1, None, True), (1 << 60, None, False), (1, "/elsewhere", False)],
+    ids=["room", "no room", "said already"],
+)
+def test_the_files_of_tests_are_in_memory_where_there_is_room(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, room: int, already: str | None, there: bool
+) -> None:
+    monkeypatch.setattr(dev, "MEMORY", tmp_path)
+    monkeypatch.setattr(dev, "MEMORY_BYTES", room)
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", already or "")
+    if already is None:
+        monkeypatch.delenv("PYTEST_DEBUG_TEMPROOT")
+    dev.keep_files_in_memory()
+    assert os.environ.get("PYTEST_DEBUG_TEMPROOT") == (str(tmp_path) if there else already)

@@ -52,10 +52,13 @@ async def test_so_is_one_that_two_wanted_to_open_at_once(tmp_path: Path) -> None
         for raw in (second, third):
             await raw.session()  # so each has to start a process for the next one
         (agent / "hold").touch()
+        (agent / "shut").touch()  # both wait for their process, however late the second comes
         begun = len(noted(agent, "clients"))
         await second.post(loading(session_id, 5), session_id)
         await third.post(loading(session_id, 6), session_id)
-        await until(lambda: len(noted(agent, "clients")) == begun + 2 and len(opened(agent)) == 1)
+        await until(lambda: len(noted(agent, "clients")) == begun + 2)
+        (agent / "shut").unlink()
+        await until(lambda: len(opened(agent)) == 1)
         await until(lambda: len([back for back in served.hub.backs if not back.closing]) == 4)
         await first.post(closing(session_id, 8), session_id)
         assert "result" in await first.answer(8)

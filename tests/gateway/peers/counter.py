@@ -5,8 +5,8 @@ python counter.py FOLDER
 What opens a session is written into FOLDER/opened, a line each, and prompts into FOLDER/prompts. It does what a prompt
 says: `wait` until it is cancelled, ticking in FOLDER/ticks; `stubborn`, whatever it is told; `ask ID` for a permission
 in that session; `read` a file of the client's; `note` twice outside of the vocabulary; `die`; `stray`, of a session
-nobody knows; anything else is said back. A load waits while FOLDER/hold is there, and asks a question about itself
-where FOLDER is called `elicit`. A new session in /flood tells of many others first.
+nobody knows; anything else is said back. A load waits while FOLDER/hold is there, a greeting while FOLDER/shut is; a
+load asks a question about itself where FOLDER is called `elicit`. A new session in /flood tells of many others first.
 """
 
 import itertools
@@ -41,6 +41,11 @@ def say(session_id: str, text: str) -> None:
 def note(name: str, line: str) -> None:
     with (folder / name).open("a") as file:
         file.write(line + "\n")
+
+
+def wait_while(name: str) -> None:
+    while (folder / name).exists():
+        time.sleep(0.01)
 
 
 def ask(id: str, method: str, params: dict[str, Any]) -> Any:
@@ -91,8 +96,7 @@ def load(id: Any, params: dict[str, Any]) -> None:
         schema = {"type": "object", "properties": {}}
         question = {"requestId": id, "mode": "form", "message": "Well?", "requestedSchema": schema}
         note("elicited", json.dumps(ask("elicit", "elicitation/create", question)))
-    while (folder / "hold").exists():
-        time.sleep(0.01)
+    wait_while("hold")
     say(params["sessionId"], "an old story")
     send({"id": id, "result": {}})
 
@@ -106,6 +110,7 @@ def take(message: dict[str, Any]) -> None:
                 arrived.notify_all()
         case "initialize":
             note("clients", json.dumps(params))
+            wait_while("shut")
             can = {"loadSession": True, "sessionCapabilities": {"close": {}, "delete": {}, "list": {}}}
             send({"id": id, "result": {"protocolVersion": 1, "agentCapabilities": can}})
         case "session/new":
