@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from dragoman.host.sandbox import Confinement
+from dragoman.host.tree import new_mark
 from tests.cli.editor import Editor, turns
 from tests.coder import whole as at_large
 from tests.coder.mcp.bench import RAW_SERVER, raw
@@ -239,17 +240,18 @@ def command_lines() -> bytes:
 
 def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
     """Row I6: keys, headers, URLs with a password and servers' variables; wire, stderr, log, transcript, `ps`."""
+    canary = new_mark()  # nobody else on this machine has it in a command line
     home = tmp_path / "home"
     home.mkdir()
     (home / "config.toml").write_text(
-        f'[mcp.headers]\nurl = "http://user:{CANARY}-a@127.0.0.1:1/mcp?token={CANARY}-b"\n'
-        f'headers = {{ Authorization = "Bearer {CANARY}-c" }}\n'
+        f'[mcp.headers]\nurl = "http://user:{canary}-a@127.0.0.1:1/mcp?token={canary}-b"\n'
+        f'headers = {{ Authorization = "Bearer {canary}-c" }}\n'
         f'[mcp.dies]\ncommand = "{sys.executable}"\nargs = {json.dumps([*RAW_SERVER, "dies at start"])}\n'
-        f'env = {{ CANARY = "{CANARY}-d" }}\n'
+        f'env = {{ CANARY = "{canary}-d" }}\n'
     )
-    (home / "credentials.toml").write_text(f'[keys]\nopenai = "{CANARY}-e"\n')
+    (home / "credentials.toml").write_text(f'[keys]\nopenai = "{canary}-e"\n')
     (home / "credentials.toml").chmod(0o600)
-    env = {"OPENAI_API_KEY": f"{CANARY}-f", "ANTHROPIC_API_KEY": f"{CANARY}-g"}
+    env = {"OPENAI_API_KEY": f"{canary}-f", "ANTHROPIC_API_KEY": f"{canary}-g"}
     settings = told_by(home)
     with Editor(
         tmp_path, turns(apart([bash("env; cat /nowhere")])), "--trace", str(tmp_path / "trace"), env=env
@@ -261,11 +263,10 @@ def test_no_secret_of_the_settings_is_told_by_anybody(tmp_path: Path) -> None:
         code, out, errors = editor.leave()
     said = json.dumps(told).encode() + out + errors + running + (tmp_path / "trace").read_bytes()
     assert (code, b"mcp" in said) == (0, True)
-    assert CANARY.encode() not in said
+    assert canary.encode() not in said
     kept = told_by(home)
-    assert kept.count(CANARY.encode()) == settings.count(
-        CANARY.encode()
-    )  # where the user has put them, and nowhere else
+    # where the user has put them, and nowhere else
+    assert kept.count(canary.encode()) == settings.count(canary.encode())
 
 
 def test_what_a_tool_prints_is_in_the_transcript_and_in_no_log(tmp_path: Path) -> None:
@@ -315,14 +316,15 @@ async def test_our_keys_are_not_read_by_any_tool(tmp_path: Path, mode: str, monk
 
 def test_our_keys_are_not_read_out_of_our_process(tmp_path: Path) -> None:
     """Row I8: by a command that nothing confines; and we still have them."""
-    env = {"OPENAI_API_KEY": f"{CANARY}-key", "HARMLESS": f"{CANARY}-harmless"}
-    look = "cat /proc/$PPID/environ /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a canary-5d21f0-"
+    canary = new_mark()  # nobody else on this machine has it
+    env = {"OPENAI_API_KEY": f"{canary}-key", "HARMLESS": f"{canary}-harmless"}
+    look = f"cat /proc/$PPID/environ /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a {canary}-"
     with Editor(tmp_path, turns(apart([bash(look)])), "--mode", "full", env=env, started=True) as editor:
         editor.open()
         told = json.dumps(editor.prompt("go"))
         status = editor.result("auth/status", {})
-    assert f"{CANARY}-harmless" in told
-    assert f"{CANARY}-key" not in told
+    assert f"{canary}-harmless" in told
+    assert f"{canary}-key" not in told
     assert "openai" in json.dumps(status)
 
 
