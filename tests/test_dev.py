@@ -175,7 +175,7 @@ def test_the_files_of_tests_are_in_memory_where_there_is_room(
 ) -> None:
     monkeypatch.setattr(dev, "MEMORY", tmp_path)
     monkeypatch.setattr(dev, "MEMORY_BYTES", room)
-    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", already or "")
+    monkeypatch.setenv("PYTEST_DEBUG_TEMPROOT", already or "")  # so that it is as before when the test is over
     if already is None:
         monkeypatch.delenv("PYTEST_DEBUG_TEMPROOT")
     dev.keep_files_in_memory()
