@@ -181,6 +181,18 @@ def test_what_was_trusted_is_asked_for_again_when_it_changed(tmp_path: Path, mon
         assert "no MCP servers" in servers()
 
 
+@pytest.mark.parametrize("name", [".mcp.json", "acp.json", ".dragoman/mcp.json", "AGENTS.md"])
+def test_a_pipe_in_place_of_a_file_of_the_project_holds_up_no_session(tmp_path: Path, name: str) -> None:
+    """Row J3: nobody will ever write to it, and the session opens all the same."""
+    project = tmp_path / "project"
+    (project / name).parent.mkdir(parents=True)
+    os.mkfifo(project / name)
+    with Editor(tmp_path) as editor:
+        editor.result("initialize", HELLO[1])
+        editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
+        assert "no MCP servers" in json.dumps(editor.prompt("/mcp"))
+
+
 # -- servers -----------------------------------------------------------------------------------------------------------
 
 

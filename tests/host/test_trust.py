@@ -1,5 +1,6 @@
 """Trust in a project's configuration: given for exactly what it says, and gone when that changes. Rows J3 and J4."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,14 @@ def test_a_list_that_cannot_be_read_trusts_nobody_and_is_not_overwritten(
     with pytest.raises(TrustFailed):
         trust(registry, project)
     assert registry.read_text() == text
+
+
+@pytest.mark.parametrize("name", ["acp.json", ".mcp.json"])
+def test_a_pipe_in_place_of_a_configuration_is_refused_without_waiting(
+    tmp_path: Path, project: Path, name: str
+) -> None:
+    (project / name).unlink(missing_ok=True)
+    os.mkfifo(project / name)
+    with pytest.raises(TrustFailed, match="this is no regular file"):
+        trust(tmp_path / "trust.json", project)
+    assert not is_trusted(tmp_path / "trust.json", project)

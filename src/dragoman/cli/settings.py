@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from dragoman.cli.home import home_folder
+from dragoman.host.regular_file import read_regular
 
 CONFIG_BYTES: Final = 1024 * 1024
 
@@ -100,8 +101,7 @@ def _table(name: str, written: Mapping[str, Any], file: str) -> dict[str, Any]:
 
 def _read(file: str) -> dict[str, Any]:
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(CONFIG_BYTES + 1)
+        data = read_regular(file, CONFIG_BYTES + 1)
     except FileNotFoundError:
         return {}
     except OSError as error:

@@ -18,6 +18,7 @@ from dragoman.client.opening import SCHEMES
 from dragoman.client.rules import Effect, Rule
 from dragoman.client.tables import Table, kind_of, misplaced
 from dragoman.errors import UsageError, WorldError
+from dragoman.host.regular_file import read_regular
 from dragoman.host.trust import COVERED_BYTES, TrustFailed, covered, is_trusted
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
@@ -101,8 +102,7 @@ def _trusted(home: Path, project: Path) -> bytes | None:
 def file_bytes(path: Path) -> bytes | None:
     """What stands in a file; None if there is none."""
     try:
-        with path.open("rb") as file:
-            data = file.read(COVERED_BYTES + 1)
+        data = read_regular(path, COVERED_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

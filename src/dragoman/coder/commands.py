@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET
 
+from dragoman.host.regular_file import read_regular
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput
 
 # More of the user's own are not a menu any more; a longer one is a book.
@@ -63,8 +64,7 @@ def read_own(folder: str) -> dict[str, Own]:
         if not _NAME.fullmatch(name) or name in BUILT_IN:
             continue
         try:
-            with open(os.path.join(folder, file), "rb") as opened:
-                text = opened.read(OWN_BYTES).decode("utf-8", "replace")
+            text = read_regular(os.path.join(folder, file), OWN_BYTES).decode("utf-8", "replace")
         except OSError:
             continue
         found[name] = _own(name, text)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman.errors import WorldError
+from dragoman.host.regular_file import read_regular
 
 # What can start programs: a fleet of agents, MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
@@ -28,8 +29,7 @@ def covered(folder: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for name in COVERED:
         try:
-            with (folder / name).open("rb") as file:
-                found[name] = file.read(COVERED_BYTES + 1)
+            found[name] = read_regular(folder / name, COVERED_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
@@ -89,8 +89,7 @@ def _digest(files: dict[str, bytes]) -> str:
 
 def _read(registry: Path) -> dict[str, str]:
     try:
-        with registry.open("rb") as file:
-            known = json.loads(file.read(_LIST_BYTES))
+        known = json.loads(read_regular(registry, _LIST_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

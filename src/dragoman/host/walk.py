@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from dragoman.host.ignore import EXCLUDE_FILE, GIT_FILE, GIT_FOLDER, OWN_FILE, RULES_BYTES, Ignores
 from dragoman.host.paths import Place
+from dragoman.host.regular_file import check_regular
 
 # A tree of more is not one project; the walk ends there and says so.
 WALK_ENTRIES: Final = 1_000_000
@@ -200,6 +201,7 @@ def _read_rules(folder_fd: int, name: str) -> str | None:
         return None
     try:
         with open(fd, "rb") as file:
+            check_regular(fd, name)
             return file.read(RULES_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dragoman.host.regular_file import read_regular
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.hello import AgentCapabilities
 
@@ -84,10 +85,7 @@ def _block(path: str, named: str, able: AgentCapabilities) -> Content:
 def _read(path: str, most: int) -> bytes | None:
     """The bytes of an ordinary file that is not too long."""
     try:
-        if not os.path.isfile(path):
-            return None
-        with open(path, "rb") as file:
-            data = file.read(most + 1)
+        data = read_regular(path, most + 1)
     except OSError:
         return None
     return data if len(data) <= most else None

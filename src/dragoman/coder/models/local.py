@@ -21,6 +21,7 @@ from dragoman.errors import StartFailed, how_to_install
 from dragoman.host.environment import child_environment
 from dragoman.host.pipes import PolledReadEnd, WriteEnd
 from dragoman.host.process import Child
+from dragoman.host.regular_file import read_regular
 from dragoman.limits import KIB, MIB
 
 # Models we know where to get.
@@ -272,9 +273,8 @@ def _heard(chunk: dict[str, Any]) -> tuple[str, str]:
 def _check(file: Path) -> None:
     """A file that begins as a model does."""
     try:
-        with open(file, "rb") as opened:
-            if opened.read(4) == b"GGUF":
-                return
+        if read_regular(file, 4) == b"GGUF":
+            return
     except OSError as error:
         raise ModelUnavailable(f"local:{file}: {error.strerror}.") from None
     raise ModelUnavailable(f"local:{file} is no GGUF file.")

@@ -1,0 +1,58 @@
+"""Files that are found by name: only regular ones are read, and none is waited for."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.settings import SettingsError
+from dragoman.cli.settings import _read as read_settings
+from dragoman.client.fleet_file import FleetFileWrong, file_bytes
+from dragoman.coder.commands import read_own
+from dragoman.host.paths import Place
+from dragoman.host.regular_file import read_regular
+from dragoman.host.walk import Walk
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Path:
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+def test_a_file_is_read_up_to_the_limit_also_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    assert read_regular(tmp_path / "link", 4) == b"1234"
+
+
+def test_a_pipe_a_device_and_a_folder_are_refused(tmp_path: Path, fifo: Path) -> None:
+    for path in (fifo, Path("/dev/zero"), tmp_path):
+        with pytest.raises(OSError, match=r"this is no regular file|Is a directory"):
+            read_regular(path, 4)
+
+
+def test_a_pipe_in_place_of_the_settings_is_refused(fifo: Path) -> None:
+    with pytest.raises(SettingsError, match="this is no regular file"):
+        read_settings(str(fifo))
+
+
+def test_a_pipe_in_place_of_the_list_of_agents_is_refused(fifo: Path) -> None:
+    with pytest.raises(FleetFileWrong, match="this is no regular file"):
+        file_bytes(fifo)
+
+
+def test_a_pipe_among_the_commands_is_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "evil.md")
+    (tmp_path / "good.md").write_text("Do it.")
+    assert list(read_own(str(tmp_path))) == ["good"]
+
+
+def test_a_pipe_in_place_of_ignore_rules_holds_no_rules_even_with_a_silent_writer(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".gitignore")
+    (tmp_path / "file").touch()
+    writer = os.open(tmp_path / ".gitignore", os.O_RDWR)
+    try:
+        assert [file.name for file in Walk(Place(str(tmp_path), ())).files()] == ["file"]
+    finally:
+        os.close(writer)
