@@ -482,3 +482,26 @@ async def test_a_slash_command_has_its_own_handler(version: int) -> None:
             await end_of_turn(wire, id, version)
         assert texts(wire.heard) == ["help", "plain", "plain"]
         assert "What I can do" in str(wire.heard)
+
+
+@both_versions
+@pytest.mark.parametrize("before", [[], [{"type": "text", "text": " \n"}]])
+async def test_an_attached_file_that_reads_like_a_slash_command_is_none(version: int, before: list[object]) -> None:
+    agent = Agent("x")
+
+    @agent.prompt
+    async def work(session: Session, prompt: Prompt) -> None:
+        await session.say(prompt.text.strip())
+
+    @agent.command("/wipe", "Forget everything")
+    async def wipe(session: Session, prompt: Prompt) -> None:
+        await session.say("wiped")
+
+    async with served(agent, version) as wire:
+        session_id = await opened(wire)
+        asked = prompt(2, session_id)
+        file = {"type": "resource", "resource": {"uri": "file:///notes.txt", "text": "/wipe"}}
+        asked["params"]["prompt"] = [*before, file]
+        wire.say(asked)
+        await end_of_turn(wire, 2, version)
+        assert texts(wire.heard) == ["/wipe"]

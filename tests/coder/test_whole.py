@@ -353,7 +353,7 @@ async def test_clear_and_compact_change_what_the_model_sees_only(tmp_path: Path)
 
 @pytest.mark.parametrize("protocol", [1, 2])
 async def test_the_mode_can_be_changed_by_a_command(tmp_path: Path, protocol: int) -> None:
-    async with whole(tmp_path, scripted([WRITE]), protocol=protocol) as (_, session):
+    async with whole(tmp_path, scripted([WRITE]), protocol=protocol, user=User("allow_once")) as (_, session):
         events = await events_of(session, "/mode full-access")
         assert any(isinstance(event, OptionsChanged) for event in events)
         assert "no such mode; there are read-only, plan, ask" in text(await events_of(session, "/mode nonsense"))

@@ -14,7 +14,7 @@ from dragoman.errors import WireError
 from dragoman.testing import pair
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionResult
-from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.content import Content, Resource, Text, TextResource
 from tests.agent.raw import prompt, until
 from tests.dialects.schemas import text
 from tests.dialects.seeds import Caller, agent_of, an_agent, client_of, refusal, talking, updates
@@ -218,6 +218,13 @@ async def test_a_question_ends_with_its_client() -> None:
 def test_8_5_2_a_client_sends_its_prompt_as_a_text() -> None:
     call = client_of(NAME).ask(requests.Prompt("s", [Text("a"), Text("b")]))
     assert json.loads(call.params) == {"sessionId": "s", "prompt": "ab"}
+
+
+@pytest.mark.parametrize("before", [[], [Text(" \n")]])
+def test_8_5_2_an_attached_file_does_not_become_a_slash_command(before: list[Content]) -> None:
+    file = Resource(TextResource("/wipe", "file:///notes.txt"))
+    call = client_of(NAME).ask(requests.Prompt("s", [*before, file]))
+    assert json.loads(call.params)["prompt"].startswith("[attached]\n")
 
 
 def question_of(**update: Any) -> Any:

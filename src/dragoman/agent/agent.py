@@ -256,9 +256,9 @@ class Agent:
 
     def work(self, session: Session, prompt: Prompt) -> Work:
         """Start the handler that this prompt is for."""
-        words = prompt.text.split(maxsplit=1)
-        if words and words[0].startswith("/") and words[0][1:] in self._commands:
-            return self._commands[words[0][1:]][1](session, prompt)
+        name, _ = prompt.command
+        if name in self._commands:
+            return self._commands[name][1](session, prompt)
         assert self._prompt is not None
         return self._prompt(session, prompt)
 

@@ -5,8 +5,9 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from dragoman.agent.kept import keep_option
+from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.commands import BUILT_IN
-from dragoman.coder.modes import MODES
+from dragoman.coder.modes import MODES, asks_less
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
@@ -76,15 +77,42 @@ async def _option(name: str, value: str, work: "Work") -> tuple[OptionsChanged |
     """Show an option or change it."""
     session = work.session
     if not value:
-        choices = ", ".join(MODES) if name == "mode" else ", ".join(work.model_names())
-        return None, f"The {name} is {session.option(name)}. There are: {choices}"
+        return None, f"The {name} is {session.option(name)}. There are: {', '.join(work.choices(name))}"
+    if name == "mode" and (reason := await _mode_refused(value, work)):
+        return None, reason
+    before = session.options
     try:
         await work.set_option(name, value)
     except RequestFailed as error:
         return None, f"{value}: {error.message}"
-    value = str(session.option(name))
-    await keep_option(session, name, value)
+    value, after = str(session.option(name)), session.options
+    try:
+        await keep_option(session, name, value)
+    except BaseException:
+        if session.options is after:
+            session.options = before  # the turn fails, and what was not kept does not count
+        raise
     return OptionsChanged(session.options), f"The {name} is {value} now."
+
+
+async def _mode_refused(new: str, work: "Work") -> str:
+    """Ask the client about a mode that asks less than the present one; the reason why the mode stays, or nothing.
+
+    A word in a prompt is no proof that the user wants it: what the client was told to send may have been pasted.
+    """
+    session = work.session
+    old = str(session.option("mode"))
+    if new not in work.choices("mode") or not asks_less(new, old):
+        return ""
+    answer = await session.ask_permission(
+        f"Change the mode from {old} to {new}",
+        description=f"{MODES[new].name}: {MODES[new].description}.",
+        options=[option for option in YES_OR_NO if option.kind in ("allow_once", "reject_once")],
+    )
+    now = str(session.option("mode"))
+    if now != old:
+        return f"The mode has become {now} meanwhile, so it was not changed to {new}."
+    return "" if answer else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
 
 
 async def _undo(work: "Work") -> str:

@@ -79,11 +79,3 @@ def _own(name: str, text: str) -> Own:
         description = fields.get("description", "").strip().strip("\"'")
     first = next((line.strip("# ").strip() for line in text.splitlines() if line.strip()), name)
     return Own(name, description or first[:100], text.strip())
-
-
-def parse(prompt: str) -> tuple[str, str]:
-    """The name and the arguments of a slash command; empty if it is none."""
-    words = prompt.strip().split(maxsplit=1)
-    if not words or not words[0].startswith("/"):
-        return "", ""
-    return words[0][1:], words[1].strip() if len(words) > 1 else ""

@@ -1,6 +1,7 @@
 """What a call would do, and what each mode says about that. Pure, and cheap to import: it is part of the start."""
 
-from typing import Final, Literal, NamedTuple
+from itertools import product
+from typing import Final, Literal, NamedTuple, get_args
 
 Verdict = Literal["allow", "ask", "deny"]
 # `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation; `sandboxed`
@@ -70,3 +71,28 @@ MODES: Final[dict[str, Mode]] = {
         "Full access", "Asks nothing", "allow", "allow", "allow", "allow", "allow", looks=True, unguarded=True
     ),
 }
+
+
+def asks_less(new: str, old: str) -> bool:
+    """Whether mode `new` lets anything happen without a question that mode `old` asks about or refuses.
+
+    Judged by what the two say about every kind of act, so a mode that is added is judged as well. True for a mode that
+    is not known.
+    """
+    if new not in MODES or old not in MODES:
+        return True
+    acts = [
+        Act(kind, guarded=guarded, harmless=harmless)
+        for kind, guarded, harmless in product(get_args(ActKind), (False, True), (False, True))
+    ]
+    return any(MODES[new].says(act) == "allow" and not _happens_unasked(MODES[old], act) for act in acts)
+
+
+def _happens_unasked(mode: Mode, act: Act) -> bool:
+    """Whether a mode allows an act, or one that lets no less happen."""
+    kinds: list[ActKind] = [act.kind]
+    if act.kind == "sandboxed":
+        kinds.append("command")  # a view of the workspace is less than the workspace itself
+    elif not act.guarded and (act.kind == "read" or (act.kind == "command" and act.harmless)):
+        kinds += ["read", "sandboxed"]  # looking is looking, by whatever tool, and a view shows the same
+    return any(mode.says(act._replace(kind=kind)) == "allow" for kind in kinds)

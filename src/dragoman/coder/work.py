@@ -87,12 +87,12 @@ class Work:
         """One prompt, to its end."""
         self.changes.begin_turn()
         self._turn_mode = ""
-        name, arguments = commands.parse(prompt.text)
-        content = prompt.content
-        if name == "plan" and arguments:
-            self._turn_mode, content = "plan", [Text(arguments)]
+        name, arguments = prompt.command
+        content, attached = prompt.content, prompt.content[1:]
+        if name == "plan" and (arguments or attached):
+            self._turn_mode, content = "plan", [*([Text(arguments)] if arguments else []), *attached]
         elif name in self.own_commands:
-            content = [Text(self.own_commands[name].prompt(arguments))]
+            content = [Text(self.own_commands[name].prompt(arguments)), *attached]
         elif name in commands.BUILT_IN:
             return actions.run(name, arguments, self)
         return self._work(prompt.message_id, content)
@@ -209,23 +209,22 @@ class Work:
         await self.session.remember(_REVOKED, list(rule))
         return rule
 
-    def model_names(self) -> list[str]:
-        """The models to choose from."""
+    def choices(self, name: str) -> list[str]:
+        """The modes or models to choose from."""
         return [
-            choice.value for option in self.session.options if is_option(option, "model") for choice in option.choices()
+            choice.value for option in self.session.options if is_option(option, name) for choice in option.choices()
         ]
 
     async def set_option(self, name: str, value: str) -> None:
         """Choose a mode or a model."""
-        known = [choice for option in self.session.options if is_option(option, name) for choice in option.choices()]
+        known = self.choices(name)
         if name == "model":
             value = self._setup.models.spelled(value)
             self._coder.made(value)
-            if not any(choice.value == value for choice in known):
+            if value not in known:
                 self._coder.offer_model(value)
-        elif not any(choice.value == value for choice in known):
-            there_are = ", ".join(choice.value for choice in known)
-            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {there_are}")
+        elif value not in known:
+            raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {', '.join(known)}")
         self.session.options = [
             replace(option, current_value=value) if is_option(option, name) else option
             for option in self.session.options

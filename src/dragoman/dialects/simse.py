@@ -166,6 +166,14 @@ def _in_words(shown: Any) -> str:
 # -- the client ------------------------------------------------------------------------------------------------------
 
 
+def _prompt_text(blocks: list[content.Content]) -> str:
+    """The prompt as one text. A file or a link at its beginning is marked as such: the agent reads a slash command from
+    the first character on, and cannot tell what the user typed from what went along."""
+    text = content.text_of(blocks)
+    is_typed = bool(blocks) and isinstance(blocks[0], content.Text) and bool(blocks[0].text.strip())
+    return text if is_typed or not text.lstrip().startswith("/") else f"[attached]\n{text}"
+
+
 class ClientSimse(ClientV1):
     """The client's side."""
 
@@ -174,7 +182,7 @@ class ClientSimse(ClientV1):
         call = super().ask(request)
         if not isinstance(request, requests.Prompt):
             return call
-        body = {"sessionId": request.session_id, "prompt": content.text_of(request.prompt)}
+        body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
         return replace(call, params=msgspec.json.encode(body))
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
