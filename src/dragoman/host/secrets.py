@@ -1,7 +1,9 @@
-"""Where keys are kept, in files and in the environment: what a confined command does not get to see. Pure.
+"""Where credentials are kept, in files and in the environment. Pure.
 
-The lists are of what is known. The environment is judged more strictly here than for other children
-(`environment.child_environment`): a confined command needs less.
+`is_credential` judges a path: what it names is read by a file tool only after a question. `credential_paths` is what a
+confined command cannot see at all. Credentials by name (`.env`, `*.pem`) are not hidden from commands: builds and tests
+of the project need them. The lists are of what is known. The environment is judged more strictly here than for other
+children (`environment.child_environment`): a confined command needs less.
 """
 
 import os
@@ -10,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from dragoman.host.environment import is_secret
+from dragoman.host.protected import plain
 
 SYSTEM_SECRETS: Final = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
@@ -37,6 +40,53 @@ _HOME_SECRETS: Final = (
 def credential_paths(home: str) -> tuple[str, ...]:
     """Where a user's keys may be kept."""
     return tuple(os.path.join(home, name) for name in _HOME_SECRETS)
+
+
+# Folders in which every file is one, wherever they stand.
+_CREDENTIAL_FOLDERS: Final = frozenset(
+    {".ssh", ".gnupg", ".aws", ".azure", ".kube", ".oci", ".password-store", ".vault-token", ".gcloud"}
+)
+# Files that hold keys, tokens or passwords, wherever they stand.
+_CREDENTIAL_FILES: Final = frozenset(
+    {
+        *(".env", ".envrc", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".npmrc", ".yarnrc.yml", ".pypirc", ".htpasswd"),
+        *(".git-credentials", ".s3cfg", ".boto", ".dockercfg", ".vault-token", ".terraformrc"),
+        *("id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk"),
+        *("credentials.json", "credentials.toml", "application_default_credentials.json"),
+        *("secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.env"),
+    }
+)
+# The last two names of a path, where the last alone says too little.
+_CREDENTIAL_PAIRS: Final = frozenset(
+    {
+        *((".docker", "config.json"), (".cargo", "credentials"), (".gem", "credentials"), ("gcloud", "credentials.db")),
+        *(("gh", "hosts.yml"), (".composer", "auth.json"), ("git", "credentials")),
+    }
+)
+_CREDENTIAL_ENDINGS: Final = (
+    *(".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".keytab", ".tfstate", ".env"),
+)
+_CREDENTIAL_PATTERN: Final = re.compile(r"(client[-_]secret|service[-_]?account).*\.json|\.env[.-].+")
+# Such a file shows which variables there are, and is meant to be read.
+_EXAMPLE: Final = re.compile(r".*[._-](example|sample|template|dist|defaults?|schema)|(example|sample|template)[._-].*")
+
+
+def is_credential(path: str, home: str) -> bool:
+    """Whether reading a file or folder needs a yes of its own: it holds credentials by its place or by its name.
+
+    `path` is absolute, with links resolved; `home` is the user's home folder, resolved as well, or empty. What a file
+    system may take for the same name counts as the same name.
+    """
+    parts = [plain(part) for part in path.split("/") if part]
+    name = parts[-1] if parts else ""
+    if not _CREDENTIAL_FOLDERS.isdisjoint(parts) or tuple(parts[-2:]) in _CREDENTIAL_PAIRS:
+        return True
+    if _EXAMPLE.fullmatch(name) is None and (
+        name in _CREDENTIAL_FILES or name.endswith(_CREDENTIAL_ENDINGS) or _CREDENTIAL_PATTERN.fullmatch(name)
+    ):
+        return True
+    known = (*SYSTEM_SECRETS, *(credential_paths(home) if home else ()))
+    return any((path + "/").startswith(folder.rstrip("/") + "/") for folder in known)
 
 
 # Anywhere in a name; "PASS" would be in BYPASS, "PAT" in PATH.
