@@ -1,20 +1,17 @@
 """A confined command touches nothing but the roots, or is not run (reliability I1–I5, I8). Real commands, both ways."""
 
-import functools
 import os
 import shutil
 import socket
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from dragoman.host import landlock
 from dragoman.host.bubblewrap import FRESH
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.process import Child
@@ -22,111 +19,8 @@ from dragoman.host.sandbox import Confinement, SandboxRefused, confine, find_bub
 from dragoman.host.secrets import confined_environment, credential_paths
 from tests.needs import need
 
+from .boxes import AS_NOBODY, PYTHON, ROOT, Box, confinement, may_be_run_by_nobody
 from .machine import lives, read_line, until
-
-ROOT = Path(__file__).resolve().parent.parent.parent
-LEVELS = ["bubblewrap", "landlock"]
-
-
-def is_temporary(path: str | Path) -> bool:
-    """Of such a folder bubblewrap shows a fresh and empty one to each command."""
-    return any(Path(path).is_relative_to(folder) for folder in FRESH)
-
-
-# An interpreter that a confined command can see, also where this project lies in a temporary folder.
-PYTHON = os.path.realpath(sys.executable) if is_temporary(sys.executable) else sys.executable
-SEARCH_PATH = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if not is_temporary(folder))
-
-
-@pytest.fixture
-def place() -> Iterator[Path]:
-    """A folder that is not in a temporary one."""
-    base = next(
-        folder
-        for folder in (ROOT / "build", Path("/srv"), Path("/opt"), Path.home())
-        if not is_temporary(folder) and os.access(folder if folder.exists() else folder.parent, os.W_OK)
-    )
-    base.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=base, prefix="dragoman-test-") as folder:
-        yield Path(folder)
-
-
-@pytest.fixture
-def workspace(place: Path) -> Path:
-    folder = place / "workspace"
-    (folder / ".git" / "hooks").mkdir(parents=True)
-    (folder / ".git" / "config").write_text("[core]\n")
-    (folder / "sub").mkdir()
-    (folder / "file").write_text("inside")
-    (place / "outside").write_text("outside")
-    return folder
-
-
-def confinement(level: str) -> Confinement:
-    if level == "bubblewrap":
-        program = need("bwrap")
-        found = tried(program)
-        assert found.bubblewrap == program, found.lacks
-        return found
-    if landlock.version() < landlock.LEAST_VERSION:
-        pytest.skip("this kernel has no Landlock")
-    found = tried(None)
-    assert found.landlock, found.lacks
-    return found
-
-
-tried = functools.cache(try_out)
-
-
-class Box:
-    """Runs commands in one way of confinement."""
-
-    def __init__(self, level: str, workspace: Path) -> None:
-        self.level = level
-        self.workspace = workspace
-        self.hidden: list[str] = []
-        self.protected: Sequence[str] = ()
-        self.network = False
-        self._confinement = confinement(level)
-
-    def run(self, *argv: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
-        with confine(
-            argv,
-            cwd=str(self.workspace),
-            writable=[str(self.workspace)],
-            hidden=self.hidden,
-            protected=self.protected,
-            network=self.network,
-            confinement=self._confinement,
-        ) as box:
-            assert box.level == self.level
-            return subprocess.run(
-                box.argv,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=30,
-                stdin=subprocess.DEVNULL,
-                cwd=self.workspace,
-                env={"PATH": SEARCH_PATH, "LC_ALL": "C"} | (env or {}) | box.environment,
-            )
-
-    def sh(self, script: str) -> "subprocess.CompletedProcess[str]":
-        return self.run("/bin/bash", "-c", script)
-
-    def succeeded(self, scripts: Sequence[str], env: dict[str, str] | None = None) -> list[str]:
-        """Which of these do what they want, each in a shell of its own, one after the other in one confinement."""
-        each = 'for script; do /bin/bash -c "$script" > /dev/null 2>&1; echo $?; done'
-        done = self.run("/bin/bash", "-c", each, "each", *scripts, env=env)
-        return [script for script, code in zip(scripts, done.stdout.split(), strict=True) if code == "0"]
-
-    def python(self, script: str, *argv: str) -> "subprocess.CompletedProcess[str]":
-        return self.run(PYTHON, "-I", "-c", script, *argv)
-
-
-@pytest.fixture(params=LEVELS)
-def box(request: pytest.FixtureRequest, workspace: Path) -> Box:
-    return Box(request.param, workspace)
 
 
 def test_a_command_works_in_its_roots(box: Box) -> None:
@@ -749,18 +643,6 @@ print(os.getuid())
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "65534\n"
-
-
-AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-
-
-def may_be_run_by_nobody(*argv: str) -> bool:
-    # An interpreter has to be able to start itself: setpriv may start more than it leads to.
-    again = (
-        "import subprocess, sys; assert sys.version_info >= (3, 11); subprocess.run([sys.executable, '-V'], check=True)"
-    )
-    words = argv if len(argv) > 1 else (*argv, "-I", "-c", again)
-    return subprocess.run([*AS_NOBODY, *words], capture_output=True, check=False, cwd="/").returncode == 0
 
 
 def test_what_this_machine_can_do_is_tried_once() -> None:

@@ -1,0 +1,102 @@
+"""Commands confined for real, in either way of confinement, and as another user than root."""
+
+import functools
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from dragoman.host import landlock
+from dragoman.host.bubblewrap import FRESH
+from dragoman.host.sandbox import Confinement, confine, try_out
+from tests.needs import need
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+LEVELS = ["bubblewrap", "landlock"]
+
+
+def is_temporary(path: str | Path) -> bool:
+    """Of such a folder bubblewrap shows a fresh and empty one to each command."""
+    return any(Path(path).is_relative_to(folder) for folder in FRESH)
+
+
+# An interpreter that a confined command can see, also where this project lies in a temporary folder.
+PYTHON = os.path.realpath(sys.executable) if is_temporary(sys.executable) else sys.executable
+SEARCH_PATH = os.pathsep.join(folder for folder in os.environ["PATH"].split(os.pathsep) if not is_temporary(folder))
+
+
+def confinement(level: str) -> Confinement:
+    if level == "bubblewrap":
+        program = need("bwrap")
+        found = tried(program)
+        assert found.bubblewrap == program, found.lacks
+        return found
+    if landlock.version() < landlock.LEAST_VERSION:
+        pytest.skip("this kernel has no Landlock")
+    found = tried(None)
+    assert found.landlock, found.lacks
+    return found
+
+
+tried = functools.cache(try_out)
+
+
+class Box:
+    """Runs commands in one way of confinement."""
+
+    def __init__(self, level: str, workspace: Path) -> None:
+        self.level = level
+        self.workspace = workspace
+        self.hidden: list[str] = []
+        self.protected: Sequence[str] = ()
+        self.network = False
+        self._confinement = confinement(level)
+
+    def run(self, *argv: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        with confine(
+            argv,
+            cwd=str(self.workspace),
+            writable=[str(self.workspace)],
+            hidden=self.hidden,
+            protected=self.protected,
+            network=self.network,
+            confinement=self._confinement,
+        ) as box:
+            assert box.level == self.level
+            return subprocess.run(
+                box.argv,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=30,
+                stdin=subprocess.DEVNULL,
+                cwd=self.workspace,
+                env={"PATH": SEARCH_PATH, "LC_ALL": "C"} | (env or {}) | box.environment,
+            )
+
+    def sh(self, script: str) -> "subprocess.CompletedProcess[str]":
+        return self.run("/bin/bash", "-c", script)
+
+    def succeeded(self, scripts: Sequence[str], env: dict[str, str] | None = None) -> list[str]:
+        """Which of these do what they want, each in a shell of its own, one after the other in one confinement."""
+        each = 'for script; do /bin/bash -c "$script" > /dev/null 2>&1; echo $?; done'
+        done = self.run("/bin/bash", "-c", each, "each", *scripts, env=env)
+        return [script for script, code in zip(scripts, done.stdout.split(), strict=True) if code == "0"]
+
+    def python(self, script: str, *argv: str) -> "subprocess.CompletedProcess[str]":
+        return self.run(PYTHON, "-I", "-c", script, *argv)
+
+
+AS_NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+
+
+def may_be_run_by_nobody(*argv: str) -> bool:
+    # An interpreter has to be able to start itself: setpriv may start more than it leads to.
+    again = (
+        "import subprocess, sys; assert sys.version_info >= (3, 11); subprocess.run([sys.executable, '-V'], check=True)"
+    )
+    words = argv if len(argv) > 1 else (*argv, "-I", "-c", again)
+    return subprocess.run([*AS_NOBODY, *words], capture_output=True, check=False, cwd="/").returncode == 0
