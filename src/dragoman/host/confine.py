@@ -75,7 +75,7 @@ def confine(policy: Policy) -> None:
     _prctl(libc, _SET_NO_NEW_PRIVILEGES, 1)
     _drop_capabilities(libc)
     landlock.restrict(rules(policy, abi), abi=abi, network=policy.network)
-    seccomp.apply(seccomp.program(seccomp.NETWORK if policy.network else ()))
+    seccomp.apply(seccomp.program(seccomp.NETWORK if policy.network else (), namespaces=False))
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:

@@ -108,7 +108,8 @@ def facts_of(place: Place) -> os.stat_result:
 
 
 def write_bytes(place: Place, data: bytes) -> None:
-    """Put a file there, whole or not at all; one that was there keeps its mode, and its owner where we may give it."""
+    """Put a file there, whole or not at all; one that was there keeps its mode, but for
+    setuid and setgid, and its owner where we may give it."""
     with _parent(place, make=True) as (folder, name), _told(place):
         before: os.stat_result | None = None
         with suppress(FileNotFoundError):
@@ -137,7 +138,8 @@ def _make_alike(fd: int, before: os.stat_result) -> None:
     if (mine.st_uid, mine.st_gid) != (before.st_uid, before.st_gid):
         with suppress(PermissionError):
             os.fchown(fd, before.st_uid, before.st_gid)
-    os.fchmod(fd, stat.S_IMODE(before.st_mode))
+    # Not setuid and setgid, as with any write: what had been given the bit is not what stands there now.
+    os.fchmod(fd, stat.S_IMODE(before.st_mode) & 0o1777)
 
 
 def remove_file(place: Place) -> None:

@@ -286,7 +286,7 @@ def _protect(
 def _filter_path() -> str:
     """Where the filter on system calls can be read: a file without a name that nobody can change."""
     fd = os.memfd_create("dragoman-filter", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.write(fd, seccomp.program(seccomp.NETWORK))
+    os.write(fd, seccomp.program(seccomp.NETWORK, namespaces=True))
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
     return f"/proc/{os.getpid()}/fd/{fd}"
 
