@@ -3,6 +3,7 @@
 A file is put back only if it still is what we made of it: whatever somebody else wrote since is not ours to throw away.
 """
 
+import asyncio
 from typing import Final, NamedTuple
 
 from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
@@ -35,6 +36,8 @@ class Changes:
         self._fresh = True
         self._size = 0
         self.overflowed = False
+        # Held from the last look at where a file goes until it is there: of two writes the second sees the first.
+        self.writing: Final = asyncio.Lock()
 
     def begin_turn(self) -> None:
         """A new turn: its first write replaces what is remembered."""

@@ -1,27 +1,94 @@
-"""Names that make other programs do things: hooks, editor and agent settings, shell start-up files. Pure.
+"""The one list of names that make other programs run something, and the judgement of a write against it.
 
-Whoever can write such a file can make somebody's editor, shell or agent run something later, without a question. The
-spelling does not help: what a file system may take for the same name is the same name here.
+A file with such a name makes an editor, a shell, git, a language server, a debugger, another agent or a CI service run
+what it says, when a person merely opens or looks at the folder it is in. File tools ask before they write one; a
+confined command can neither change nor leave one (`watched`). The list holds at any depth and for every spelling that
+some file system takes for the same name. `is_protected` is pure; `is_protected_write` looks at the disk as well,
+because a folder is a git repository by what is in it and not by its name.
+
+Not in the list is what people run on purpose to build or to test, and what they read as the project itself: Makefile,
+conftest.py, package.json, pyproject.toml, build.rs, the source.
 """
 
+import functools
+import os
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-# A folder or a file: everything under it is protected as well.
+# A folder or a file: everything under it is protected as well. In the spelling of `plain`.
 _NAMES: Final = frozenset(
     {
-        # version control: hooks, filters, editors, includes
-        *(".git", ".hg", ".svn", ".jj", ".gitconfig", ".gitmodules", ".gitattributes"),
-        # editors
-        *(".vscode", ".idea", ".zed", ".cursor", ".fleet", ".vim", ".nvim", ".exrc", ".vimrc", ".nvimrc", ".emacs"),
-        *(".emacs.d", ".dir-locals.el", ".editorconfig", ".devcontainer", ".sublime-project"),
-        # agents
-        *(".dragoman", ".claude", ".codex", ".gemini", ".qwen", ".opencode", ".goose", ".aider.conf.yml", ".continue"),
-        *(".mcp.json", "mcp.json", "acp.json", ".acp", ".cursorrules", ".windsurf", ".roo", ".kiro", ".agents"),
-        # shells and what they read on the way
-        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".login", ".cshrc"),
+        # Version control: hooks, filters, merge drivers, editors, includes, further repositories.
+        *(".git", "git~1", ".hg", ".hgrc", ".svn", ".jj", ".bzr", ".sl", ".pijul", ".repo", ".gitconfig"),
+        *(".gitmodules", ".gitattributes", ".lfsconfig", ".git-credentials"),
+        # What version control runs at a commit.
+        *(".husky", ".huskyrc", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook.yml", ".lefthook.yaml"),
+        *("lefthook.yml", "lefthook.yaml", ".overcommit.yml"),
+        # Editors: tasks on opening a folder, project-local start-up files, paths of programs and language servers.
+        *(".vscode", ".vs", ".idea", ".zed", ".cursor", ".fleet", ".helix", ".lapce", ".nova", ".theia", ".settings"),
+        *(".project", ".externaltoolbuilders", ".sublime-project", ".kateproject", ".kateconfig", ".kakrc", ".kak"),
         *(
+            ".vim",
+            ".nvim",
+            ".exrc",
+            ".vimrc",
+            ".gvimrc",
+            ".lvimrc",
+            ".local.vimrc",
+            ".nvimrc",
+            ".nvim.lua",
+            ".lazy.lua",
+        ),
+        *(".neoconf.json", ".nlsp-settings", ".ycm_extra_conf.py", ".emacs", ".emacs.el", ".emacs.d", ".dir-locals.el"),
+        *(".dir-locals-2.el", ".projectile", ".editorconfig"),
+        # Development environments that are built and started when a folder is opened.
+        *(".devcontainer", ".devcontainer.json", ".gitpod.yml", ".gitpod", ".replit", ".idx"),
+        # Language servers and linters that editors start by themselves, and that load code or programs named here.
+        *(
+            ".clangd",
+            ".ccls",
+            ".luarc.json",
+            ".luarc.jsonc",
+            ".pylintrc",
+            "pylintrc",
+            ".flake8",
+            ".mypy.ini",
+            "mypy.ini",
+        ),
+        *(".rubocop.yml", ".solargraph.yml", ".mvn", ".metals"),
+        # Agents: servers and commands that they start, and instructions that they follow.
+        *(".dragoman", ".claude", ".codex", ".gemini", ".qwen", ".opencode", ".goose", ".aider.conf.yml", ".continue"),
+        *(
+            ".mcp.json",
+            "mcp.json",
+            "acp.json",
+            ".acp",
+            ".cursorrules",
+            ".windsurf",
+            ".roo",
+            ".kiro",
+            ".agents",
+            ".agent",
+        ),
+        *(
+            ".roomodes",
+            ".rules",
+            ".windsurfrules",
+            ".clinerules",
+            ".cline",
+            ".goosehints",
+            ".junie",
+            ".augment",
+            ".trae",
+        ),
+        *(".amp", ".amazonq", ".kilocode", ".factory", ".openhands", ".copilot", ".crush.json", "crush.json"),
+        *("opencode.json", "opencode.jsonc", "agents.md", "agent.md", "agents.override.md", "claude.md"),
+        *("claude.local.md", "gemini.md", "qwen.md", "warp.md"),
+        # Shells and terminals, when they start or enter a folder, and what they read on the way.
+        *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".login", ".logout"),
+        *(
+            ".cshrc",
             ".tcshrc",
             ".zshrc",
             ".zshenv",
@@ -29,40 +96,147 @@ _NAMES: Final = frozenset(
             ".zlogin",
             ".zlogout",
             ".kshrc",
+            ".mkshrc",
             ".inputrc",
-            ".envrc",
-            ".direnv",
         ),
-        *(".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".tmux.conf", ".screenrc"),
-        # package managers and tools that run what they are configured with
+        *(".oh-my-zsh", ".zsh", ".pam_environment", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".tmux.conf"),
+        *(".tmux", ".screenrc", ".wezterm.lua", ".lessfilter", ".mailcap"),
+        # Environments that change with the folder; versions that may be a path to a program.
+        *(".envrc", ".direnv", ".autoenv", ".autoenv.zsh", ".autoenv_leave.zsh", ".mise.toml", ".mise.local.toml"),
+        *("mise.toml", "mise.local.toml", ".mise", ".rtx.toml", ".tool-versions"),
+        # Debuggers, interpreters and database shells that read a file of the folder they are started in.
+        *(".gdbinit", ".lldbinit", ".pdbrc", ".pdbrc.py", ".pythonrc", ".pythonrc.py", ".irbrc", ".pryrc", ".rdbgrc"),
+        *(".byebugrc", ".rprofile", ".renviron", ".ghci", ".iex.exs", ".ocamlinit", ".sbclrc", ".octaverc", ".perldb"),
+        *(".juliarc.jl", ".sqliterc", ".psqlrc", ".my.cnf", ".mylogin.cnf"),
+        # Package managers and tools that run what they are configured with, or send secrets where it says.
+        *(".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn", ".pnpmfile.cjs", ".pypirc", ".netrc", ".curlrc", ".wgetrc"),
+        *(".gemrc", ".bundle", ".condarc", ".bazelrc", ".bazeliskrc", ".sbtopts", ".jvmopts", ".m2", ".lein"),
+        *(".ssh", ".gnupg", ".aws", ".kube", ".docker"),
+        # CI services, which run what is pushed.
         *(
-            ".npmrc",
-            ".yarnrc",
-            ".yarnrc.yml",
-            ".yarn",
-            ".pnpmfile.cjs",
-            ".pypirc",
-            ".netrc",
-            ".husky",
-            ".ssh",
-            ".gnupg",
+            ".gitlab-ci.yml",
+            ".gitlab-ci.yaml",
+            ".circleci",
+            ".travis.yml",
+            ".drone.yml",
+            ".woodpecker",
+            ".woodpecker.yml",
         ),
-        *(".pre-commit-config.yaml", ".lefthook.yml", ".aws", ".kube", ".docker"),
+        *(".woodpecker.yaml", ".buildkite", ".cirrus.yml", ".semaphore", ".teamcity", ".appveyor.yml", "appveyor.yml"),
+        *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".builds", ".build.yml"),
     }
 )
+# The same for names in names, wherever the first of them is.
+_CHAINS: Final = frozenset(
+    {
+        # CI services, and instructions that an agent of theirs follows.
+        *((".github", name) for name in ("workflows", "actions", "copilot-instructions.md", "instructions", "prompts")),
+        *((folder, "workflows") for folder in (".forgejo", ".gitea")),
+        # Cargo: runners, linkers, aliases, and what is on the PATH.
+        *((".cargo", name) for name in ("config", "config.toml", "bin", "env")),
+        *((".gradle", name) for name in ("init.d", "init.gradle", "init.gradle.kts", "gradle.properties")),
+        # What a login, a shell, a prompt or an editor of a home folder reads.
+        *(
+            (".config", name)
+            for name in (
+                *("autostart", "systemd", "environment.d", "plasma-workspace", "fish", "zsh", "nushell", "powershell"),
+                *(
+                    "starship.toml",
+                    "direnv",
+                    "mise",
+                    "git",
+                    "jj",
+                    "nvim",
+                    "vim",
+                    "helix",
+                    "zed",
+                    "emacs",
+                    "kak",
+                    "code",
+                ),
+                *("tmux", "kitty", "alacritty", "wezterm", "ghostty", "i3", "sway", "hypr", "gh", "pip", "containers"),
+                *("claude", "goose", "opencode", "crush", "dragoman"),
+            )
+        ),
+        *((".local", name) for name in ("bin", "lib")),
+        *((".local", "share", name) for name in ("applications", "systemd", "nvim", "dbus-1", "kio", "nautilus")),
+        *(("library", name) for name in ("launchagents", "launchdaemons")),
+    }
+)
+# Beginnings and ends of names. Linters' settings may be programs, and editors run the linter of an open folder.
+_BEGINNINGS: Final = (".eslintrc", "eslint.config.", ".prettierrc", "prettier.config.", ".stylelintrc", ".aider.")
+_ENDS: Final = (".code-workspace", ".sublime-project", ".sublime-workspace")
+_CHAIN_ENDS: Final = frozenset(chain[-1] for chain in _CHAINS)
+
+# A folder that has the first and one of the others is a git repository, whatever it is called.
+_GIT_HEAD: Final = "head"
+_GIT_OTHERS: Final = frozenset({"objects", "refs", "commondir"})
+GIT_MARKERS: Final = frozenset({_GIT_HEAD, *_GIT_OTHERS})
+# A folder with more names than this is not read to its end, and counts as a git folder: nothing is written unasked.
+_MOST_NAMES: Final = 200_000
 
 
 def is_protected(parts: Sequence[str]) -> bool:
-    """Whether a path below a root is, or lies in, something protected."""
-    return any(plain(part) in _NAMES for part in parts)
+    """Whether a path below a root is, or lies in, something protected by its name. Looks at nothing."""
+    known = tuple(map(plain, parts))
+    return any(is_plain_protected(known[: at + 1]) for at in range(len(known)))
 
 
+def is_protected_write(root: str, parts: Sequence[str]) -> bool:
+    """Whether writing a file at `parts` below the folder `root` needs a yes. Blocks: looks at the folders on the way.
+
+    True for a protected name, for anything in a git folder, and for a file by which a folder on the way, or the root
+    itself, would become one. The order of writes does not matter: the one that completes a git folder is protected.
+    """
+    if is_protected(parts):
+        return True
+    folder = root
+    for part in parts:
+        if is_git_folder({*_markers_in(folder), plain(part)}):
+            return True
+        folder = os.path.join(folder, part)
+    return False
+
+
+def is_git_folder(names: Collection[str]) -> bool:
+    """Whether git takes a folder with these names, in the spelling of `plain`, for a repository."""
+    return _GIT_HEAD in names and not _GIT_OTHERS.isdisjoint(names)
+
+
+def is_plain_protected(parts: Sequence[str]) -> bool:
+    """Whether the last of these parts, in the spelling of `plain`, is protected; the others say where it is."""
+    name = parts[-1]
+    if name in _NAMES or name.startswith(_BEGINNINGS) or name.endswith(_ENDS):
+        return True
+    return name in _CHAIN_ENDS and any(tuple(parts[-len(chain) :]) == chain for chain in _CHAINS)
+
+
+@functools.lru_cache(maxsize=16_384)
 def plain(name: str) -> str:
     """A name as the most forgiving file system sees it: without case, what cannot be seen, and dots at the end."""
-    visible = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in ("Cf", "Cc"))
-    return unicodedata.normalize("NFKC", visible.casefold()).rstrip(". ").split(":", 1)[0]
+    if name.isascii() and name.isprintable():
+        visible = name.lower()
+    else:
+        visible = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) not in _UNSEEN)
+        visible = unicodedata.normalize("NFKC", visible.casefold())
+    return visible.split(":", 1)[0].rstrip(". ")
 
 
-def protected_names() -> frozenset[str]:
-    """All of them, in lower case: for a sandbox, which has to name what it guards."""
-    return _NAMES
+_UNSEEN: Final = ("Cf", "Cc")
+
+
+def _markers_in(folder: str) -> set[str]:
+    """Which of the names that make a git folder are in a folder; all of them if it cannot be read to its end."""
+    found: set[str] = set()
+    try:
+        with os.scandir(folder) as entries:
+            for count, entry in enumerate(entries):
+                if count >= _MOST_NAMES:
+                    return set(GIT_MARKERS)
+                if (name := plain(entry.name)) in GIT_MARKERS:
+                    found.add(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return found
+    except OSError:
+        return set(GIT_MARKERS)
+    return found

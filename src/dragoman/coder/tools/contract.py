@@ -61,6 +61,8 @@ class Desk(NamedTuple):
     rig: Rig
     # Our own data folder, which is nobody else's to write; empty: there is none.
     home: str = ""
+    # Real paths that are protected in this session beside those with a protected name; what is below them, too.
+    protected_paths: tuple[str, ...] = ()
 
 
 class Tool(Protocol):

@@ -14,7 +14,7 @@ from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, write_bytes
-from dragoman.host.protected import is_protected
+from dragoman.host.protected import is_protected_write
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
@@ -48,8 +48,9 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
 
 
 def writing(place: Place, desk: Desk) -> Act:
-    """The act of writing a file there."""
-    return Act("write", place.path, guarded=_is_below(place.path, desk.home) or is_protected(place.parts))
+    """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
+    guarded = any(_is_below(place.path, path) for path in (desk.home, *desk.protected_paths))
+    return Act("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
 def is_ours(path: str, desk: Desk) -> bool:
@@ -98,8 +99,23 @@ async def load(place: Place, desk: Desk) -> Loaded:
     return Loaded(text, stamp, _CUT if more else "")
 
 
-async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
+async def save(approved: Approved, place: Place, before: Loaded, text: str, desk: Desk) -> None:
     """Write a file, whole or not at all, and remember how it was, so that it can be undone."""
+    async with desk.changes.writing:
+        await _check_still_unguarded(approved, place, desk)
+        await _put(place, text, desk)
+    desk.changes.wrote(place, before.text, text, kept=before.whole)
+
+
+async def _check_still_unguarded(approved: Approved, place: Place, desk: Desk) -> None:
+    """A file that was free to write is not written if another write has made its folder a git folder meanwhile."""
+    if any(act.guarded or act.kind != "write" for act in approved.call.acts):
+        return
+    if (await asyncio.to_thread(writing, place, desk)).guarded:
+        raise BadInput(f"{place.path} is protected by now, because of a file that was written beside it. Try again.")
+
+
+async def _put(place: Place, text: str, desk: Desk) -> None:
     try:
         if desk.rig.files_of_editor() and desk.session.client.write_text_file:
             await desk.session.write_text_file(place.path, text)
@@ -109,7 +125,6 @@ async def save(place: Place, before: Loaded, text: str, desk: Desk) -> None:
         raise BadInput(f"{place.path}: the editor says: {error}") from None
     except PathRefused as error:
         raise BadInput(str(error)) from None
-    desk.changes.wrote(place, before.text, text, kept=before.whole)
 
 
 def _stamp(data: bytes, more: os.stat_result | None = None) -> str:

@@ -1,5 +1,7 @@
 """`write_file` and `edit_file`: shown as a diff before they are done, written whole or not at all."""
 
+import asyncio
+
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, Call
@@ -39,13 +41,15 @@ class WriteFile:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
-        return _preview(title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), desk)
+        return await _preview(
+            title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), desk
+        )
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         content = text_input(approved.call, "content")
-        await save(place, before, content, desk)
+        await save(approved, place, before, content, desk)
         size = len(content.encode("utf-8", "replace"))
         return Outcome(f"Wrote {size} bytes to {place.path}.", raw={"path": place.path, "bytes": size})
 
@@ -80,13 +84,15 @@ class EditFile:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
-        return _preview(title_text(f"Edit {call.input['path']}"), place, before, _edited(call, place, before)[0], desk)
+        return await _preview(
+            title_text(f"Edit {call.input['path']}"), place, before, _edited(call, place, before)[0], desk
+        )
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         text, count = _edited(approved.call, place, before)
-        await save(place, before, text, desk)
+        await save(approved, place, before, text, desk)
         times = "once" if count == 1 else f"{count} times"
         return Outcome(f"Replaced {times} in {place.path}.", raw={"path": place.path, "replaced": count})
 
@@ -111,11 +117,11 @@ def _edited(call: Call, place: Place, before: Loaded) -> tuple[str, int]:
     return before.text.replace(old, new), count
 
 
-def _preview(title: str, place: Place, before: Loaded, text: str, desk: Desk) -> Preview:
+async def _preview(title: str, place: Place, before: Loaded, text: str, desk: Desk) -> Preview:
     first = _first_difference(before.text or "", text)
     return Preview(
         title,
-        [writing(place, desk)],
+        [await asyncio.to_thread(writing, place, desk)],
         content=[Diff.of(place.path, before.text, text)],
         locations=[Location(place.path, first)],
         stamp=before.stamp,
