@@ -88,8 +88,8 @@ class Client:
         self._closing = False
         self._conversations: dict[str, Conversation] = {}
         self._unread: set[Run] = set()
-        self._services = Services(face, self._conversations, self.on_noise, self.on_bug)
         self._early = EarlyEvents(self.on_noise)
+        self._services = Services(face, self._conversations, self._early, self.on_noise, self.on_bug)
         self.clock = Clock(patience, self, lambda: self._services.busy)
         # Why the agent cannot be talked to any more, if that was not our own doing.
         self.failure: Exception | None = None

@@ -15,6 +15,7 @@ from dragoman.vocabulary.events import (
     CommandsChanged,
     OptionsChanged,
     SessionInfoChanged,
+    ToolCallContentChunk,
     ToolCallUpdate,
 )
 from dragoman.vocabulary.options import MODE_CATEGORY, AnyCommand, Option, Select
@@ -160,7 +161,7 @@ class Conversation:
 
     def _note(self, event: AnyEvent) -> None:
         match event:
-            case ToolCallUpdate():
+            case ToolCallUpdate() | ToolCallContentChunk():
                 self.calls.note(event)
             case OptionsChanged():
                 self.options = event.config_options

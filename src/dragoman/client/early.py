@@ -27,10 +27,13 @@ class EarlyEvents:
         self._kept: deque[_Kept] = deque()
         self._size = 0
         self._timer: asyncio.TimerHandle | None = None
+        # Whether any event was not kept: then what is kept may not be all that was told.
+        self.has_lost = False
 
     def keep(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Hold an event for a while; report it where there is no room."""
         if self._size + size > limits.EARLY_UPDATE_BYTES:
+            self.has_lost = True
             self._on_noise("an update for a session that was never opened")
             return
         loop = asyncio.get_running_loop()
@@ -39,9 +42,13 @@ class EarlyEvents:
         if self._timer is None:
             self._timer = loop.call_later(limits.EARLY_UPDATE_SECONDS, self._expire)
 
+    def heard(self, session_id: str) -> list[AnyEvent]:
+        """What is kept for a session, in order; it stays here."""
+        return [kept.event for kept in self._kept if kept.session_id == session_id]
+
     def take(self, session_id: str) -> list[AnyEvent]:
         """What was kept for a session, in order."""
-        found = [kept.event for kept in self._kept if kept.session_id == session_id]
+        found = self.heard(session_id)
         if found:
             self._kept = deque(kept for kept in self._kept if kept.session_id != session_id)
             self._size = sum(kept.size for kept in self._kept)
@@ -58,6 +65,7 @@ class EarlyEvents:
         self._timer = None
         while self._kept and loop.time() - self._kept[0].since >= limits.EARLY_UPDATE_SECONDS:
             self._size -= self._kept.popleft().size
+            self.has_lost = True
             self._on_noise("an update for a session that was never opened")
         if self._kept:
             self._timer = loop.call_at(self._kept[0].since + limits.EARLY_UPDATE_SECONDS, self._expire)

@@ -5,25 +5,33 @@ callback that fails has not said yes.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.client.ask_user import ASK_USER, answered
+from dragoman.client.calls import Calls
+from dragoman.client.early import EarlyEvents
 from dragoman.client.face import Face
 from dragoman.client.questions import Questions
 from dragoman.errors import NOT_FOUND, RequestFailed
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
+from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import (
     Dismissed,
     Elicit,
     ElicitationAnswer,
     PermissionAnswer,
     RequestPermission,
+    Selected,
     SessionScope,
+    ToolCallSubject,
     rejection,
 )
 
 if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation
+
+# How often a question is asked because more was told of its call while it was answered.
+_SHOWN_AGAIN: Final = 3
 
 
 class Services:
@@ -33,6 +41,7 @@ class Services:
         self,
         face: Face,
         conversations: "Mapping[str, Conversation]",
+        early: EarlyEvents,
         on_noise: Callable[[str], None],
         on_bug: Callable[[Exception], None],
     ) -> None:
@@ -40,6 +49,7 @@ class Services:
         self.opening = 0  # sessions that are being opened: their names are not known yet
         self._face = face
         self._conversations = conversations
+        self._early = early
         self._on_noise = on_noise
         self._on_bug = on_bug
         self._working = 0
@@ -80,12 +90,42 @@ class Services:
         return self.questions.ask(session_id, work, dismissed)
 
     async def _permission(self, request: RequestPermission) -> Reply:
-        conversation = self._conversations.get(request.session_id)
+        """Ask with everything that was told of the call. A yes is for that: if more is told meanwhile, ask again."""
         try:
-            return await self._face.answer(request if conversation is None else conversation.calls.whole(request))
+            for _ in range(_SHOWN_AGAIN):
+                shown = self._whole(request)
+                reply = await self._face.answer(shown)
+                if not _allows(shown, reply) or not _tells_more(request, shown, self._whole(request)):
+                    return reply
         except Exception as error:
             self._on_bug(error)
-            return PermissionAnswer(rejection(request))
+        return PermissionAnswer(rejection(request))
+
+    def _whole(self, request: RequestPermission) -> RequestPermission:
+        conversation = self._conversations.get(request.session_id)
+        if conversation is not None:
+            return conversation.calls.whole(request)
+        calls = Calls(lost=self._early.has_lost)
+        for event in self._early.heard(request.session_id):
+            if isinstance(event, (ToolCallUpdate, ToolCallContentChunk)):
+                calls.note(event)
+        return calls.whole(request)
+
+
+def _allows(request: RequestPermission, reply: Reply) -> bool:
+    """Whether an answer chooses an option that says yes."""
+    if not isinstance(reply, PermissionAnswer) or not isinstance(reply.outcome, Selected):
+        return False
+    chosen = reply.outcome.option_id
+    return any(option.option_id == chosen and not option.kind.startswith("reject") for option in request.options)
+
+
+def _tells_more(request: RequestPermission, shown: RequestPermission, now: RequestPermission) -> bool:
+    """Whether more is known of a call than was shown. A call that has ended meanwhile is not known any more."""
+    if now is request or not isinstance(shown.subject, ToolCallSubject) or not isinstance(now.subject, ToolCallSubject):
+        return False
+    before, after = shown.subject.tool_call, now.subject.tool_call
+    return any(getattr(before, name) != getattr(after, name) for name in ("kind", "content", "locations", "raw_input"))
 
 
 def _session_of(request: Request) -> str | None:
