@@ -5,7 +5,7 @@ import shutil
 import socket
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -321,3 +321,25 @@ def test_a_command_sees_the_view_in_the_place_of_the_root(opened: View, root: Pa
 def test_i4_a_view_without_bubblewrap_is_refused(opened: View, root: Path) -> None:
     with pytest.raises(SandboxRefused, match="bubblewrap"):
         confined(opened, root, "true", Confinement(None, 7, ()))
+
+
+def test_nothing_is_copied_through_a_link_that_was_a_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder is a link while it is copied, and a folder again when it is entered."""
+    outside, sub = root.parent / "outside", root / "sub"
+    outside.mkdir()
+
+    def raced(path: str, forbidden: Callable[[str], None]) -> Iterator[snapshot.Found]:
+        for found in snapshot.walk(path, forbidden):
+            if found.path != "sub":
+                yield found
+                continue
+            sub.rename(root / "kept")
+            sub.symlink_to(outside)
+            yield found._replace(status=sub.lstat())
+            sub.unlink()
+            (root / "kept").rename(sub)
+
+    monkeypatch.setattr(copied, "walk", raced)
+    with pytest.raises(ViewRefused):
+        Copied.open([str(root)], folder=str(root.parent / "views"))
+    assert list(outside.iterdir()) == []

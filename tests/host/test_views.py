@@ -1,11 +1,14 @@
 """Both kinds of view, by real commands: whatever is done in one is told, and done to the root, as if done there."""
 
+import ctypes
 import functools
 import os
 import shutil
 import stat
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -208,6 +211,59 @@ def test_file_tools_do_not_leave_the_view(opened: View, root: Path, path: str) -
     with pytest.raises(PathRefused):
         write_bytes(opened.place(path, write=True), b"x")
     assert (root.parent / "outside").read_text() == "outside"
+
+
+def test_no_folder_is_made_behind_a_link(opened: View, root: Path) -> None:
+    """Our own process makes room for a file; it is not confined, and a command may have put a link in its way."""
+    outside = root.parent / "outside"
+    (outside / "there").mkdir(parents=True)
+    (outside / "there" / "file").write_text("outside")
+    done = work(opened, root, f"ln -s {outside} d; ln -s ../../outside sub/e; mkdir f; ln -s {outside}/there f/g")
+    assert done.returncode == 0
+    for path in ("d/made/by/us/x", "d/x", "sub/e/made/x", "f/g/x", "f/g/file", "d/there/file"):
+        with pytest.raises(PathRefused):
+            write_bytes(opened.place(path, write=True), b"x")
+        with pytest.raises(PathRefused):
+            read_bytes(opened.place(path), 100)
+    assert content(outside) == {"there": (None, 0o755), "there/file": (b"outside", 0o644)}
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Two names change places at once."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    at, exchange_flag = -100, 2
+    assert libc.renameat2(at, os.fsencode(one), at, os.fsencode(other), exchange_flag) == 0
+
+
+def test_no_folder_is_made_behind_a_link_that_comes_and_goes(opened: View, root: Path) -> None:
+    outside = root.parent / "outside"
+    outside.mkdir()
+    assert work(opened, root, f"mkdir d; ln -s {outside} other").returncode == 0
+    made = Path(opened._made(str(root)))
+    ended = threading.Event()
+
+    def swap() -> None:
+        while not ended.is_set():
+            exchange(made / "d", made / "other")
+
+    swapping = threading.Thread(target=swap)
+    swapping.start()
+    try:
+        for at in range(300):
+            with suppress(PathRefused):
+                write_bytes(opened.place(f"d/made{at}/x", write=True), b"x")
+    finally:
+        ended.set()
+        swapping.join()
+    assert list(outside.iterdir()) == []
+
+
+def test_what_a_file_in_the_view_covers_is_not_read_from_the_root(opened: View, root: Path) -> None:
+    assert work(opened, root, "rm -r sub; echo file > sub").returncode == 0
+    with pytest.raises(PathRefused):
+        read_bytes(opened.place("sub/b"), 100)
+    with pytest.raises(PathRefused):
+        write_bytes(opened.place("sub/b", write=True), b"x")
 
 
 def test_i8_what_is_hidden_in_a_root_is_hidden_in_its_view(root: Path) -> None:

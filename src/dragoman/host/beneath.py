@@ -1,10 +1,11 @@
 """Small acts on one thing below a root, each without following a link, each with the way back where there is one."""
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import Final, Self
 
 from dragoman.host.paths import Place, write_bytes
 from dragoman.host.snapshot import Entry, Found, digest_of
@@ -15,21 +16,55 @@ Undo = list[Callable[[], object]]
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+class Descent:
+    """A way down from a root, folder by folder and through no link. `fd` is the folder it has come to."""
+
+    def __init__(self, root: str) -> None:
+        self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+    def enter(self, name: str) -> None:
+        """Go on into a folder; `OSError` if there is none, or a link."""
+        inner = os.open(name, _FOLDER, dir_fd=self.fd)
+        os.close(self.fd)
+        self.fd = inner
+
+    def status(self, name: str) -> os.stat_result | None:
+        """What stands in this folder under a name; a link is a link."""
+        try:
+            return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+
+    def close(self) -> None:
+        """Close the folder it has come to."""
+        os.close(self.fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
 @contextmanager
 def beside(place: Place, *, make: bool = False) -> Iterator[tuple[int, str]]:
     """The folder something stands in, opened from the root without following a link; and its name there."""
-    folder = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with Descent(place.root) as descent:
         for part in place.parts[:-1]:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(part, dir_fd=folder)
-            inner = os.open(part, _FOLDER, dir_fd=folder)
-            os.close(folder)
-            folder = inner
-        yield folder, place.parts[-1]
-    finally:
-        os.close(folder)
+                    os.mkdir(part, dir_fd=descent.fd)
+            descent.enter(part)
+        yield descent.fd, place.parts[-1]
+
+
+@contextmanager
+def folder_at(root: str, path: str) -> Iterator[int]:
+    """A folder below a root, opened without following a link; `OSError` if there is none. `.` is the root itself."""
+    with Descent(root) as descent:
+        for part in [] if path == "." else path.split("/"):
+            descent.enter(part)
+        yield descent.fd
 
 
 def entry_at(root: str, path: str) -> Entry | None:
@@ -104,6 +139,28 @@ def make_folder(place: Place, mode: int) -> None:
     with beside(place) as (folder, name):
         os.mkdir(name, dir_fd=folder)
     set_mode(place, mode)
+
+
+def remove_tree(path: str) -> None:
+    """Take a folder away with all that is in it, whatever modes a command has left there. What cannot go, stays.
+
+    Names are looked up in the folders they were found in: a link that is put in the way leads to nothing else.
+    """
+    with suppress(OSError):
+        for _, names, _, folder in os.fwalk(path):
+            for name in names:
+                with suppress(OSError):
+                    _open_up(name, folder)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def _open_up(name: str, folder: int) -> None:
+    """Let us into a folder. It may be one that cannot be opened; a descriptor that only names it can be had always."""
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        os.chmod(f"/proc/self/fd/{fd}", 0o700)
+    finally:
+        os.close(fd)
 
 
 def remove_folder(place: Place) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from io import BufferedWriter
 from typing import Final, Self
 
+from dragoman.host.beneath import Descent, set_mode
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.snapshot import Entry, Found, Stamp, Unreadable, digest_of, link_entry, walk
 from dragoman.host.view import Change, View, ViewRefused, check_roots, sentence
@@ -18,6 +19,7 @@ COPY_BYTES: Final = 1024 * 1024 * 1024
 COPY_SECONDS: Final = 120.0
 # Kept free on the disk beside the copy.
 _MARGIN_BYTES: Final = 64 * 1024 * 1024
+_NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Copied(View):
@@ -63,35 +65,37 @@ class Copied(View):
         for root, copy in self.paths.items():
             os.mkdir(copy, 0o700)
             folders: list[tuple[str, int]] = []
-            for found in walk(root, self.skipped.append):
-                entry = self._copied(found, os.path.join(copy, found.path), root)
-                if entry is None:
-                    continue
-                self._entries[root][found.path] = entry
-                room -= entry.size
-                if entry.what == "folder":
-                    folders.append((os.path.join(copy, found.path), entry.mode))
-                if room < 0 or time.monotonic() > deadline:
-                    raise ViewRefused("The workspace is too large to be copied.")
+            with _Copy(copy) as made:
+                for found in walk(root, self.skipped.append):
+                    entry = self._copied(found, made.folder_of(found.path), root)
+                    if entry is None:
+                        continue
+                    self._entries[root][found.path] = entry
+                    room -= entry.size
+                    if entry.what == "folder":
+                        folders.append((found.path, entry.mode))
+                    if room < 0 or time.monotonic() > deadline:
+                        raise ViewRefused("The workspace is too large to be copied.")
             for path, mode in reversed(folders):  # not before: one that may not be written could not be filled
-                os.chmod(path, mode)
+                set_mode(Place(copy, tuple(path.split("/"))), mode)
 
-    def _copied(self, found: Found, path: str, root: str) -> Entry | None:
+    def _copied(self, found: Found, folder: int, root: str) -> Entry | None:
+        """Copies one thing into a folder of the copy."""
         match found.what:
             case "folder":
-                os.mkdir(path, 0o700)
+                os.mkdir(found.name, 0o700, dir_fd=folder)
                 return found.entry()
             case "link":
                 target = os.readlink(found.name, dir_fd=found.folder)
-                os.symlink(target, path)
+                os.symlink(target, found.name, dir_fd=folder)
                 return link_entry(target)
             case "file":
                 mode = stat.S_IMODE(found.status.st_mode) & 0o777
-                with open(path, "xb", opener=_private) as file:
+                with open(os.open(found.name, _NEW_FILE, 0o600, dir_fd=folder), "wb") as file:
                     try:
                         digest, size = digest_of(found.folder, found.name, lambda data: _write(file, data))
                     except PermissionError:
-                        os.unlink(path)
+                        os.unlink(found.name, dir_fd=folder)
                         self.skipped.append(os.path.join(root, found.path))
                         return None
                     file.flush()
@@ -131,6 +135,33 @@ class Copied(View):
         self._stamps[root].pop(path, None)
 
 
+class _Copy:
+    """The copy while it is made. Its folders are opened from its root, through no link: who turns a folder of the
+    workspace into a link and back while it is copied finds nothing written where the link leads."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._path = ""
+        self._way = Descent(root)
+
+    def folder_of(self, path: str) -> int:
+        """The folder that something is to be put in; it stays open until another one is asked for."""
+        folder = os.path.dirname(path)
+        if folder != self._path:
+            self._way.close()
+            self._way, self._path = Descent(self._root), ""
+            for part in folder.split("/") if folder else ():
+                self._way.enter(part)
+            self._path = folder
+        return self._way.fd
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._way.close()
+
+
 def _check_room(roots: Sequence[str], folder: str) -> None:
     needed = 0
     for root in roots:
@@ -143,10 +174,6 @@ def _check_room(roots: Sequence[str], folder: str) -> None:
         )
     if needed + _MARGIN_BYTES > shutil.disk_usage(folder).free:
         raise ViewRefused(f"There is no room for a copy of the workspace in {folder}.")
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _write(file: BufferedWriter, data: bytes) -> None:

@@ -4,9 +4,13 @@ Each command mounts the layer for itself, in a user and mount namespace of its o
 command at a time. Between commands the layer is a plain folder: what is new or changed stands in it, what was deleted
 is a mark in it. That folder is read for `changes`, and read and written for file tools.
 
+The layer is what commands have made of it, so it is never walked by path names: a link in it may lead anywhere, and may
+come and go. Every folder is opened from the one above it (`beneath.Descent`), and nothing is made through a link.
+
 What lies in the roots is noted when the view is opened, by its times only: enough to see that somebody changed it.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -16,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from dragoman.host.beneath import beside, entry_at
+from dragoman.host.beneath import Descent, beside, entry_at, folder_at
 from dragoman.host.paths import PathRefused, Place
 from dragoman.host.snapshot import Entry, Found, Stamp, Unreadable, walk
 from dragoman.host.view import Change, View, ViewRefused, check_roots, sentence
@@ -138,12 +142,14 @@ class Overlay(View):
 
     def _gone_from(self, root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
         """What the layer takes away from one folder of the root."""
-        above = os.path.normpath(os.path.join(self._upper(root), path))
-        names = set(os.listdir(above))
-        if self._is_cut_off(root, path):
-            gone = [name for name in _names_in(root, path) if name not in names]
-        else:
-            gone = [name for name in sorted(names) if _is_mark(os.path.join(above, name))]
+        with self._layer(root) as layer:
+            for part in [] if path == "." else path.split("/"):
+                layer.enter(part)
+            names = set(os.listdir(layer.fd))
+            if layer.is_cut_off:
+                gone = [name for name in _names_in(root, path) if name not in names]
+            else:
+                gone = [name for name in sorted(names) if _is_mark(layer.status(name))]
         for name in gone:
             inner = os.path.normpath(os.path.join(path, name))
             entry = entry_at(root, inner)
@@ -175,50 +181,55 @@ class Overlay(View):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             self._stamps[root][path] = Found("", -1, "", status).stamp
 
-    def _is_cut_off(self, root: str, path: str) -> bool:
-        """Whether a folder of the layer, or one around it, hides all that lies below."""
-        parts = [] if path == "." else path.split("/")
-        return any(_is_opaque(os.path.join(self._upper(root), *parts[:at])) for at in range(len(parts) + 1))
-
     def _is_above(self, root: str, parts: tuple[str, ...]) -> bool:
         """Whether a path is the layer's; `FileNotFoundError` if the layer says that it is gone."""
-        here = self._upper(root)
-        for at, part in enumerate(parts):
-            here = os.path.join(here, part)
-            if os.path.lexists(here) and not _is_mark(here):
-                if os.path.islink(here):
-                    return True
-            elif _is_mark(here) or self._is_cut_off(root, "/".join(parts[:at]) or "."):
-                raise FileNotFoundError(2, "No such file or directory", here)
-            else:
-                return False
+        with self._layer(root) as layer:
+            for part in parts:
+                status = layer.status(part)
+                if status is None and not layer.is_cut_off:
+                    return False
+                if status is None or _is_mark(status):
+                    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), part)
+                if not stat.S_ISDIR(status.st_mode):
+                    return True  # what is left of the way leads nowhere, not even in the root below
+                layer.enter(part)
         return True
 
     def _raised(self, root: str, parts: tuple[str, ...]) -> Place:
         """Makes room for a file in the layer, as the kernel would: its folders, and its mode if it was there."""
-        upper = self._upper(root)
-        for at in range(1, len(parts) + 1):
-            path = "/".join(parts[:at])
-            here = os.path.join(upper, path)
-            marked = _is_mark(here)
-            if os.path.lexists(here) and not marked:
-                continue
-            hidden = marked or self._is_cut_off(root, os.path.dirname(path) or ".")
-            below = None if hidden else entry_at(root, path)
-            if below is not None and (below.what != "folder") != (at == len(parts)):
-                raise PathRefused(f"{path} is {'not ' if at < len(parts) else ''}a folder.")
-            if marked:
-                os.unlink(here)
-            if at < len(parts):
-                os.mkdir(here)
-                if hidden:
-                    os.setxattr(here, _OPAQUE, b"y")
-                elif below is not None:
-                    os.chmod(here, below.mode)
+        with self._layer(root) as layer:
+            for at, part in enumerate(parts, 1):
+                is_last = at == len(parts)
+                status = layer.status(part)
+                is_marked = _is_mark(status)
+                if status is None or is_marked:
+                    is_hidden = is_marked or layer.is_cut_off
+                    below = None if is_hidden else entry_at(root, "/".join(parts[:at]))
+                    self._raise(layer, part, below, is_folder=not is_last, is_marked=is_marked, is_hidden=is_hidden)
+                elif not is_last:
+                    layer.enter(part)
+        return Place(self._upper(root), parts)
+
+    def _raise(
+        self, layer: "_Layer", name: str, below: Entry | None, *, is_folder: bool, is_marked: bool, is_hidden: bool
+    ) -> None:
+        """Makes one name of the layer, and goes into it if it is a folder. `below` is what it is to cover."""
+        if below is not None and (below.what == "folder") != is_folder:
+            raise PathRefused(f"{name} is {'not ' if is_folder else ''}a folder.")
+        if is_marked:
+            os.unlink(name, dir_fd=layer.fd)
+        if is_folder:
+            os.mkdir(name, dir_fd=layer.fd)
+            layer.enter(name)
+            if is_hidden:
+                os.setxattr(layer.fd, _OPAQUE, b"y")
             elif below is not None:
-                with beside(Place(upper, parts)) as (folder, name):
-                    os.close(os.open(name, _NEW_FILE, below.mode, dir_fd=folder))
-        return Place(upper, parts)
+                os.fchmod(layer.fd, below.mode)
+        elif below is not None:
+            os.close(os.open(name, _NEW_FILE, below.mode, dir_fd=layer.fd))
+
+    def _layer(self, root: str) -> "_Layer":
+        return _Layer(self._upper(root))
 
     def _upper(self, root: str) -> str:
         return self._part(root, "upper")
@@ -227,30 +238,41 @@ class Overlay(View):
         return os.path.join(self._folder, str(self.roots.index(root)), name)
 
 
+class _Layer(Descent):
+    """A way down the layer; `is_cut_off` says that nothing of the root below shows through any more."""
+
+    def __init__(self, upper: str) -> None:
+        super().__init__(upper)
+        self.is_cut_off = _is_opaque(self.fd)
+
+    def enter(self, name: str) -> None:
+        """As `Descent.enter`, and looks whether the folder hides all of the one below it."""
+        super().enter(name)
+        self.is_cut_off = self.is_cut_off or _is_opaque(self.fd)
+
+
 def _all_in(root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
-    for found in walk(os.path.join(root, path)):
-        yield os.path.normpath(os.path.join(path, found.path)), found.entry(), None
+    with folder_at(root, path) as folder:
+        for found in walk(".", dir_fd=folder):
+            yield os.path.normpath(os.path.join(path, found.path)), found.entry(), None
 
 
 def _names_in(root: str, path: str) -> list[str]:
     try:
-        return sorted(os.listdir(os.path.join(root, path)))
+        with folder_at(root, path) as folder:
+            return sorted(os.listdir(folder))
     except OSError:
         return []
 
 
-def _is_mark(path: str) -> bool:
+def _is_mark(status: os.stat_result | None) -> bool:
     """A device that is none stands where something was deleted."""
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+    return status is not None and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-def _is_opaque(path: str) -> bool:
+def _is_opaque(folder: int) -> bool:
     """Whether a folder of the layer hides all of the folder below."""
     try:
-        return os.getxattr(path, _OPAQUE, follow_symlinks=False) == b"y"
+        return os.getxattr(folder, _OPAQUE) == b"y"
     except OSError:
         return False

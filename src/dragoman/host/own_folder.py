@@ -5,10 +5,11 @@ The owner holds a lock on a file in it. A lock ends with its process, however th
 
 import fcntl
 import os
-import shutil
 import tempfile
 from contextlib import suppress
 from typing import Final
+
+from dragoman.host.beneath import remove_tree
 
 _PREFIX: Final = "of-"
 _LOCK: Final = ".owner"
@@ -26,7 +27,7 @@ class OwnFolder:
 
     def remove(self) -> None:
         """Take it away with everything in it."""
-        _remove(self.path)
+        remove_tree(self.path)
         os.close(self._lock)
 
 
@@ -42,17 +43,6 @@ def _take_over(path: str) -> None:
     lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        _remove(path)
+        remove_tree(path)
     finally:
         os.close(lock)
-
-
-def _remove(path: str) -> None:
-    """Also folders that nobody may enter: a layer has such."""
-    for folder, names, _ in os.walk(path):
-        for name in names:
-            inner = os.path.join(folder, name)
-            if not os.path.islink(inner):
-                with suppress(OSError):
-                    os.chmod(inner, 0o700)
-    shutil.rmtree(path, ignore_errors=True)

@@ -74,8 +74,11 @@ class Found(NamedTuple):
                 return Entry("folder", mode, 0)
 
 
-def walk(root: str, forbidden: Callable[[str], None] | None = None) -> Iterator[Found]:
-    """Everything below a folder, a folder before what is in it. `forbidden` is told what may not be read."""
+def walk(root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: int | None = None) -> Iterator[Found]:
+    """Everything below a folder, a folder before what is in it. `forbidden` is told what may not be read.
+
+    `dir_fd`: a folder from which `root` is looked up, where its whole path could lead elsewhere by now.
+    """
     count = 0
 
     def on_error(error: OSError) -> None:
@@ -84,7 +87,7 @@ def walk(root: str, forbidden: Callable[[str], None] | None = None) -> Iterator[
         forbidden(str(error.filename))
 
     try:
-        for top, folders, files, folder in os.fwalk(root, follow_symlinks=False, onerror=on_error):
+        for top, folders, files, folder in os.fwalk(root, follow_symlinks=False, onerror=on_error, dir_fd=dir_fd):
             beneath = os.path.relpath(top, root)
             for name in sorted([*folders, *files]):
                 count += 1

@@ -8,14 +8,13 @@ Everything here blocks: call it in a thread.
 """
 
 import os
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
-from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, set_mode
+from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
 from dragoman.host.bubblewrap import is_inside
 from dragoman.host.paths import PathRefused, Place
 from dragoman.host.snapshot import Entry, Unreadable, What
@@ -124,13 +123,7 @@ class View(ABC):
 
     def close(self) -> None:
         """Throws the copy away, whatever modes a command has left there."""
-        for folder, names, _ in os.walk(self._folder):
-            for name in names:
-                path = os.path.join(folder, name)
-                if not os.path.islink(path):
-                    with suppress(OSError):
-                        os.chmod(path, 0o700)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_tree(self._folder)
 
     def __enter__(self) -> Self:
         return self
@@ -204,7 +197,7 @@ class View(ABC):
                 undo.append(lambda: remove_folder(place))
             set_mode(place, mode)
         elif change.what == "link":
-            target = os.readlink(os.path.join(self._made(root), path))
+            target = os.fsdecode(bytes_at(self._made(root), path, change.after))
             if change.kind == "modified":
                 delete(place, undo)
             with beside(place, make=True) as (folder, name):
