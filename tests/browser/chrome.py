@@ -75,6 +75,7 @@ class Tab:
         self.complaints: list[str] = []
         self.dialogs: list[str] = []
         self._socket = socket
+        self.context = ""  # whose cookies and storage these are
         self._session = ""
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -171,9 +172,12 @@ class Tab:
         async with asyncio.timeout(WAIT_SECONDS):
             return await future
 
-    async def attach(self, *, patient: bool) -> None:
-        context = await self.call("Target.createBrowserContext", disposeOnDetach=True)
-        target = await self.call("Target.createTarget", url="about:blank", browserContextId=context["browserContextId"])
+    async def attach(self, context: str, *, patient: bool) -> None:
+        if not context:
+            made = await self.call("Target.createBrowserContext", disposeOnDetach=True)
+            context = made["browserContextId"]
+        self.context = context
+        target = await self.call("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
@@ -208,17 +212,19 @@ class Tab:
 
 
 @asynccontextmanager
-async def tab(address: str, *, patient: bool = False) -> AsyncIterator[Tab]:
-    """A tab with cookies of its own; a patient one waits before a question can be answered. A page that has made the
-    browser complain fails the test."""
+async def tab(address: str, *, patient: bool = False, beside: Tab | None = None) -> AsyncIterator[Tab]:
+    """A tab with cookies of its own, or with those of another tab; a patient one waits before a question can be
+    answered. A page that has made the browser complain fails the test."""
     async with connect(address, compression=None, proxy=None, max_size=None) as socket:
         opened = Tab(socket)
         hearing = asyncio.create_task(opened.hear())
         try:
-            await opened.attach(patient=patient)
+            await opened.attach("" if beside is None else beside.context, patient=patient)
             yield opened
             assert opened.complaints == [], opened.complaints
             assert opened.dialogs == []
+            if beside is not None:
+                await opened.call("Page.close")  # or it stays in front of the other, which is not drawn then
         finally:
             hearing.cancel()
             await asyncio.gather(hearing, return_exceptions=True)

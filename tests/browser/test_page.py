@@ -400,7 +400,7 @@ async def test_a_login_that_has_ended_says_why_and_keeps_what_was_written(
         await page.press("Enter")
         await page.type("not sent")
         assert served.tokens.revoke("default")
-        await page.until_text("#login-trouble", "restarted")
+        await page.until_text("#login-trouble", "Your login has ended")
         await page.reload()
         await page.until_text("#login-trouble", "Log in again")
         await page.type(served.tokens.make("default"))

@@ -1,9 +1,9 @@
-"""A token becomes a cookie, and when the cookie counts: the guard by itself, with a clock of ours."""
+"""A token becomes a login of two halves, and when they count: the guard by itself, with a clock of ours."""
 
 import pytest
 
 from dragoman.gateway import cookies
-from dragoman.gateway.cookies import Cookies
+from dragoman.gateway.cookies import Cookies, Halves
 from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
 
 ORIGIN = ("origin", "http://localhost:8790")
@@ -19,15 +19,17 @@ class Door:
         self.tokens = [Token(name, name, SCOPES, digest_of(name.encode())) for name in ("laptop", "phone")]
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now)
 
-    def login(self, name: str = "laptop") -> str:
+    def login(self, name: str = "laptop") -> Halves:
         entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
         assert isinstance(entered, Pass) and entered.cookie == ""
-        value = self.guard.cookie_for(entered)
-        assert value is not None
-        return value
+        halves = self.guard.cookie_for(entered)
+        assert halves is not None
+        return halves
 
-    def knock(self, cookie: str, *headers: tuple[str, str], method: str = "GET") -> Pass | int:
-        sent = [("host", "localhost:8790"), ("cookie", f"other=1; dragoman-8790={cookie}"), *headers]
+    def knock(self, login: Halves, *headers: tuple[str, str], method: str = "GET") -> Pass | int:
+        """As the page does, with both halves; an empty one is not sent."""
+        sent = [("host", "localhost:8790"), ("cookie", f"other=1; dragoman-8790={login.cookie}"), *headers]
+        sent += [("x-dragoman-page-key", login.page_key)] if login.page_key else []
         encoded = [(name.encode(), value.encode()) for name, value in sent]
         refusal = self.guard.refusal(encoded, "http")
         entered = refusal if refusal is not None else self.guard.enter(encoded, "here", method)
@@ -39,14 +41,60 @@ def door() -> Door:
     return Door()
 
 
-def test_a_cookie_stands_for_its_token(door: Door) -> None:
-    cookie = door.login("phone")
-    entered = door.knock(cookie, ORIGIN)
+def test_a_login_stands_for_its_token(door: Door) -> None:
+    login = door.login("phone")
+    entered = door.knock(login, ORIGIN)
     assert isinstance(entered, Pass)
     assert (entered.token, entered.principal, entered.scopes) == ("phone", "phone", SCOPES)
     assert entered.cookie != ""
-    assert door.login("phone") != cookie
-    assert len(cookie) == 43  # 256 bits
+    again = door.login("phone")
+    assert len({*login, *again}) == 4
+    assert {len(half) for half in login} == {43}  # 256 bits
+
+
+def test_neither_half_counts_without_its_own_other_half(door: Door) -> None:
+    login, other = door.login("laptop"), door.login("phone")
+    halves = (
+        Halves(login.cookie, ""),
+        Halves("", login.page_key),
+        Halves(login.cookie, other.page_key),
+        Halves(login.cookie, login.cookie),
+        Halves(login.page_key, login.page_key),
+        Halves(login.page_key, login.cookie),
+        Halves(login.cookie, login.page_key[:-1]),
+        Halves(login.cookie, login.page_key + "A"),
+        Halves(login.cookie, "x" * 5000),
+    )
+    assert [door.knock(shown, ORIGIN) for shown in halves] == [401] * len(halves)
+    assert isinstance(door.knock(login, ORIGIN), Pass)  # nor has any of that ended it
+
+
+OFFERED = "sec-websocket-protocol"
+
+
+def test_a_socket_shows_the_page_key_as_a_subprotocol_and_only_once(door: Door) -> None:
+    cookie, key = door.login()
+    for offered, outcome in (
+        ([f"acp, dragoman.{key}"], "in"),
+        (["acp", f"dragoman.{key}"], "in"),
+        ([f"dragoman.{key},acp"], "in"),
+        (["acp"], 401),
+        ([f"acp, {key}"], 401),
+        ([f"acp, dragoman.{key}, dragoman.{key}"], 401),
+        ([f"acp, dragoman.{'x' * 43}, dragoman.{key}"], 401),
+        (["acp, dragoman."], 401),
+    ):
+        entered = door.knock(Halves(cookie, ""), ORIGIN, *((OFFERED, value) for value in offered))
+        assert ("in" if isinstance(entered, Pass) else entered) == outcome, offered
+    assert door.knock(Halves(cookie, key), ORIGIN, (OFFERED, f"dragoman.{key}")) == 401
+
+
+def test_half_a_login_does_not_keep_it_alive(door: Door) -> None:
+    login = door.login()
+    for _ in range(4):
+        door.now += cookies.IDLE_SECONDS * 0.3
+        assert door.knock(Halves(login.cookie, ""), ORIGIN) == 401
+    assert door.knock(login, ORIGIN) == 401
 
 
 @pytest.mark.parametrize(
@@ -82,10 +130,10 @@ def test_it_counts_only_for_our_own_page(
 
 
 def test_a_wrong_cookie_is_401_and_guessing_is_held_back(door: Door) -> None:
-    statuses = [door.knock("x" * 43, ORIGIN) for _ in range(100)]
+    statuses = [door.knock(Halves("x" * 43, "y" * 43), ORIGIN) for _ in range(100)]
     assert statuses[0] == 401
     assert statuses[-1] == 429
-    assert door.knock("x" * 5000, ORIGIN) == 429
+    assert door.knock(Halves("x" * 5000, "y" * 43), ORIGIN) == 429
     assert isinstance(door.knock(door.login(), ORIGIN), Pass)
 
 
@@ -98,12 +146,12 @@ def test_unused_for_a_day_it_is_over(door: Door) -> None:
 
 
 def test_after_a_week_it_is_over_though_it_was_used(door: Door) -> None:
-    cookie = door.login()
+    login = door.login()
     while door.now + 3600 < cookies.LIFE_SECONDS:
         door.now += 3600
-        assert isinstance(door.knock(cookie, ORIGIN), Pass)
+        assert isinstance(door.knock(login, ORIGIN), Pass)
     door.now += 3600
-    assert door.knock(cookie, ORIGIN) == 401
+    assert door.knock(login, ORIGIN) == 401
 
 
 def test_it_ends_with_its_token_and_not_with_another(door: Door) -> None:
@@ -117,11 +165,11 @@ def test_it_ends_with_its_token_and_not_with_another(door: Door) -> None:
 
 
 def test_logging_out_ends_it(door: Door) -> None:
-    cookie = door.login()
-    entered = door.knock(cookie, ORIGIN)
+    login = door.login()
+    entered = door.knock(login, ORIGIN)
     assert isinstance(entered, Pass)
     door.guard.cookies.end(entered.cookie)
-    assert door.knock(cookie, ORIGIN) == 401
+    assert door.knock(login, ORIGIN) == 401
 
 
 def test_a_token_counts_before_a_cookie(door: Door) -> None:
@@ -138,6 +186,27 @@ def test_the_one_unused_for_longest_goes_when_there_are_too_many(door: Door, mon
     assert door.knock(second, ORIGIN) == 401
     assert isinstance(door.knock(first, ORIGIN), Pass)
     assert isinstance(door.knock(third, ORIGIN), Pass)
+
+
+def test_one_token_cannot_log_out_the_browsers_of_another(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cookies, "COOKIES", 5)
+    monkeypatch.setattr(cookies, "COOKIES_EACH", 3)
+    other = door.login("phone")
+    mine = [door.login("laptop") for _ in range(20)]
+    assert isinstance(door.knock(other, ORIGIN), Pass)
+    assert [isinstance(door.knock(login, ORIGIN), Pass) for login in mine[-4:]] == [False, True, True, True]
+
+
+def test_a_clock_that_was_set_back_for_long_makes_no_login_eternal() -> None:
+    now = [1_000_000.0]
+    kept = Cookies(8790, lambda: now[0])
+    login = kept.make("token")
+    digest = kept.shown(f"dragoman-8790={login.cookie}")
+    assert digest is not None
+    now[0] -= 1800
+    assert kept.token_digest(digest, login.page_key) == "token"
+    now[0] -= 7200
+    assert kept.token_digest(digest, login.page_key) is None
 
 
 def test_what_the_browser_is_told_about_it() -> None:

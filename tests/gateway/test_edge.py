@@ -79,7 +79,8 @@ async def cookie_of(served: Served, client: httpx2.AsyncClient) -> dict[str, str
     ours = {"Origin": base, "X-Dragoman": "1"}
     answer = await client.post(f"{base}/login", headers=ours | served.headers)
     client.cookies.clear()
-    return ours | {"Cookie": answer.headers["set-cookie"].partition(";")[0]}
+    halves = {"Cookie": answer.headers["set-cookie"].partition(";")[0], "X-Dragoman-Page-Key": answer.json()["pageKey"]}
+    return ours | halves
 
 
 async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp_path: Path) -> None:

@@ -188,12 +188,13 @@ OUR_PAGE = (b"origin", b"http://localhost")
 OUR_HEADER = (b"x-dragoman", b"1")
 
 
-def logged_in(door: Door) -> tuple[bytes, bytes]:
+def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
+    """Both halves of a new login, as the page sends them."""
     entrance = door.enter(bearer())
     assert isinstance(entrance, Pass)
-    value = door.guard.cookie_for(entrance)
-    assert value is not None
-    return b"cookie", f"dragoman-{PORT}={value}".encode()
+    login = door.guard.cookie_for(entrance)
+    assert login is not None
+    return [(b"x-dragoman-page-key", login.page_key.encode()), (b"cookie", f"dragoman-{PORT}={login.cookie}".encode())]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +213,7 @@ def logged_in(door: Door) -> tuple[bytes, bytes]:
 )
 def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[bytes, bytes]], comes_in: bool) -> None:
     door = Door()
-    found = door.enter(logged_in(door), *more, method=method)
+    found = door.enter(*logged_in(door), *more, method=method)
     assert isinstance(found, Pass) == comes_in
     if isinstance(found, Pass):
         assert (found.token, found.principal) == ("phone", "ada")
@@ -223,25 +224,25 @@ def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[by
 
 def test_a_token_counts_before_a_cookie() -> None:
     door = Door()
-    cookie = logged_in(door)
-    refused = door.enter(cookie, OUR_PAGE, bearer(b"wrong"))
+    login = logged_in(door)
+    refused = door.enter(*login, OUR_PAGE, bearer(b"wrong"))
     assert isinstance(refused, Refusal) and refused.status == 401
 
 
 def test_a_cookie_ends_with_its_token() -> None:
     door = Door()
-    cookie = logged_in(door)
+    login = logged_in(door)
     entrance = door.enter(bearer())
     assert isinstance(entrance, Pass)
     assert door.guard.is_valid(entrance)
     assert door.guard.is_valid(Pass("", "ada", ("read",)))  # needed none
     kept, door.tokens = door.tokens, []
-    refused = door.enter(cookie, OUR_PAGE)
+    refused = door.enter(*login, OUR_PAGE)
     assert isinstance(refused, Refusal) and refused.status == 401
     assert not door.guard.is_valid(entrance)
     assert door.guard.cookie_for(entrance) is None
     door.tokens = kept  # a token that comes back does not bring the cookie back
-    assert isinstance(door.enter(cookie, OUR_PAGE), Refusal)
+    assert isinstance(door.enter(*login, OUR_PAGE), Refusal)
 
 
 def test_another_token_of_the_old_name_is_another_token() -> None:
@@ -255,7 +256,7 @@ def test_another_token_of_the_old_name_is_another_token() -> None:
 
 def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at_once() -> None:
     door = Door()
-    cookie = logged_in(door)
+    login = logged_in(door)
     entrance = door.enter(bearer())
     assert isinstance(entrance, Pass)
 
@@ -263,7 +264,7 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
         raise Unsure("the disk is gone")
 
     door.guard._tokens = broken
-    for headers in ([bearer()], [bearer(b"wrong")], [cookie, OUR_PAGE]):
+    for headers in ([bearer()], [bearer(b"wrong")], [*login, OUR_PAGE]):
         refused = door.enter(*headers)
         assert isinstance(refused, Refusal) and refused.status == 503
     assert door.guard.is_valid(entrance)
@@ -274,7 +275,7 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
     assert not door.guard.is_valid(entrance)
     door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
     assert door.guard.is_valid(entrance)
-    assert isinstance(door.enter(cookie, OUR_PAGE), Pass)
+    assert isinstance(door.enter(*login, OUR_PAGE), Pass)
     door.guard._tokens = broken  # and the time begins anew
     assert door.guard.is_valid(entrance)
 
@@ -299,13 +300,13 @@ def test_a_browser_that_contradicts_itself_is_refused(sites: list[bytes], status
 
 def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
     door = Door("agents.example")
-    name, value = logged_in(door)
+    key, (name, value) = logged_in(door)
     tls = (name, b"__Host-" + value)
     plain, secure = (b"origin", b"http://agents.example"), (b"origin", b"https://agents.example")
-    assert isinstance(door.enter((name, value), plain), Pass)
-    assert isinstance(door.enter(tls, secure), Pass)
+    assert isinstance(door.enter(key, (name, value), plain), Pass)
+    assert isinstance(door.enter(key, tls, secure), Pass)
     for shown, origin in ((tls, plain), ((name, value), secure)):
-        refused = door.enter(shown, origin)
+        refused = door.enter(key, shown, origin)
         assert isinstance(refused, Refusal) and refused.status == 401
 
 
@@ -322,7 +323,7 @@ def test_whoever_says_too_much_on_a_socket_waits() -> None:
 
 def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:
     door = Door()
-    used, unused = (door.enter(logged_in(door), OUR_PAGE) for _ in range(2))
+    used, unused = (door.enter(*logged_in(door), OUR_PAGE) for _ in range(2))
     assert isinstance(used, Pass) and isinstance(unused, Pass)
     door.clock.now += cookies.IDLE_SECONDS - 1
     door.guard.pause(used)

@@ -1,4 +1,4 @@
-"""The page's own routes on the real server: its files, and a token that becomes a cookie. See tests/browser for use."""
+"""The page's own routes on the real server: its files, and a token that becomes a login. See tests/browser for use."""
 
 import asyncio
 import re
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.typing import Subprotocol
 
 from dragoman.gateway import cookies as cookies_module
 from dragoman.gateway import tokens as tokens_module
@@ -40,11 +41,14 @@ class Browser:
     def __init__(self, served: Served) -> None:
         self.served = served
         self.cookie = ""
+        self.page_key = ""
 
     async def send(self, method: str, path: str, **headers: str) -> httpx2.Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items() if value}
         if self.cookie:
             sent["Cookie"] = self.cookie
+        if self.page_key:
+            sent["X-Dragoman-Page-Key"] = self.page_key
         async with http_client() as client:
             return await client.request(method, origin(self.served) + path, headers=sent)
 
@@ -54,6 +58,7 @@ class Browser:
     async def login(self, token: str = "") -> httpx2.Response:
         answer = await self.post("/login", Authorization=f"Bearer {token or self.served.token}")
         self.cookie = answer.headers.get("set-cookie", "").partition(";")[0]
+        self.page_key = answer.json().get("pageKey", "")
         return answer
 
     def socket(self, query: str = "", **headers: str) -> Any:
@@ -61,6 +66,7 @@ class Browser:
         return connect(
             self.served.ws + query,
             additional_headers={name: value for name, value in sent.items() if value},
+            subprotocols=[Subprotocol("acp"), *([Subprotocol(f"dragoman.{self.page_key}")] if self.page_key else [])],
             compression=None,
             proxy=None,
         )
@@ -113,12 +119,14 @@ def test_no_part_of_the_page_makes_markup_of_text_or_asks_another_server() -> No
         assert set(re.findall(r"\w+://[\w.]+", text)) <= {"http://www.w3.org"}, file.name
 
 
-async def test_a_token_becomes_a_cookie_that_says_who_it_is(served: Served) -> None:
+async def test_a_token_becomes_a_login_that_says_who_it_is(served: Served) -> None:
     browser = Browser(served)
     answer = await browser.login()
     assert answer.status_code == 200
     about = {"name": "default", "scopes": ["read", "prompt", "admin"], "folder": str(Path.cwd()), "version": VERSION}
-    assert answer.json() == about
+    assert answer.json() == about | {"pageKey": browser.page_key}
+    assert len(browser.page_key) == 43 and browser.page_key not in browser.cookie
+    assert answer.headers["cache-control"] == "no-store"
     attributes = answer.headers["set-cookie"].split("; ")[1:]
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(attributes)
     assert served.token not in browser.cookie
@@ -136,6 +144,7 @@ async def test_a_proxy_with_tls_before_us_gets_a_secure_cookie(tmp_path: Path) -
         assert answer.headers["set-cookie"].startswith("__Host-dragoman-")
         assert answer.headers["set-cookie"].endswith("; Secure")
         browser.cookie = answer.headers["set-cookie"].partition(";")[0]
+        browser.page_key = answer.json()["pageKey"]
         assert (await browser.post("/me", **secure)).status_code == 200
 
 
@@ -152,8 +161,10 @@ async def test_every_refusal_of_a_post(served: Served, path: str) -> None:
         assert (await browser.post(path, Origin="", Sec_Fetch_Site="cross-site")).status_code == 403
     assert (await browser.send("GET", path, Sec_Fetch_Site="same-origin")).status_code == 405
     assert (await browser.post("/me")).status_code == 200  # nothing of that has ended it
-    browser.cookie = ""
-    assert (await browser.post(path)).status_code == 401
+    key, browser.page_key = browser.page_key, ""
+    assert (await browser.post(path)).status_code == 401  # the cookie alone
+    browser.cookie, browser.page_key = "", key
+    assert (await browser.post(path)).status_code == 401  # the page key alone
 
 
 async def test_wrong_tokens_are_held_back(served: Served) -> None:
@@ -171,11 +182,16 @@ async def test_the_cookie_opens_a_socket_for_our_own_page_alone(served: Served) 
         await say(socket, hello(2))
         greeting, _ = await hear(socket, 0)
         assert greeting["result"]["protocolVersion"] == 2
+        assert socket.subprotocol == "acp"
+        assert browser.page_key not in str(socket.response.headers)  # it is never said again
     assert await refused(browser.socket(Origin="http://evil.example")) == 403
     assert await refused(browser.socket(Origin="")) == 403
     assert await refused(browser.socket(Origin="", **OURS)) == 403
     assert await refused(browser.socket(Cookie="dragoman=x")) == 401
     assert await refused(browser.socket(Cookie=f"dragoman-{served.server.port}=x")) == 401
+    browser.page_key = ""
+    assert await refused(browser.socket()) == 401
+    assert await refused(browser.socket(**OURS)) == 401
 
 
 async def test_logging_out_ends_the_cookie_and_its_sockets(served: Served) -> None:

@@ -176,6 +176,7 @@ class _Prepared:
             certificate=_path(given.certificate),
             key=_path(given.key),
             elephant=given.elephant,
+            logins=home() / "gateway",
         )
 
 

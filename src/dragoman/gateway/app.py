@@ -58,6 +58,7 @@ _NEED_SESSION: Final = frozenset(
 # Two are known.
 _QUERY_FIELDS: Final = 8
 _TOO_BIG: Final = 1009
+_SUBPROTOCOL: Final = "acp"
 # An object whose values stay as they came: what is only passed on is not worth decoding.
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -253,7 +254,9 @@ class Gateway:
             raise Stop(404, "There is no such connection.")
         # granian drops the header, so the answer to `initialize` has the id as well.
         accepted = [(CONNECTION, connection.id.encode())]
-        await send({"type": "websocket.accept", "headers": accepted})
+        # A browser that offers subprotocols wants one of them back; its page key is another one, and is never said.
+        spoken = _SUBPROTOCOL if _SUBPROTOCOL in scope.get("subprotocols", ()) else None
+        await send({"type": "websocket.accept", "subprotocol": spoken, "headers": accepted})
         reader = connection.main.read(number_in(value_of(headers, b"last-event-id")))
         if resumed:
             note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": connection.received}}

@@ -1,64 +1,132 @@
-"""Who logged in with a browser: a token shown once becomes a cookie, which is all the page has from then on.
+"""Who logged in with a browser: a token shown once becomes a login, which is all the page has from then on.
 
-A cookie is 256 random bits, of which we keep a hash, in memory: a restart ends them all. It stands for one very token
-and ends with it. It says nothing about who sent it, so the guard asks for more than a cookie (RFC 6265 8.2).
+A login has two halves of 256 random bits, and only their hashes are kept. The *cookie* is sent by the browser by
+itself, but to every port of the host (RFC 6265 8.5): any other server of this machine is handed it. The *page key* is
+given to the page in the answer to its login and kept in the storage of its origin, which has the port; the page sends
+it as a header, or as an offered subprotocol of a WebSocket. Neither half counts without the other.
+
+A login stands for one very token and ends with it. It outlives a restart of the server where there is a file. It says
+nothing about who sent it, so the guard asks for more than a cookie (RFC 6265 8.2).
 """
 
+import asyncio
 import hashlib
+import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.gateway.login_file import LOGINS, LoginFile, StoredLogin
 
 # Unused for a day, it is forgotten; after a week the token is wanted again.
 IDLE_SECONDS: Final = 24 * 3600.0
 LIFE_SECONDS: Final = 7 * 24 * 3600.0
 # Browsers that are logged in at once; past this the one that was unused for longest is logged out.
-COOKIES: Final = 1000
-# A cookie of ours has 43 characters; nobody needs to have more hashed.
+COOKIES: Final = LOGINS
+# Of one token, so that its owner cannot log out the browsers of everybody else.
+COOKIES_EACH: Final = 100
+# How often the last use of each is written: so much of it a crash may forget.
+SAVE_SECONDS: Final = 300.0
+# A clock that is set back by more than this makes logins that are not made yet; they are over.
+_CLOCK_SECONDS: Final = 3600.0
+# A half of ours has 43 characters; nobody needs to have more hashed.
 _LENGTH: Final = 64
+# How the page shows its key. A browser lets a page set no header of a WebSocket, but name subprotocols.
+PAGE_KEY_HEADER: Final = b"x-dragoman-page-key"
+_OFFERED: Final = b"dragoman."
 
 
-class _Kept(NamedTuple):
-    token_digest: str
-    made: float
-    used: float
+class Halves(NamedTuple):
+    """Both halves of a new login, which are given out here and can never be read again."""
+
+    cookie: str
+    page_key: str
 
 
 class Cookies:
-    """Those that count. `name` is that of a cookie over plain HTTP: ports of one machine share a browser's cookies."""
+    """Those that count. `name` is that of a cookie over plain HTTP: ports of one machine share a browser's cookies.
+    `clock` is that of the wall where there is a `file`."""
 
-    def __init__(self, port: int, clock: Callable[[], float]) -> None:
+    def __init__(self, port: int, clock: Callable[[], float], file: LoginFile | None = None) -> None:
         self._name = f"dragoman-{port}"
         self._clock = clock
-        self._kept: dict[str, _Kept] = {}  # by the cookie's own digest, the one used last at the end
+        self._file = file
+        # By the cookie's own digest, the one used last at the end.
+        self._kept = {} if file is None else {one.cookie: one for one in sorted(file.read(), key=_used)}
+        self._version = self._written = 0
+        self._writing: asyncio.Task[None] | None = None
 
-    def make(self, token_digest: str) -> str:
-        """A new cookie for a token that was shown."""
-        value = secrets.token_urlsafe(32)
+    def make(self, token_digest: str) -> Halves:
+        """A new login for a token that was shown."""
+        halves = Halves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         now = self._clock()
-        self._kept[_digest(value)] = _Kept(token_digest, now, now)
+        login = StoredLogin(_digest(halves.cookie), _digest(halves.page_key), token_digest, now, now)
+        same = [digest for digest, kept in self._kept.items() if kept.token == token_digest]
+        for digest in same[: max(len(same) + 1 - COOKIES_EACH, 0)]:
+            del self._kept[digest]
+        self._kept[login.cookie] = login
         while len(self._kept) > COOKIES:
             del self._kept[next(iter(self._kept))]
-        return value
+        self._version += 1
+        return halves
 
-    def token_digest(self, digest: str) -> str | None:
-        """The token that a cookie stands for, by the digest of the cookie; None where it does not count any more."""
-        counts = self.counts(digest)
-        kept = self._kept.pop(digest, None)
-        if kept is None or not counts:
+    def token_digest(self, digest: str, page_key: str) -> str | None:
+        """The token that a login stands for, by the digest of its cookie and its page key itself; None where the two
+        do not belong together, or do not count any more. It was used now."""
+        kept = self._kept.get(digest)
+        shown = _digest(page_key[:_LENGTH])
+        # Compared in any case: how long it takes says nothing.
+        fits = hmac.compare_digest(shown, shown[::-1] if kept is None else kept.page_key)
+        if kept is None or not fits or not self.counts(digest):
             return None
-        self._kept[digest] = kept._replace(used=self._clock())
-        return kept.token_digest
+        self.touch(digest)
+        return kept.token
+
+    def touch(self, digest: str) -> None:
+        """It is in use, so it is not forgotten for another while; one that is over stays over."""
+        if self.counts(digest):
+            kept = self._kept.pop(digest)
+            self._kept[digest] = msgspec.structs.replace(kept, used=self._clock())
+            self._version += 1
 
     def counts(self, digest: str) -> bool:
         """Whether it does now; looking is not using."""
         kept = self._kept.get(digest)
-        now = self._clock()
-        return kept is not None and now - kept.made < LIFE_SECONDS and now - kept.used < IDLE_SECONDS
+        return kept is not None and self._is_alive(kept)
 
     def end(self, digest: str) -> None:
         """It counts no more."""
-        self._kept.pop(digest, None)
+        if self._kept.pop(digest, None) is not None:
+            self._version += 1
+
+    async def save(self) -> None:
+        """Wait until what has changed up to now is on disk. Changes that come meanwhile are written together."""
+        wanted = self._version
+        while self._file is not None and self._written < wanted:
+            if self._writing is None:
+                self._writing = asyncio.create_task(self._write(self._file))
+            await asyncio.shield(self._writing)
+
+    async def save_now_and_then(self) -> None:
+        """Write when each was used last, for as long as the server runs."""
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            await self.save()
+
+    async def _write(self, file: LoginFile) -> None:
+        version = self._version
+        self._kept = {digest: kept for digest, kept in self._kept.items() if self._is_alive(kept)}
+        try:
+            await asyncio.to_thread(file.write, list(self._kept.values()))
+        finally:
+            self._written = version
+            self._writing = None
+
+    def _is_alive(self, kept: StoredLogin) -> bool:
+        age, idle = self._clock() - kept.made, self._clock() - kept.used
+        return -_CLOCK_SECONDS < age < LIFE_SECONDS and -_CLOCK_SECONDS < idle < IDLE_SECONDS
 
     def shown(self, header: str, *, secure: bool | None = None) -> str | None:
         """The digest of the cookie of ours in a `Cookie` header. A page that came by TLS has the one that only TLS can
@@ -75,6 +143,21 @@ class Cookies:
         age = int(LIFE_SECONDS) if value else 0
         end = "; Secure" if secure else ""
         return f"{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Strict{end}".encode()
+
+
+def page_key_in(headers: Sequence[tuple[bytes, bytes]]) -> str:
+    """The page key of a request, from its header or from the subprotocols it offers; empty where it has none, or more
+    than one."""
+    shown = [value for name, value in headers if name == PAGE_KEY_HEADER]
+    for name, value in headers:
+        if name == b"sec-websocket-protocol":
+            offered = [word.strip() for word in value.split(b",")]
+            shown += [word.removeprefix(_OFFERED) for word in offered if word.startswith(_OFFERED)]
+    return shown[0].decode("latin-1") if len(shown) == 1 and len(shown[0]) <= _LENGTH else ""
+
+
+def _used(login: StoredLogin) -> float:
+    return login.used
 
 
 def _pair(part: str) -> tuple[str, str]:

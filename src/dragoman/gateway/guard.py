@@ -4,9 +4,9 @@ In this order: is this request meant for us (`Host`), was it sent by a page of o
 carry a token that we know. A browser lets any page send requests to this machine, and a name can be made to point to
 it; so a loopback address protects nobody by itself.
 
-A browser that has shown its token has a cookie instead. It sends that along with whatever any page makes it send, so
-a cookie counts only where the browser says that our own page has asked, and for more than looking, with a header that
-no other page can set.
+A browser that has shown its token has a cookie instead. It sends that along with whatever any page makes it send, and
+to every other port of this host, so a cookie counts only where the browser says that our own page has asked, for more
+than looking with a header that no other page can set, and always with the page key that only our own page has.
 
 RFC 9110 7.2 (Host), RFC 6454 7 (Origin), RFC 6750 2.1 (Bearer).
 """
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from dragoman.errors import UsageError
-from dragoman.gateway.cookies import Cookies
+from dragoman.gateway.cookies import Cookies, Halves, page_key_in
 
 Scope = Literal["read", "prompt", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")
@@ -82,10 +82,16 @@ class Unsure(UsageError):
 
 
 class Guard:
-    """One for a server. `tokens` gives those that are valid now, or is `Unsure`; `hosts` are the names we answer to."""
+    """One for a server. `tokens` gives those that are valid now, or is `Unsure`; `hosts` are the names we answer to;
+    `cookies` are the logins of browsers, which are kept in memory if not given."""
 
     def __init__(
-        self, tokens: Callable[[], Iterable[Token]], hosts: Iterable[str], port: int, clock: Callable[[], float]
+        self,
+        tokens: Callable[[], Iterable[Token]],
+        hosts: Iterable[str],
+        port: int,
+        clock: Callable[[], float],
+        cookies: Cookies | None = None,
     ) -> None:
         self._tokens = tokens
         self._hosts = {host.lower().strip("[]") for host in hosts}
@@ -95,7 +101,7 @@ class Guard:
         self._wrong = _Buckets(_WRONG_RATE, _WRONG_BURST, clock)
         self._clock = clock
         self._unsure_since: float | None = None
-        self.cookies: Final = Cookies(port, clock)
+        self.cookies: Final = cookies or Cookies(port, clock)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
         """Whether this request is for us, and from nobody's page but ours."""
@@ -133,11 +139,13 @@ class Guard:
         if cookie:
             if not _is_of_our_page(headers, method):
                 return Refusal(403, "A cookie counts only for our own page.")
-            token = self._meant(cookie)
+            token = self._meant(cookie, page_key_in(headers))
         if token is None:
             # Whoever knows a token comes in all the same: behind a proxy many share an address.
             if not self._wrong.take(address):
                 return Refusal(429, "Too many wrong tokens. Wait a minute.")
+            if cookie:
+                return Refusal(401, "This login has ended, or another page asks. Open the page and log in again.")
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
@@ -152,11 +160,11 @@ class Guard:
     def pause(self, entrance: Pass) -> float:
         """A message came on a socket: the seconds after which it may be heard. Its cookie, if any, was used."""
         if entrance.cookie:
-            self.cookies.token_digest(entrance.cookie)
+            self.cookies.touch(entrance.cookie)
         return self._messages.wait(entrance.principal)
 
-    def cookie_for(self, entrance: Pass) -> str | None:
-        """A cookie for whoever has shown a token; None: the token was revoked just now, or nobody knows."""
+    def cookie_for(self, entrance: Pass) -> Halves | None:
+        """A login for whoever has shown a token; None: the token was revoked just now, or nobody knows."""
         try:
             return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None
         except Unsure:
@@ -198,9 +206,11 @@ class Guard:
         secure = None if origin is None else origin.lower().startswith("https:")
         return self.cookies.shown(shown.decode("latin-1"), secure=secure) or ""
 
-    def _meant(self, cookie: str) -> Token | None:
-        """The token a cookie stands for, if it was not revoked."""
-        digest = self.cookies.token_digest(cookie)
+    def _meant(self, cookie: str, page_key: str) -> Token | None:
+        """The token a cookie stands for, if its other half is here and the token was not revoked."""
+        digest = self.cookies.token_digest(cookie, page_key)
+        if digest is None:
+            return None
         found = next((token for token in self._tokens() if token.digest == digest), None)
         if found is None:
             self.cookies.end(cookie)

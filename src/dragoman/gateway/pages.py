@@ -1,13 +1,14 @@
-"""The page for people, at `/`: its files, and how a token becomes a cookie.
+"""The page for people, at `/`: its files, and how a token becomes a login.
 
 | request | answer |
 |---|---|
 | GET `/`, `/page/NAME` | 200, a file; for everybody, since there is nothing in it |
-| POST `/login` with a token | 200, who it is, and a cookie |
-| POST `/me` with the cookie | 200, who it is |
-| POST `/logout` with the cookie | 204; the cookie is over, and so are its connections; what they began goes on |
+| POST `/login` with a token | 200, who it is; one half of the login is the cookie, the other one `pageKey` |
+| POST `/me` with both halves | 200, who it is |
+| POST `/logout` with both halves | 204; the login is over, and so are its connections; what they began goes on |
 
-All three POSTs want our own header. The page itself is a client like any other: it speaks ACP at `/acp`.
+All three POSTs want our own header. A login and a logout are answered when they are on disk. The page itself is a
+client like any other: it speaks ACP at `/acp`.
 """
 
 import hashlib
@@ -105,11 +106,12 @@ class Pages:
         entrance: Pass = scope["pass"]
         if entrance.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
-        value = self._guard.cookie_for(entrance)
-        if value is None:
+        halves = self._guard.cookie_for(entrance)
+        if halves is None:
             raise Stop(401, "A valid token is needed.")
-        cookie = self._guard.cookies.header(value, secure=_is_secure(scope))
-        await answer(send, 200, self._about(entrance), [(b"set-cookie", cookie), *_SAFE])
+        await self._guard.cookies.save()
+        cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope))
+        await answer(send, 200, self._about(entrance, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
 
     async def _me(self, scope: "Scope", send: Send) -> None:
         await answer(send, 200, self._about(scope["pass"]), _SAFE)
@@ -118,15 +120,16 @@ class Pages:
         entrance: Pass = scope["pass"]
         if entrance.cookie:
             self._guard.cookies.end(entrance.cookie)
+            await self._guard.cookies.save()
             for front in list(self._hub.connections.values()):
                 if front.connection.entrance.cookie == entrance.cookie:
                     await self._hub.end(front, with_work=False)
         gone = self._guard.cookies.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
-    def _about(self, entrance: Pass) -> bytes:
+    def _about(self, entrance: Pass, **more: str) -> bytes:
         me = {"name": entrance.token, "scopes": entrance.scopes, "folder": self._folder, "version": VERSION}
-        return msgspec.json.encode(me)
+        return msgspec.json.encode(me | more)
 
 
 class _Endpoint:

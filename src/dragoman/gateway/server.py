@@ -15,10 +15,12 @@ from dragoman.errors import StartFailed
 from dragoman.gateway import callers
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.callers import connected_to, hang_up
+from dragoman.gateway.cookies import Cookies
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.nobody import only_this_machine
 from dragoman.gateway.tokens import Tokens
 
@@ -44,7 +46,7 @@ GRACE_SECONDS: Final = 10.0
 
 
 class Server:
-    """A gateway that listens."""
+    """A gateway that listens. `logins` is the folder in which logins of browsers outlive it; without one they end."""
 
     def __init__(
         self,
@@ -57,12 +59,13 @@ class Server:
         certificate: Path | None = None,
         key: Path | None = None,
         elephant: bool = False,
+        logins: Path | None = None,
     ) -> None:
         self.hub: Final = hub
         self.host: Final = host
         self.port: Final = port
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
-        self._guard = Guard(tokens.valid, hosts, port, time.monotonic)
+        self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._cookies(logins))
         # Under any other name somebody else may reach it.
         self.open_to_all: Final = elephant and only_this_machine((host, *allowed_hosts))
         paths = Elephant(hub, self._guard, open_to_all=self.open_to_all) if elephant else None
@@ -106,7 +109,8 @@ class Server:
         )
         self._serving = asyncio.create_task(self._granian.serve())
         sweeping = self.hub.sweep(self._guard.is_valid, self._guard.is_logged_in)
-        self._sweeping = [asyncio.create_task(sweeping), asyncio.create_task(self._hang_up_on_silence())]
+        saving = self._guard.cookies.save_now_and_then()
+        self._sweeping = [asyncio.create_task(work) for work in (sweeping, self._hang_up_on_silence(), saving)]
         async with asyncio.timeout(_READY_SECONDS):
             while not await self._answers():
                 if self._serving.done():
@@ -123,6 +127,9 @@ class Server:
         await self._all_said()
         for sweeping in self._sweeping:
             sweeping.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_STOP_SECONDS):
+                await self._guard.cookies.save()
         await asyncio.sleep(0)
         self._granian.stop()
         with suppress(Exception):
@@ -132,6 +139,14 @@ class Server:
             self._serving.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
+
+    def _cookies(self, folder: Path | None) -> Cookies:
+        """The logins of this address and port: another server with the same folder has a file of its own."""
+        if folder is None:
+            return Cookies(self.port, time.time)
+        name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
+        file = LoginFile(folder / name, lambda reason: self.hub.log.error("logins", reason=reason))
+        return Cookies(self.port, time.time, file)
 
     async def _all_said(self) -> None:
         """Until nobody is being answered any more."""

@@ -1,10 +1,11 @@
-// Who is here: a token is shown once, by the form or in the address, and is a cookie from then on.
+// Who is here: a token is shown once, by the form or in the address. From then on the login is a cookie, which goes to
+// every port of this host, and a page key, which only pages of this origin can read; the server wants both.
 //
 // An address may come from anybody. One with a token of somebody else's would make whoever follows it work under that
 // name, where its owner can read along; so whoever is logged in is asked first.
 
 import { find, visible } from "./dom.js";
-import { forget } from "./memory.js";
+import { forget, keepPageKey } from "./memory.js";
 import { post } from "./wire.js";
 
 const TROUBLES = { 401: "The server does not know this token.", 429: "Too many wrong tokens. Wait a minute." };
@@ -56,5 +57,7 @@ async function show(token, enter) {
   if (!answer?.ok) return askForToken(answer === null ? SILENCE : TROUBLES[answer.status] ?? "That did not work.");
   find("login").hidden = true;
   find("token").value = "";
-  return enter(await answer.json());
+  const { pageKey, ...me } = await answer.json();
+  keepPageKey(pageKey);
+  return enter(me);
 }

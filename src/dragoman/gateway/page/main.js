@@ -2,7 +2,7 @@
 
 import { find, make, visible } from "./dom.js";
 import { askForToken, login } from "./login.js";
-import { answered, draft, forget, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
+import { answered, draft, forget, forgetPageKey, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
 import { Questions } from "./question.js";
 import { Story } from "./story.js";
 import { drawOptions, drawPlan, redrawOptions, usageText } from "./surroundings.js";
@@ -11,7 +11,7 @@ import { post, Wire } from "./wire.js";
 const STORIES = 8; // sessions that this page follows at once; the one not looked at for longest is let go
 const PAGES = 20; // of the list, when a session is looked for by its id
 const HAND = 1000; // milliseconds after a movement of the hand in which the transcript may still move because of it
-const ENDED = "The gateway was restarted, or your login has ended. Log in again; what you have written is kept.";
+const ENDED = "Your login has ended. Log in again; what you have written is kept.";
 
 const stories = new Map(); // by id, the one shown last at the end
 const known = new Map(); // sessions of the list, by id
@@ -76,6 +76,7 @@ async function logOut() {
   forget();
   keepDraft("", "");
   await post("/logout").catch(() => null);
+  forgetPageKey();
   location.assign("/");
 }
 

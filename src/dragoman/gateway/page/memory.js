@@ -1,9 +1,13 @@
 // What this tab knows again after a reload: its connection, which questions it has answered in it, and what somebody
-// has written and not sent.
+// has written and not sent. And what all tabs of this origin share: the page key, the half of a login that is no cookie.
 
 const ANSWERED = 200; // the last ones; a question is not open for that long
 const NAME = "dragoman";
 const DRAFT = "dragoman-draft"; // apart: it outlives the connection
+const PAGE_KEY = "dragoman-page-key";
+const KEY_FORM = /^[A-Za-z0-9_-]{1,64}$/; // so that it can stand in a header
+
+let unstored = ""; // the page key, where the browser lets us store nothing: it lasts until a reload
 
 export function recall() {
   try {
@@ -48,5 +52,35 @@ export function keepDraft(name, text) {
     else sessionStorage.removeItem(DRAFT);
   } catch {
     // too long to be kept; it still stands where it was written
+  }
+}
+
+/** The page key; empty before a login. It is read each time: another tab may have logged in since. */
+export function pageKey() {
+  let key;
+  try {
+    key = localStorage.getItem(PAGE_KEY);
+  } catch {
+    // storage is forbidden here
+  }
+  key ??= unstored;
+  return KEY_FORM.test(key) ? key : "";
+}
+
+export function keepPageKey(key) {
+  unstored = key;
+  try {
+    localStorage.setItem(PAGE_KEY, key);
+  } catch {
+    // storage is full or forbidden
+  }
+}
+
+export function forgetPageKey() {
+  unstored = "";
+  try {
+    localStorage.removeItem(PAGE_KEY);
+  } catch {
+    // there is none
   }
 }

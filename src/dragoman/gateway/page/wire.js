@@ -4,6 +4,8 @@
 // how many of ours have arrived, and send the rest again. Where the server has forgotten the connection a new one is
 // made: whatever still waited for an answer fails (`lost`), and who asks opens its sessions again (`fresh`).
 
+import { pageKey } from "./memory.js";
+
 const KEPT = 4 * 1024 * 1024; // characters sent and perhaps not arrived
 const PAUSES = [0, 250, 500, 1000, 2000, 5000, 10000]; // milliseconds before each attempt in a row, then the last
 const FORGOTTEN = new Set([1009, 4004, 4009]); // too large, gone, taken over by another tab: coming back ends the same
@@ -19,9 +21,15 @@ export class Failed extends Error {
 
 const LOST = { code: 0, message: "The connection was lost. What was asked may have been done or not." };
 
-/** POST to this server as our own page does it. */
+/** POST to this server as our own page does it: with the page key, since a cookie alone opens nothing. */
 export function post(path, headers = {}) {
-  return fetch(path, { method: "POST", headers: { "X-Dragoman": "1", ...headers }, credentials: "same-origin" });
+  const ours = { "X-Dragoman": "1", ...(pageKey() && { "X-Dragoman-Page-Key": pageKey() }) };
+  return fetch(path, { method: "POST", headers: { ...ours, ...headers }, credentials: "same-origin" });
+}
+
+/** What a WebSocket of ours offers: a page can set no header there, so its key is one of the subprotocols. */
+function subprotocols() {
+  return pageKey() ? ["acp", `dragoman.${pageKey()}`] : ["acp"];
 }
 
 /**
@@ -88,7 +96,7 @@ export class Wire {
     if (this.closed) return;
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const query = this.connection === null ? "" : `?connection=${encodeURIComponent(this.connection)}&after=${this.heard}`;
-    const socket = (this.socket = new WebSocket(`${scheme}://${location.host}/acp${query}`));
+    const socket = (this.socket = new WebSocket(`${scheme}://${location.host}/acp${query}`, subprotocols()));
     let opened = false;
     socket.onopen = () => {
       opened = true;

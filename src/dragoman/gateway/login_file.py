@@ -1,0 +1,113 @@
+"""The file in which the logins of browsers outlive a restart of the server: hashes, and nothing that lets anybody in.
+
+Owns the form of the file, its bounds, and how it is written. What a login is worth is judged by `cookies`; nothing here
+knows about requests.
+
+Promises
+- Only its owner can read it, and a file that others could have changed is not believed.
+- A reader finds the old file or the new one, never half of one; what was written survives a power cut.
+- A file that cannot be read, or is none of ours, is no login and a line in the log. The server starts.
+- Where a change cannot be written the file is removed: a login that has ended must not come back with a restart.
+"""
+
+import math
+import os
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Final
+
+import msgspec
+
+# Of one server; a row of the file has some 330 bytes.
+LOGINS: Final = 1000
+FILE_BYTES: Final = 1024 * 1024
+
+Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class StoredLogin(msgspec.Struct, frozen=True):
+    """One browser that is logged in: digests of its cookie, of its page key and of its token. Times are wall-clock."""
+
+    cookie: Digest
+    page_key: Digest
+    token: Digest
+    made: float
+    used: float
+
+
+class _Content(msgspec.Struct, frozen=True):
+    logins: Annotated[list[StoredLogin], msgspec.Meta(max_length=LOGINS)]
+
+
+class LoginFile:
+    """The file of one server. `report` is told in one sentence what went wrong."""
+
+    def __init__(self, path: Path, report: Callable[[str], object]) -> None:
+        self.path: Final = path
+        self._report = report
+
+    def read(self) -> list[StoredLogin]:
+        """Return the logins of the file; none where there is no file, or none that can be believed."""
+        try:
+            logins = msgspec.json.decode(self._content(), type=_Content).logins
+            if all(math.isfinite(login.made) and math.isfinite(login.used) for login in logins):
+                return logins
+            self._distrust("it has a time that is none")
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._distrust((error.strerror or "it cannot be read").lower())
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            self._distrust("it is damaged, or no file of logins")
+        return []
+
+    def write(self, logins: Sequence[StoredLogin]) -> None:
+        """Put these in place of what is there. Waits for the disk; a failure is reported, and the file removed."""
+        try:
+            write_private(self.path, msgspec.json.encode(_Content(list(logins[-LOGINS:]))))
+        except OSError as error:
+            reason = (error.strerror or "it cannot be written").lower()
+            self._report(f"{self.path}: {reason}; browsers have to log in again after a restart")
+            with suppress(OSError):
+                self.path.unlink()
+
+    def _content(self) -> bytes:
+        # A FIFO or a link in its place must neither hold the start up nor be followed.
+        descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError(0, "it is no regular file")
+            if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+                raise OSError(0, "others can read or change it")
+            content = file.read(FILE_BYTES + 1)
+        if len(content) > FILE_BYTES:
+            raise OSError(0, "it is too large")
+        return content
+
+    def _distrust(self, reason: str) -> None:
+        self._report(f"{self.path}: {reason}; every browser has to log in again")
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Replace a file by one that only we can read, all of it or nothing; on disk when this returns. `OSError`."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
+    try:
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
+        beside.replace(path)
+    except OSError:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
