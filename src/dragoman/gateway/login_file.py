@@ -42,7 +42,7 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 class LoginFile:
-    """The file of one server. `report` is told in one sentence what went wrong."""
+    """The file of one server. `report` is told in one sentence what went wrong with it, without its path."""
 
     def __init__(self, path: Path, report: Callable[[str], object]) -> None:
         self.path: Final = path
@@ -69,7 +69,7 @@ class LoginFile:
             write_private(self.path, msgspec.json.encode(_Content(list(logins[-LOGINS:]))))
         except OSError as error:
             reason = (error.strerror or "it cannot be written").lower()
-            self._report(f"{self.path}: {reason}; browsers have to log in again after a restart")
+            self._report(f"{reason}; browsers have to log in again after a restart")
             with suppress(OSError):
                 self.path.unlink()
 
@@ -88,7 +88,7 @@ class LoginFile:
         return content
 
     def _distrust(self, reason: str) -> None:
-        self._report(f"{self.path}: {reason}; every browser has to log in again")
+        self._report(f"{reason}; every browser has to log in again")
 
 
 def write_private(path: Path, content: bytes) -> None:

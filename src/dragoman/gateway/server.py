@@ -145,7 +145,7 @@ class Server:
         if folder is None:
             return Cookies(self.port, time.time)
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
-        file = LoginFile(folder / name, lambda reason: self.hub.log.error("logins", reason=reason))
+        file = LoginFile(folder / name, lambda reason: self.hub.log.error("logins", file=name, reason=reason))
         return Cookies(self.port, time.time, file)
 
     async def _all_said(self) -> None:
