@@ -103,3 +103,126 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
         await events_of(session)
     assert "is protected by now" in model.results[0]
     assert not (tmp_path / "objects").exists()
+
+
+# -- commands that run without a question ------------------------------------------------------------------------------
+
+
+def program(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(["#!/bin/sh", *lines]) + "\n")
+    path.chmod(0o755)
+    return path
+
+
+async def looked(folder: Path, *commands: str) -> tuple[list[str], list[str]]:
+    """The questions for these commands, each answered no; and what they told."""
+    user = User("reject_once")
+    model = Told(apart(call("bash", command=command) for command in commands))
+    async with whole(folder, model.make, user=user, mode="workspace-write", home=folder.parent / "home") as (
+        _,
+        session,
+    ):
+        await events_of(session)
+    return [question.title for question in user.asked], model.results
+
+
+LEFT_BEHIND = (".bashrc", ".gitattributes", "sub/.envrc", "plain")
+
+
+@pytest.mark.parametrize("kind", ["bare", "ordinary", "post-index-change"])
+async def test_git_status_without_a_question_runs_nothing_and_writes_nothing(tmp_path: Path, kind: str) -> None:
+    need("bwrap")
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    evil = program(work / "evil", *(f"echo x > {work}/{name}" for name in LEFT_BEHIND))
+    if kind == "bare":
+        for name in ("objects", "refs"):
+            (work / name).mkdir()
+        (work / "HEAD").write_text("ref: refs/heads/main\n")
+        (work / "config").write_text(f"[core]\n\tworktree = .\n\tfsmonitor = {evil}\n")
+    else:
+        repository(work)
+        if kind == "ordinary":
+            git(work, "config", "core.fsmonitor", str(evil))
+        else:
+            program(work / ".git" / "hooks" / kind, str(evil))
+    asked, _ = await looked(work, "git status")
+    # An old git has no switch for bare repositories, so one that names a program is asked about.
+    assert asked == (["git status"] if kind == "bare" else [])
+    assert [name for name in LEFT_BEHIND if (work / name).exists()] == []
+
+
+async def test_a_bare_repository_is_not_taken_for_the_users_without_a_question(tmp_path: Path) -> None:
+    need("bwrap")
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q", "--bare")
+    asked, results = await looked(work, "git log")
+    assert asked == []
+    assert "cannot use bare repository" in results[0]
+
+
+async def test_what_only_looks_can_write_nothing_even_if_it_tries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the judgement errs, the confinement still holds."""
+    need("bwrap")
+    monkeypatch.setattr("dragoman.coder.tools.bash.paths_of", lambda parsed: ())
+    work = tmp_path / "work"
+    work.mkdir()
+    asked, results = await looked(work, "echo x > made; touch .envrc; exec 3<>/dev/tcp/127.0.0.1/22")
+    assert asked == []
+    assert "Read-only file system" in results[0]
+    assert list(work.iterdir()) == []
+
+
+PROGRAMS = {
+    "diff.external": "diff",
+    "diff.x.textconv": "diff",
+    "diff.x.command": "diff",
+    "filter.x.clean": "status",
+    "filter.x.process": "status",
+    "gpg.program": "log",
+    "merge.x.driver": "show",
+}
+
+
+@pytest.mark.parametrize("key", PROGRAMS)
+async def test_git_is_asked_about_where_its_configuration_names_a_program(tmp_path: Path, key: str) -> None:
+    need("bwrap")
+    work = repository(tmp_path / "work")
+    (work / ".gitattributes").write_text("* diff=x filter=x merge=x\n")
+    (work / "file").write_text("two\n")
+    git(work, "config", key, str(program(tmp_path / "evil", f"touch {tmp_path}/ran", "cat")))
+    command = f"git {PROGRAMS[key]}"
+    asked, results = await looked(work, command, "git diff --no-ext-diff --no-textconv")
+    free = [] if key.startswith("diff") else ["git diff --no-ext-diff --no-textconv"]
+    assert (asked, results[0]) == ([command, *free], "Permission denied.")
+    assert not (tmp_path / "ran").exists()
+    assert ("+two" in results[1]) == (not free)
+
+
+async def test_a_submodule_that_names_a_program_is_asked_about(tmp_path: Path) -> None:
+    """No setting of ours reaches a submodule: git takes them out of its environment."""
+    need("bwrap")
+    repository(tmp_path / "other")
+    work = repository(tmp_path / "work")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../other", "sub")
+    assert (await looked(work, "git status"))[0] == []
+    git(work / "sub", "config", "core.fsmonitor", str(program(tmp_path / "evil", f"touch {tmp_path}/ran")))
+    assert (await looked(work, "git status"))[0] == ["git status"]
+
+
+async def test_git_without_a_program_in_its_configuration_looks_without_a_question(tmp_path: Path) -> None:
+    need("bwrap")
+    work = repository(tmp_path / "work")
+    (work / "file").write_text("two\n")
+    asked, results = await looked(
+        work, "git status --short", "git diff", "git log --oneline", "git show", "git blame file"
+    )
+    assert asked == []
+    assert results[0] == " M file\n"
+    assert "+two" in results[1]
+    assert "first" in results[2]
+    assert "+one" in results[3]
+    assert "two" in results[4]

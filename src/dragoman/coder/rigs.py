@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 from dragoman.agent.session import Session
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import path_outside
+from dragoman.host.quiet_git import quiet_environment
 from dragoman.host.sandbox import Confined, confine
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.view import View
@@ -34,8 +35,9 @@ class Rig(Protocol):
     def terminal_of_editor(self) -> bool:
         """Whether commands run in a terminal of the client's."""
 
-    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
-        """How to start a command; `asked`: somebody has just said yes to it. `WorldError` if it cannot be confined."""
+    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
+        """How to start a command; `asked`: somebody has just said yes to it; `looks`: it was not asked about, because
+        it only looks. `WorldError` if it cannot be confined."""
 
 
 class Ground:
@@ -56,7 +58,7 @@ class Ground:
     def terminal_of_editor(self) -> bool:
         return self._session.client.terminal and self._mode() != "workspace-write"
 
-    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
         mode = self._mode()
         environment = dict(self._environment)
         if not asked and mode != "full-access":
@@ -66,11 +68,15 @@ class Ground:
                 confine,
                 argv,
                 cwd=self._roots.folder,
-                writable=self._roots.real,
+                # What only looks needs no writing, whatever git or another program makes of the files it finds.
+                writable=() if looks else self._roots.real,
+                readable=self._roots.real if looks else (),
                 hidden=hidden_from_commands(self._home, self._environment),
             )
-            return _confined(box, environment)
-        return Start(list(argv), environment, lambda: None)
+            start = _confined(box, environment)
+        else:
+            start = Start(list(argv), environment, lambda: None)
+        return start._replace(environment=quiet_environment(start.environment)) if looks else start
 
 
 class Above:
@@ -88,7 +94,7 @@ class Above:
     def terminal_of_editor(self) -> bool:
         return False
 
-    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
         box = await asyncio.to_thread(
             confine,
             argv,

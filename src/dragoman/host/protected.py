@@ -211,6 +211,11 @@ def is_plain_protected(parts: Sequence[str]) -> bool:
     return name in _CHAIN_ENDS and any(tuple(parts[-len(chain) :]) == chain for chain in _CHAINS)
 
 
+def may_end_a_chain(name: str) -> bool:
+    """Whether a name, in the spelling of `plain`, is protected in some folder."""
+    return name in _CHAIN_ENDS
+
+
 @functools.lru_cache(maxsize=16_384)
 def plain(name: str) -> str:
     """A name as the most forgiving file system sees it: without case, what cannot be seen, and dots at the end."""

@@ -27,7 +27,10 @@ from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
+from dragoman.host.quiet_git import git_programs, runs_git, shows_changes
 from dragoman.host.shell import parse
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.tools import ContentItem
 
 DEADLINE_SECONDS: Final = 120
 # What takes longer is not for a conversation to wait for.
@@ -64,7 +67,9 @@ class Bash:
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
         command = text_input(call, "command")
-        return Preview(shown_text(command), [_act(command, desk)], stamp=_stamp(command, desk))
+        act, reason = await asyncio.to_thread(_judged, command, desk)
+        content = [ContentItem(Text(reason))] if reason else []
+        return Preview(shown_text(command), [act], content=content, stamp=_stamp(command, desk))
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -72,12 +77,15 @@ class Bash:
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
         if _stamp(command, desk) != call.stamp:
             raise BadInput("A path in the command leads elsewhere than when it was shown.")
+        looks = not approved.asked and all(act.harmless for act in call.acts)
+        if looks and not (await asyncio.to_thread(_judged, command, desk))[0].harmless:
+            raise BadInput("The configuration of git has changed meanwhile. Try again.")
         if desk.rig.terminal_of_editor():
             return await self._in_the_editor(command, seconds, shown, desk)
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
         try:
-            start = await desk.rig.start(argv, asked=approved.asked)
+            start = await desk.rig.start(argv, asked=approved.asked, looks=looks)
         except WorldError as error:
             return Outcome(f"The command was not run: {error}", failed=True)
         try:
@@ -163,6 +171,20 @@ def _ended(text: str, code: int, signal_name: str | None) -> Outcome:
         return Outcome(f"{text}\n[ended by {signal_name}]", failed=True, raw={"signal": signal_name})
     ending = "" if code == 0 else f"\n[exit code {code}]"
     return Outcome(text + ending, failed=code != 0, raw={"exitCode": code})
+
+
+def _judged(command: str, desk: Desk) -> tuple[Act, str]:
+    """What running it is, and why that is more than it looks like, if it is. Blocks: looks at git's configuration."""
+    act = _act(command, desk)
+    parsed = parse(command)
+    if not act.harmless or not runs_git(parsed):
+        return act, ""
+    try:
+        folder = desk.roots.folder
+    except PathRefused as error:
+        raise BadInput(str(error)) from None
+    reason = git_programs(folder, desk.roots.real, desk.environment, diffs=shows_changes(parsed))
+    return (act._replace(harmless=False), f"Git may run a program here: {reason}.") if reason else (act, "")
 
 
 def _act(command: str, desk: Desk) -> Act:

@@ -1,0 +1,216 @@
+"""Git that starts nothing: the settings for a command that nobody was asked about, and what no setting turns off.
+
+`quiet_environment` turns off, for git alone, what a repository's own configuration or files make it run: the file
+monitor, hooks, signatures, transports, implicit bare repositories. External diffs, text conversions, filters and merge
+drivers have no such switch. So `git_programs` looks, without running git, whether the configuration of a repository
+names any; then the command is not harmless, and is asked about.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from dragoman.host.shell import Parsed, Unparsed
+from dragoman.host.survey import Survey, SurveyFailed, survey
+
+_SETTINGS: Final = (
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("safe.bareRepository", "explicit"),
+    ("log.showSignature", "false"),
+    ("core.untrackedCache", "keep"),
+    ("core.pager", "cat"),
+    ("gc.auto", "0"),
+    ("maintenance.auto", "false"),
+    ("submodule.recurse", "false"),
+)
+# No index is refreshed, no transport is used, not even for objects that a partial clone lacks.
+_VARIABLES: Final = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_PAGER": "cat",
+}
+# Keys whose value is a program, in any section; whatever looks like one counts. Programs of diffs stand apart.
+_DIFF_KEYS: Final = ("textconv", "command", "external")
+_OTHER_KEYS: Final = ("clean", "smudge", "process", "driver", "program", "packobjectshook", "alternaterefscommand")
+# A setting of ours does not reach a submodule: git takes it out of the environment there.
+_SUBMODULE_KEYS: Final = ("fsmonitor", "hookspath", "showsignature")
+_INCLUDE: Final = re.compile(r"\[\s*include", re.IGNORECASE)
+_CONFIG_BYTES: Final = 1024 * 1024
+_POINTER_BYTES: Final = 4096
+# Repositories in one workspace that are looked at.
+_MOST_REPOSITORIES: Final = 500
+
+
+# What shows changes, and runs external diffs or text conversions unless both are turned off.
+_SHOWS_CHANGES: Final = frozenset({"diff", "log", "show", "blame", "reflog", "stash", "grep", "cat-file"})
+_OFF: Final = frozenset({"--no-ext-diff", "--no-textconv"})
+
+
+def runs_git(parsed: Parsed | Unparsed) -> bool:
+    """Whether a read-only command line runs git."""
+    return not isinstance(parsed, Unparsed) and any(simple.argv[:1] == ("git",) for simple in parsed.commands)
+
+
+def shows_changes(parsed: Parsed | Unparsed) -> bool:
+    """Whether a read-only command line may make git run external diffs or text conversions."""
+    if isinstance(parsed, Unparsed):
+        return True
+    for simple in parsed.commands:
+        if simple.argv[:1] != ("git",) or _OFF.issubset(simple.argv):
+            continue
+        verbose = any(word.startswith("-") and "v" in word for word in simple.argv)
+        if _SHOWS_CHANGES.intersection(simple.argv[1:]) or verbose:
+            return True
+    return False
+
+
+def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment, with which git starts nothing; no variable of git's own is left from before."""
+    kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+    settings = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
+    for at, (key, value) in enumerate(_SETTINGS):
+        settings |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return {**kept, **_VARIABLES, **settings}
+
+
+def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, str], *, diffs: bool) -> str:
+    """What git may run in a folder in spite of `quiet_environment`, in words; empty: nothing. Blocks.
+
+    `diffs` False: the command runs neither external diffs nor text conversions. Whatever cannot be read is something.
+    """
+    try:
+        own = [path for repository in _around(folder) for path in _configs(repository)]
+        nested = [path for repository in _nested(roots) for path in _configs(repository)]
+    except (OSError, SurveyFailed) as error:
+        return f"the configuration of git cannot be read: {error}"
+    keys = (*(_DIFF_KEYS if diffs else ()), *_OTHER_KEYS)
+    for path in own:
+        if found := _named(path, keys, includes=True):
+            return found
+    for path in nested:
+        if found := _named(path, (*keys, *_SUBMODULE_KEYS), includes=True):
+            return found
+    # Filters of the user's own configuration are the user's own; so are other programs, but none is run unasked.
+    for path in _users(environment) if diffs else ():
+        if found := _named(path, _DIFF_KEYS, includes=False):
+            return found
+    return ""
+
+
+def _named(path: str, keys: Sequence[str], *, includes: bool) -> str:
+    """Which of the keys a configuration file has, in words. Too much is found rather than too little."""
+    try:
+        text = _read(path, _CONFIG_BYTES)
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError):
+        return f"{path} cannot be read"
+    if includes and _INCLUDE.search(text):
+        return f"{path} includes other files"
+    found = re.search(rf"(?:^|[\s\]])({'|'.join(keys)})[ \t\r]*(?:=|[#;\n]|$)", text, re.IGNORECASE)
+    return f"{path} names a program ({found[1]})" if found else ""
+
+
+def _configs(repository: str) -> Iterator[str]:
+    """The configuration files of a git folder."""
+    yield os.path.join(repository, "config")
+    yield os.path.join(repository, "config.worktree")
+    common = _pointer(os.path.join(repository, "commondir"))
+    if common:
+        yield os.path.join(repository, common, "config")
+
+
+def _around(folder: str) -> Iterator[str]:
+    """The repositories that git may find from a folder: the first on the way up, bare ones as well."""
+    here = os.path.realpath(folder)
+    while True:
+        yield from _repository(os.path.join(here, ".git"))
+        if os.path.lexists(os.path.join(here, "HEAD")):
+            yield here
+        above = os.path.dirname(here)
+        if above == here or os.path.lexists(os.path.join(here, ".git")):
+            return
+        here = above
+
+
+def _nested(roots: Sequence[str]) -> Iterator[str]:
+    """The repositories in the roots, which may be submodules, and those of submodules in them."""
+    count = 0
+    for root in roots:
+        found: Survey = survey(root)
+        for path in (*found.protected, *found.git_folders):
+            whole = os.path.join(root, path)
+            if path not in found.git_folders and os.path.basename(path).lower() != ".git":
+                continue
+            for repository in _repository(whole):
+                for one in (repository, *_modules(os.path.join(repository, "modules"))):
+                    count += 1
+                    if count > _MOST_REPOSITORIES:
+                        raise OSError(f"there are more than {_MOST_REPOSITORIES} repositories in {root}")
+                    if path != ".git" or one != repository:
+                        yield one
+
+
+def _modules(folder: str) -> Iterator[str]:
+    """The git folders of submodules, which may be in folders of folders."""
+    waiting = [folder]
+    for _ in range(_MOST_REPOSITORIES * 4):
+        if not waiting:
+            return
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                below = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            continue
+        if os.path.lexists(os.path.join(here, "HEAD")):
+            yield here
+            below = [os.path.join(here, "modules")]
+        waiting += below
+    if waiting:
+        raise OSError(f"there are too many folders in {folder}")
+
+
+def _repository(path: str) -> Iterator[str]:
+    """The git folder that a `.git` is or names."""
+    if os.path.isdir(path):
+        yield path
+    elif os.path.lexists(path):
+        words = _pointer(path)
+        if words.startswith("gitdir:"):
+            yield os.path.join(os.path.dirname(path), words.removeprefix("gitdir:").strip())
+
+
+def _pointer(path: str) -> str:
+    try:
+        return _read(path, _POINTER_BYTES).strip()
+    except FileNotFoundError:
+        return ""
+
+
+def _users(environment: Mapping[str, str]) -> Iterator[str]:
+    """The user's own configuration, and the machine's."""
+    home = environment.get("HOME") or os.path.expanduser("~")
+    yield "/etc/gitconfig"
+    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
+    yield os.path.join(home, ".gitconfig")
+
+
+def _read(path: str, most: int) -> str:
+    """A regular file that is no longer than that; `ValueError` otherwise."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ValueError(path)
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(most + 1)
+    finally:
+        os.close(fd)
+    if len(data) > most:
+        raise ValueError(path)
+    return data.decode("utf-8", "replace")
