@@ -144,6 +144,28 @@ async def test_mode_and_model_are_chosen_and_a_refused_choice_is_not_shown(page:
         await page.until(f"{model}.value === 'script'")
 
 
+async def test_a_question_spells_out_a_file_that_looks_like_another(page: Tab, serve: Serve) -> None:
+    twin = "test\ufe0f.sh"
+    plan = [{"content": f"Run {twin} \N{HEAVY CHECK MARK}\ufe0f", "status": "pending", "priority": "low"}]
+    steps = [
+        {"call": "update_plan", "input": {"entries": plan}},
+        {"call": "bash", "input": {"command": f"sh ./{twin}"}},
+    ]
+    async with serve([*steps, {"say": "Done."}]) as served:
+        await enter(page, served)
+        await prompt(page, f"run {twin}")
+        await page.until_text("#question-title", "sh ./test\\ufe0f.sh")
+        assert await page.text("#question .exact") == "sh ./test⟨U+FE0F⟩.sh"
+        options = await page.js(
+            "[...document.querySelectorAll('#question [data-option]')].map((one) => one.dataset.option)"
+        )
+        assert options == ["allow_once", "reject_once"]
+        assert await page.text("#title") == "run test⟨U+FE0F⟩.sh"
+        assert await page.text("#plan li") == "Run test\\ufe0f.sh \N{HEAVY CHECK MARK}\ufe0f"
+        await page.click("#question [data-option=reject_once]")
+        await page.until_text(".message.agent", "Done.")
+
+
 async def test_a_question_of_the_agent_is_a_form(page: Tab, serve: Serve) -> None:
     asked = {"call": "ask_user", "input": {"question": "Which one?", "options": ["red", "blue"]}}
     async with serve([asked, {"say": "Thank you."}]) as served:
@@ -278,7 +300,9 @@ async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
         assert await page.js("window.pwned === undefined")
 
 
-BLANK = "\u3164\u115f\u1160\uffa0\u2800\ufe00\ufe0f\U000e0100\U000e01ef\u200b\u2066"
+BLANK = (
+    "\u034f\u00a0\u3000\U0001d173\U0001bca0\u3164\u115f\u1160\uffa0\u2800\ufe00\ufe0f\U000e0100\U000e01ef\u200b\u2066"
+)
 
 
 async def test_what_is_to_be_judged_is_seen_without_scrolling_sideways(page: Tab, serve: Serve, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from dragoman.coder.modes import MODES, Act, ActKind, Verdict
 from dragoman.host.commands import covers, denies, prefixes
 from dragoman.host.shell import parse
+from dragoman.host.text import hidden_character
 
 DENIED: Final = "Permission denied."
 _FETCH: Final = "web_fetch"
@@ -199,7 +200,9 @@ def _prefix(matched: str) -> tuple[str, ...]:
 
 
 def _covers(allowed: Sequence[str], act: Act) -> bool:
-    """Whether a yes was said to this before."""
+    """Whether a yes was said to this before. What nobody could have read is asked about every time."""
+    if hidden_character(act.subject):
+        return False
     if act.subject in allowed:
         return True
     words = [prefix for matched in allowed if (prefix := _prefix(matched))] if act.kind == "command" else []

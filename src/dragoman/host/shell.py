@@ -8,8 +8,9 @@ A word the shell may still turn into others (a glob, braces, a tilde) is kept as
 
 import re
 import shlex
-import unicodedata
 from typing import Final, Literal, NamedTuple
+
+from dragoman.host.text import hidden_character
 
 # Nobody reads more than this before saying yes.
 COMMAND_BYTES: Final = 10_000
@@ -124,14 +125,8 @@ def _check_text(command: str) -> None:
         raise _Unknown("it holds half a character") from None
     if size > COMMAND_BYTES:
         raise _Unknown(f"it is longer than {COMMAND_BYTES} bytes")
-    for character in command:
-        if character not in "\t\n" and not _is_visible(character):
-            raise _Unknown(f"it holds U+{ord(character):04X}, which does not show")
-
-
-def _is_visible(character: str) -> bool:
-    """Controls, formats (bidi, zero width), surrogates, private use and blanks other than the space do not show."""
-    return character == " " or unicodedata.category(character)[0] not in "CZ"
+    if character := hidden_character(command):
+        raise _Unknown(f"it holds U+{ord(character):04X}, which does not show")
 
 
 class _Reader:

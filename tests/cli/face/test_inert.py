@@ -5,11 +5,12 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.face.inert import FRAME, MARKS, InertStream, inert, inert_line, inert_output
+from dragoman.cli.face.inert import FRAME, InertStream, inert, inert_line, inert_output
+from dragoman.host.text import MARKS
 
 # Text as it comes, and text made of what is dangerous.
 WORDS = st.text(max_size=60) | st.text(
-    alphabet="ab \n\t\r\x1b[]0;m\x07\x08\x7f\x9b\u0301\u200b\u200d\u202e\u2028\ufeff╔═║‖🧑", max_size=60
+    alphabet="ab \n\t\r\x1b[]0;m\x07\x08\x7f\x9b\u0301\u200b\u200d\ufe0f\u202e\u2028\ufeff╔═║‖🧑", max_size=60
 )
 
 

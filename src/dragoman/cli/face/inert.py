@@ -5,10 +5,9 @@ question is our question; and a letter carries no more marks than a line can hol
 """
 
 import re
-import unicodedata
 from typing import Final
 
-from dragoman.cli.plain import harmless, harmless_output
+from dragoman.host.text import few_marks, harmless, harmless_output, visible, visible_line
 
 # What our frame is drawn with, and what could be taken for it. An agent's tables are drawn with the single lines.
 FRAME: Final = "╔═╗║╚╝"
@@ -17,20 +16,27 @@ _FOR_THE_FRAME: Final = str.maketrans(
     | {"═": "─", "║": "│", "╔": "┌", "╗": "┐", "╚": "└", "╝": "┘", "╠": "├", "╣": "┤", "╦": "┬", "╩": "┴"}
     | dict.fromkeys("‖∥ǁ", "|")
 )
-# Marks on one letter. Vietnamese and Hebrew need three; emoji of families a few joiners more.
-MARKS: Final = 8
-_MANY: Final = "…"
 _PLAIN: Final = re.compile(r"[\x20-\x7e\t\n]*")
 
 
 def inert(text: str) -> str:
     """The text, to be shown as it is; lines and tabs stay."""
-    return text if _PLAIN.fullmatch(text) else _few_marks(harmless(text).translate(_FOR_THE_FRAME), 0)[0]
+    return text if _PLAIN.fullmatch(text) else few_marks(harmless(text).translate(_FOR_THE_FRAME))[0]
 
 
 def inert_line(text: str) -> str:
     """The same on one line."""
     return inert(" ".join(text.split()))
+
+
+def exact(text: str) -> str:
+    """The text as a person has to judge it: whatever would not show as itself is spelled out; lines and tabs stay."""
+    return text if _PLAIN.fullmatch(text) else visible(text).translate(_FOR_THE_FRAME)
+
+
+def exact_line(text: str) -> str:
+    """The same on one line, with every blank it has."""
+    return visible_line(text).translate(_FOR_THE_FRAME)
 
 
 def inert_output(text: str) -> str:
@@ -44,37 +50,23 @@ class InertStream:
     def __init__(self) -> None:
         self._held = ""
         self._marks = 0
+        # The last character that was shown: what joins to it comes in the next piece.
+        self._before = ""
 
     def feed(self, text: str) -> str:
         """What can be shown of it now."""
         if not self._held and not self._marks and _PLAIN.fullmatch(text):
+            self._before = text[-1:] or self._before
             return text
         text, self._held = self._held + text, ""
         if text.endswith("\r"):
             text, self._held = text[:-1], "\r"
-        shown, self._marks = _few_marks(harmless(text).translate(_FOR_THE_FRAME), self._marks)
+        clean = harmless(text, self._before).translate(_FOR_THE_FRAME)
+        shown, self._marks = few_marks(clean, self._marks)
+        self._before = text[-1:] or self._before
         return shown
 
     def finish(self) -> str:
         """What was held back."""
-        held, self._held, self._marks = self._held, "", 0
+        held, self._held, self._marks, self._before = self._held, "", 0, ""
         return inert(held)
-
-
-def _few_marks(text: str, before: int) -> tuple[str, int]:
-    """The text with at most `MARKS` marks on a letter, and how many the last one has; `before` came in with it."""
-    if text.isascii():
-        return text, 0 if text else before
-    kept: list[str] = []
-    marks = before
-    for character in text:
-        if unicodedata.category(character) not in ("Mn", "Me", "Cf"):
-            marks = 0
-            kept.append(character)
-            continue
-        marks += 1
-        if marks <= MARKS:
-            kept.append(character)
-        elif marks == MARKS + 1:
-            kept.append(_MANY)
-    return "".join(kept), marks

@@ -4,11 +4,10 @@ from typing import Any
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp.definition import Definition
-from dragoman.coder.mcp.plain import one_line
 from dragoman.coder.mcp.server import Gone, Server
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, title_text
 
 _TITLE_CHARACTERS = 120
 
@@ -34,7 +33,7 @@ class ForeignTool:
             definition = await self._server.definition(self._tool)
         except Gone as gone:
             raise BadInput(str(gone)) from None
-        title = one_line(f"{self._server.name}: {self._tool}", _TITLE_CHARACTERS)
+        title = title_text(f"{self._server.name}: {self._tool}", _TITLE_CHARACTERS)
         return Preview(title, [self._act(definition)], stamp=definition.digest)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:

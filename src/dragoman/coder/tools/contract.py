@@ -1,7 +1,6 @@
 """The contract of a tool. It is given an approved call and a desk to work at, and nothing else."""
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -13,6 +12,7 @@ from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.rigs import Rig
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
+from dragoman.host.text import visible
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.tools import Location, ToolContent
 
@@ -128,20 +128,13 @@ def only_known(call: Call, *names: str) -> None:
 def shown_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
     """A text as a user may be asked about it: what would not show, or would show as something else, is spelled out."""
     whole = _BLANKS.sub(lambda blanks: f"[{len(blanks[0])} blanks]", text)
-    plain = "".join(_visible(character) for character in whole[:limit])
+    plain = visible(whole[:limit])
     return plain if len(whole) <= limit else f"{plain}… ({len(text)} characters in all)"
 
 
-def title_text(text: str) -> str:
+def title_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
     """The same on one line: a file name has no lines, whatever it says."""
-    return shown_text(text).replace("\n", "\\n").replace("\t", "\\t")
-
-
-def _visible(character: str) -> str:
-    if character in "\n\t" or (character.isprintable() and not unicodedata.combining(character)):
-        return character
-    kind = unicodedata.category(character)
-    return character if kind in ("Mn", "Mc", "Me") else f"\\u{ord(character):04x}"
+    return shown_text(text, limit).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def cut(text: str, limit: int = RESULT_CHARACTERS) -> str:

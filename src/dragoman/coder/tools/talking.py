@@ -8,6 +8,7 @@ from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input, title_text
 from dragoman.errors import PeerError
+from dragoman.host.text import harmless
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import PlanEntry
 
@@ -99,13 +100,13 @@ def _steps(call: Call) -> list[PlanEntry]:
 
 def _step(entry: object) -> PlanEntry:
     if isinstance(entry, str):
-        return PlanEntry(entry)
+        return PlanEntry(harmless(entry))
     if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
         raise BadInput("A step of a plan is an object with 'content' as text.")
     status, priority = entry.get("status", "pending"), entry.get("priority", "medium")
     if status not in _STATUSES or priority not in _PRIORITIES:
         raise BadInput(f"A step's status is one of {', '.join(_STATUSES)}, its priority {', '.join(_PRIORITIES)}.")
-    return PlanEntry(entry["content"], priority, status)
+    return PlanEntry(harmless(entry["content"]), priority, status)
 
 
 def _choices(call: Call) -> list[str]:

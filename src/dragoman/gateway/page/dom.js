@@ -1,5 +1,7 @@
 // Making elements. Nothing here, nor anywhere else in this page, turns text into markup: text becomes text nodes.
 
+import { HIDDEN, IN_PROSE } from "./hidden.js";
+
 /** An element with attributes and children; a child that is a string is text. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -13,18 +15,31 @@ export function make(tag, attributes = {}, ...children) {
 
 export const find = (id) => document.getElementById(id);
 
-// What does not show, or makes what follows show in another order.
-const HIDDEN = new RegExp(`[${[
-  "\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad", // controls, the soft hyphen
-  "\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u206f", // order, and ends of lines
-  "\\u034f\\u115f\\u1160\\u17b4\\u17b5\\u3164\\uffa0\\u2800", // letters and signs that are blank
-  "\\u180b-\\u180f\\u200b-\\u200d\\u2060-\\u2065\\ufeff\\ufff9-\\ufffb", // nothing at all
-  "\\ufe00-\\ufe0f\\u{e0000}-\\u{e0fff}", // variants and tags, which can carry a text of their own
-].join("")}]`, "gu");
+// The table is the one of our terminal and our agent, and what this browser's Unicode does not know yet.
+const HIDDEN_CHARACTERS = new RegExp(`[${HIDDEN}\\p{Cn}]`, "gu");
+const OF_WRITING = new RegExp(`[${IN_PROSE}\\p{Cn}]`, "u");
+const JOINER = /[\u200c\u200d]/u;
+const FORM = /[\ufe0e\ufe0f]/u;
 
 /** Text in which every character shows: for what a person has to judge before it is done. */
 export function visible(text) {
-  return String(text).replace(HIDDEN, (found) => `⟨U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return String(text).replace(HIDDEN_CHARACTERS, spelled);
+}
+
+/** Text in which nothing hides but what writing needs: blanks, and joiners between letters and in emoji. */
+export function harmless(text) {
+  return String(text).replace(HIDDEN_CHARACTERS, (found, at, whole) =>
+    OF_WRITING.test(found) || joins(found, whole.charAt(at - 1)) ? found : spelled(found));
+}
+
+function joins(found, before) {
+  if (JOINER.test(before)) return false;
+  if (JOINER.test(found)) return before > "\x7f";
+  return FORM.test(found) && !FORM.test(before) && (before > "\x7f" || /[0-9#*]/.test(before));
+}
+
+function spelled(found) {
+  return `⟨U+${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
 }
 
 /** An address that may become a link, or null. */

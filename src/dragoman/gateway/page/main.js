@@ -1,6 +1,6 @@
 // The page: which session is shown, and what a person does with it.
 
-import { find, make, visible } from "./dom.js";
+import { find, harmless, make, visible } from "./dom.js";
 import { askForToken, login } from "./login.js";
 import { answered, draft, forget, forgetPageKey, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
 import { Questions } from "./question.js";
@@ -157,7 +157,7 @@ function drawList() {
   const rows = [...known.values()].map((session) => {
     const current = session.sessionId === shown?.id;
     const button = make("button", { type: "button", "aria-current": current ? "true" : null, "data-session": session.sessionId },
-      make("span", { class: "name" }, session.title || "Untitled"),
+      make("span", { class: "name" }, harmless(session.title || "Untitled")),
       make("span", { class: "faint" }, `${session.cwd}${session.updatedAt ? ` · ${when(session.updatedAt)}` : ""}`));
     button.addEventListener("click", () => {
       toggleMenu(false);
@@ -355,7 +355,7 @@ let wasRunning = false;
 
 function drawFrame(story) {
   const title = story.title || "New session";
-  find("title").textContent = title;
+  find("title").textContent = harmless(title);
   const listed = known.get(story.id);
   if (listed && story.title && listed.title !== story.title) {
     listed.title = story.title;

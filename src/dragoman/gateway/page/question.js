@@ -86,7 +86,7 @@ export class Questions {
     return make("h2", { id: "question-title" },
       make("span", { class: "who" }, "The agent asks "),
       visible(title),
-      where ? make("span", { class: "faint" }, ` in ${where}`) : null,
+      where ? make("span", { class: "faint" }, ` in ${visible(where)}`) : null,
       make("span", { class: "faint more" }));
   }
 

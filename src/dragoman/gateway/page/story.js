@@ -267,7 +267,7 @@ class Call {
     const word = STATUSES[status] ?? status ?? "";
     this.summary.replaceChildren(
       make("span", { class: "kind" }, kind ?? "tool"),
-      make("span", { class: "name" }, title || name || "…"),
+      make("span", { class: "name" }, visible(title || name || "…")),
       make("span", { class: "status" }, word),
     );
     this.element.dataset.status = status ?? "";

@@ -1,6 +1,6 @@
 // What stands around a conversation: its plan, its options, what it has used.
 
-import { find, make } from "./dom.js";
+import { find, harmless, make } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 const STEPS = new Set(["pending", "in_progress", "completed"]); // a class of ours, and not one that the agent chooses
@@ -25,7 +25,7 @@ function planView(plan) {
   if (plan.type === "markdown") return make("div", { class: "text" }, ...markdown(plan.content));
   if (plan.type === "file") return make("p", {}, plan.uri);
   return make("ol", {}, ...(plan.entries ?? []).map((entry) =>
-    make("li", { class: STEPS.has(entry.status) ? `step ${entry.status}` : "step", "data-status": entry.status }, entry.content)));
+    make("li", { class: STEPS.has(entry.status) ? `step ${entry.status}` : "step", "data-status": entry.status }, harmless(entry.content))));
 }
 
 /** `choose(option, value)` is called with what a person has chosen. */
