@@ -9,14 +9,16 @@ Everything here blocks: call it in a thread.
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
 from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
 from dragoman.host.bubblewrap import is_inside
+from dragoman.host.links import refusal_of
 from dragoman.host.paths import PathRefused, Place
+from dragoman.host.protected import is_protected_write
 from dragoman.host.snapshot import Entry, Unreadable, What
 
 # What a list of changes shows; what is larger is still applied.
@@ -46,6 +48,8 @@ class Change(NamedTuple):
     new: bytes | None = None
     before: Entry | None = None
     after: Entry | None = None
+    # Whether it is at a name that makes other programs do something by themselves.
+    is_protected: bool = False
 
 
 class Conflict(NamedTuple):
@@ -101,9 +105,29 @@ class View(ABC):
             raise ViewRefused(sentence(error)) from error
         return found
 
+    def links_out(self, changes: Sequence[Change]) -> list[Conflict]:
+        """The links among these changes that would not stay inside of the roots, once all of them are applied."""
+        # Where something became something of another kind there are two changes: what comes counts, not what goes.
+        ordered = sorted((change for change in changes if change.kind != "mode"), key=lambda one: one.kind != "deleted")
+        after = {change.path: change for change in ordered}
+        found: list[Conflict] = []
+        for change in changes:
+            if change.what != "link" or change.kind == "deleted":
+                continue
+            try:
+                reason = refusal_of(
+                    change.path, self._target_of(change), self.roots, lambda at: self._link_at(at, after)
+                )
+            except OSError as error:
+                reason = sentence(error)
+            if reason is not None:
+                found.append(Conflict(change.path, reason))
+        return found
+
     def apply(self, changes: Sequence[Change]) -> list[Conflict]:
         """Brings changes to the roots. If any of them cannot be, none is, and the list says which and why."""
         conflicts = [conflict for change in changes if (conflict := self._conflict(change))]
+        conflicts += self.links_out(changes)
         if conflicts:
             return conflicts
         if sum(change.after.size for change in changes if change.after) > APPLIED_BYTES:
@@ -147,7 +171,9 @@ class View(ABC):
         if kind != "mode" and (before.size if before else 0) + (after.size if after else 0) <= room:
             old = _shown(root, path, before)
             new = _shown(self._made(root), path, after)
-        yield Change(os.path.join(root, path), kind, one.what, old, new, before, after)
+        parts = path.split("/")
+        is_protected = is_protected_write(root, parts) or is_protected_write(self._made(root), parts)
+        yield Change(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
 
     def _conflict(self, change: Change) -> Conflict | None:
         root = self._root_of(change.path)
@@ -171,14 +197,24 @@ class View(ABC):
             return Conflict(change.path, "it was changed meanwhile")
         if here != change.after:
             return Conflict(change.path, "it was changed again after it was shown")
-        if change.what == "link" and change.kind != "deleted" and not self._stays_inside(change.path, root, path):
-            return Conflict(change.path, "it is a link that leads out of the workspace")
         return None
 
-    def _stays_inside(self, link: str, root: str, path: str) -> bool:
-        target = os.readlink(os.path.join(self._made(root), path))
-        real = os.path.normpath(os.path.join(os.path.dirname(link), target))
-        return any(is_inside(real, one) for one in self.roots)
+    def _target_of(self, change: Change) -> str:
+        """The target of a link that was made or changed; `OSError` if it is not what was told."""
+        root = self._root_of(change.path)
+        return os.fsdecode(bytes_at(self._made(root), os.path.relpath(change.path, root), change.after))
+
+    def _link_at(self, path: str, after: Mapping[str, Change]) -> str | None:
+        """The target of the link that stands at a path of the roots once the changes `after` are applied."""
+        change = after.get(path)
+        if change is not None:
+            return self._target_of(change) if change.what == "link" and change.kind != "deleted" else None
+        root = self._root_of(path)
+        try:
+            with beside(Place(root, tuple(os.path.relpath(path, root).split("/")))) as (folder, name):
+                return os.readlink(name, dir_fd=folder)
+        except OSError:
+            return None  # no link, or nothing at all
 
     def _apply(self, change: Change, undo: Undo) -> None:
         root = self._root_of(change.path)
@@ -197,7 +233,7 @@ class View(ABC):
                 undo.append(lambda: remove_folder(place))
             set_mode(place, mode)
         elif change.what == "link":
-            target = os.fsdecode(bytes_at(self._made(root), path, change.after))
+            target = self._target_of(change)
             if change.kind == "modified":
                 delete(place, undo)
             with beside(place, make=True) as (folder, name):
