@@ -1,36 +1,39 @@
 """Mode `sandbox`: everything happens in a view of the workspace, and at the end of the turn there is one question.
 
 The model has `sandbox_*` tools and none of the plain ones. The view is opened with the first of them and thrown away
-with the turn; what the user agrees to is brought to the workspace, all of it or nothing.
+with the turn; what the user agrees to is brought to the workspace, all of it or nothing. Nothing is agreed to that was
+not shown (`change_review`): changes that do not fit in one question are asked in several, and all of them need a yes; a
+link that leads out of the workspace, or what cannot be shown, is refused without a question.
 """
 
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
+from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.rigs import Above, ViewRoots
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
+from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, title_text
 from dragoman.errors import WorldError
 from dragoman.host.own_folder import OwnFolder
 from dragoman.host.paths import Roots
 from dragoman.host.sandbox import probe
 from dragoman.host.view import Change, View, ViewRefused
 from dragoman.host.views import open_view
-from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, ToolContent, UnknownChange
 
 PREFIX: Final = "sandbox_"
 # Beside the tool calls of the model there is one of ours at the end, which carries the question.
 APPLY: Final = "apply_changes"
-# What a question shows; what is larger is named.
-SHOWN_CHANGES: Final = 200
+# There is no "always" to changes that are not known yet.
+_ONCE: Final = tuple(option for option in YES_OR_NO if not option.kind.endswith("_always"))
+_MOST_REASONS: Final = 20
 
 
 class Sandbox:
@@ -98,27 +101,52 @@ class Sandbox:
             raise
 
     async def _ask(self, view: View, changes: Sequence[Change]) -> None:
-        count = f"{len(changes)} change{'s' if len(changes) != 1 else ''}"
-        shown = self._session.tool(
-            f"Apply {count} to the workspace",
-            kind="edit",
-            name=APPLY,
-            status="pending",
-            content=_shown(changes),
-            locations=[Location(change.path) for change in changes[:SHOWN_CHANGES]],
-        )
-        async with shown:
-            options = [option for option in YES_OR_NO if not option.kind.endswith("_always")]
-            if not await self._session.ask_permission(shown.title, tool=shown, options=options):
-                await shown.add("Not applied; the workspace is as it was.")
-                await shown.end("failed")
-                return
-            await shown.start()
+        """Show all changes, ask about all of them, and apply them all; or none."""
+        refused = await asyncio.to_thread(view.links_out, changes)
+        try:
+            pages = pages_of(changes) if not refused else []
+        except NotShowable as error:
+            await self._refuse([str(error)])
+            return
+        if refused:
+            await self._refuse([f"{conflict.path}: {conflict.reason}." for conflict in refused])
+            return
+        async with AsyncExitStack() as stack:
+            asked: list[ToolCall] = []
+            for page in pages:
+                shown = self._session.tool(
+                    page.title,
+                    kind="edit",
+                    name=APPLY,
+                    status="pending",
+                    content=page.content,
+                    locations=page.locations,
+                )
+                asked.append(await stack.enter_async_context(shown))
+                if not await self._session.ask_permission(shown.title, tool=shown, options=_ONCE):
+                    await _end(asked, ["Not applied; the workspace is as it was."], applied=0)
+                    return
+            for shown in asked:
+                await shown.start()
             conflicts = await asyncio.to_thread(view.apply, changes)
-            for conflict in conflicts:
-                await shown.add(f"{conflict.path}: {conflict.reason}")
-            applied = {"applied": 0 if conflicts else len(changes)}
-            await shown.end("failed" if conflicts else "completed", raw_output=applied)
+            words = [title_text(f"{conflict.path}: {conflict.reason}") for conflict in conflicts]
+            await _end(asked, words, applied=0 if conflicts else len(changes))
+
+    async def _refuse(self, reasons: Sequence[str]) -> None:
+        """Say why there is no question. Each reason is a sentence about one thing."""
+        named = [title_text(reason) for reason in reasons[:_MOST_REASONS]]
+        more = [f"… and {len(reasons) - len(named)} more."] if len(reasons) > len(named) else []
+        words = ["The changes of the sandbox were not applied; the workspace is as it was.", *named, *more]
+        async with self._session.tool("Apply changes to the workspace", kind="edit", name=APPLY) as shown:
+            await _end([shown], ["\n".join(words)], applied=0)
+
+
+async def _end(asked: Sequence[ToolCall], words: Sequence[str], *, applied: int) -> None:
+    """End the calls that carried the questions: the last of them says what came of it."""
+    for word in words:
+        await asked[-1].add(word)
+    for shown in asked:
+        await shown.end("completed" if applied else "failed", raw_output={"applied": applied})
 
 
 class _Opened(NamedTuple):
@@ -171,30 +199,3 @@ class Sandboxed:
             return await self._sandbox.desk(desk)
         except WorldError as error:
             raise BadInput(str(error)) from None
-
-
-def _shown(changes: Sequence[Change]) -> list[ToolContent]:
-    """The change as one diff; what is no text, or too large, is named beside it."""
-    files: list[FileChange | UnknownChange] = []
-    named: list[str] = []
-    for change in changes[:SHOWN_CHANGES]:
-        old, new = _text(change.old), _text(change.new)
-        if change.what == "file" and change.kind == "deleted" and old is not None:
-            files.append(FileChange("delete", change.path, old_text=old))
-        elif change.what == "file" and change.kind != "mode" and new is not None:
-            files += Diff.of(change.path, old, new).changes
-        else:
-            named.append(f"{change.kind}: {change.path} ({change.what})")
-    if len(changes) > SHOWN_CHANGES:
-        named.append(f"… and {len(changes) - SHOWN_CHANGES} more")
-    shown: list[ToolContent] = [Diff(files)] if files else []
-    return [*shown, *([ContentItem(Text("\n".join(named)))] if named else [])]
-
-
-def _text(data: bytes | None) -> str | None:
-    if data is None:
-        return None
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
