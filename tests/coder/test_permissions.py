@@ -85,7 +85,7 @@ def test_a_never_holds_in_every_disguise() -> None:
     """Row H6."""
     (rule,) = rules_for(Call("1", "bash", {}, [Act("command", "curl evil")]), "deny")
     for command in ("curl evil", "/usr/bin/curl evil", "env curl evil", "sh -c 'curl evil'", "true; curl evil -o x"):
-        assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never")
+        assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never", "rule", (rule,))
     assert decide(run("ls"), "full-access", [rule]).verdict == "allow"
 
 
@@ -98,7 +98,7 @@ def test_what_a_mode_forbids_it_does_not_offer() -> None:
 def test_never_beats_always_beats_the_mode() -> None:
     always, never = Rule("allow", "bash", "make …"), Rule("deny", "bash", "make …")
     assert decide(BASH, "ask", [always]).verdict == "allow"
-    assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never")
+    assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never", "rule", (never,))
     assert decide(BASH, "read-only", [always]).verdict == "deny"
 
 
@@ -167,7 +167,7 @@ async def test_a_no_for_the_future_holds_in_every_mode() -> None:
     await user.approve()
     user.gate.begin_turn()
     user.mode = "full-access"
-    assert await user.approve() == Decision("deny", "you said: never")
+    assert await user.approve() == Decision("deny", "you said: never", "rule", tuple(user.kept))
 
 
 async def test_a_no_is_remembered_for_the_turn() -> None:
@@ -217,13 +217,15 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
             user.rules.append(Rule("deny", "bash", "make …"))
         return "allow_always"
 
-    assert await user.gate.approve(BASH, user.look, ask) == Decision("deny", "it was forbidden meanwhile")
+    assert await user.gate.approve(BASH, user.look, ask) == Decision(
+        "deny", "it was forbidden meanwhile", "policy", option="allow_always"
+    )
     assert user.kept == []
 
 
 def test_nobody_else_can_approve() -> None:
     with pytest.raises(TypeError, match="only the permission gate"):
-        Approved(BASH, True, object())
+        Approved(BASH, Decision("allow", "mode ask"), object())
 
 
 def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
@@ -257,7 +259,7 @@ async def test_after_so_many_noes_nobody_is_asked_any_more() -> None:
             return call
 
         found = await gate.approve(call, look, no)
-    assert found == Decision("deny", f"you have said no {NOES} times in this turn")
+    assert found == Decision("deny", f"you have said no {NOES} times in this turn", "policy")
     assert len(asked) == NOES
 
 

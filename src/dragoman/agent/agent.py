@@ -208,10 +208,10 @@ class Agent:
         self._check()
         await self.serve(StdioTransport.of_this_process(), trace=trace)
 
-    async def serve(self, transport: Transport, *, trace: Trace | None = None) -> None:
-        """Serve one client until it is gone."""
+    async def serve(self, transport: Transport, *, trace: Trace | None = None, trusted: bool = False) -> None:
+        """Serve one client until it is gone. `trusted`: it is a gateway of ours, whose word counts on who asks."""
         self._check()
-        await self._connection(transport, trace).run()
+        await self._connection(transport, trace, trusted=trusted).run()
 
     def _tell_a_person(self) -> None:
         from dragoman.agent.serve import complain
@@ -223,10 +223,12 @@ class Agent:
 
         opening.hear(lambda data: greet(data, self.spoken, self.hello))
 
-    def _connection(self, transport: Transport, trace: Trace | None, greeted: Greeted | None = None) -> Connection:
+    def _connection(
+        self, transport: Transport, trace: Trace | None, greeted: Greeted | None = None, *, trusted: bool = False
+    ) -> Connection:
         from dragoman.agent.serve import Connection
 
-        return Connection(self, transport, trace=trace, greeted=greeted)
+        return Connection(self, transport, trace=trace, greeted=greeted, trusted=trusted)
 
     # -- the connection calls these ----------------------------------------------------------------------------------
 

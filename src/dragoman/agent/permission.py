@@ -8,6 +8,7 @@ from msgspec import UNSET, UnsetType
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply
+from dragoman.vocabulary.identity import LOCAL, Identity
 from dragoman.vocabulary.services import (
     CommandSubject,
     PermissionAnswer,
@@ -27,10 +28,11 @@ Subject = ToolCallSubject | CommandSubject | UnsetType
 
 
 class Permission:
-    """The user's answer. Truthy exactly when it is a known yes."""
+    """The user's answer, and who gave it. Truthy exactly when it is a known yes."""
 
-    def __init__(self, option: PermissionOption | None) -> None:
+    def __init__(self, option: PermissionOption | None, identity: Identity = LOCAL) -> None:
         self.option: Final = option
+        self.identity: Final = identity
 
     def __bool__(self) -> bool:
         return self.option is not None and self.option.kind in ("allow_once", "allow_always")

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman.vocabulary.content import Content, Text, text_of
+from dragoman.vocabulary.identity import LOCAL, Identity
 
 
 class Prompt:
-    """What the user said."""
+    """What the user said. `identity` is who that was, as a trusted gateway tells; else the user at this machine."""
 
-    def __init__(self, content: Sequence[Content], message_id: str) -> None:
+    def __init__(self, content: Sequence[Content], message_id: str, identity: Identity = LOCAL) -> None:
         self.content: Final = list(content)
         self.message_id: Final = message_id
+        self.identity: Final = identity
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent.announced import Announced
+from dragoman.agent.caller import CALLER, caller
 from dragoman.agent.identity import new_id
 from dragoman.agent.interjections import Interjection
 from dragoman.agent.kept import keep_option
@@ -30,6 +31,7 @@ from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
+from dragoman.vocabulary.identity import Identity, identity_in
 from dragoman.vocabulary.options import Choice, Option, Select, Toggle
 
 if TYPE_CHECKING:
@@ -51,8 +53,16 @@ class Connection:
     """Serves one client of an `Agent`. It is the link's handler and the sessions' speech."""
 
     def __init__(
-        self, agent: "Agent", transport: Transport, *, trace: Trace | None = None, greeted: Greeted | None = None
+        self,
+        agent: "Agent",
+        transport: Transport,
+        *,
+        trace: Trace | None = None,
+        greeted: Greeted | None = None,
+        trusted: bool = False,
     ) -> None:
+        # Whether the peer is a gateway of ours, which says who asks.
+        self.trusted: Final = trusted
         self.hello = ClientHello() if greeted is None else greeted.client
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
@@ -66,7 +76,7 @@ class Connection:
         self.ask: Final = self._speech.ask
         self.note: Final = self._speech.note
         self.text_stream: Final = self._speech.text_stream
-        self.sessions: Final = Sessions(agent, self, self._speech)
+        self.sessions: Final = Sessions(agent, self, self._speech, trusted=trusted)
         self._answers: Final = self._what_we_answer()
 
     async def run(self) -> None:
@@ -101,7 +111,16 @@ class Connection:
         answer = self._answers.get(type(request))
         if answer is None:
             raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
-        return answer(request)
+        if not self.trusted:
+            return answer(request)
+        # What is begun here, and the tasks that it starts, know who asked.
+        identity = identity_in(request)
+        before = CALLER.set(identity)
+        try:
+            reply = answer(request)
+        finally:
+            CALLER.reset(before)
+        return reply if isinstance(reply, Reply) else _asked_by(identity, reply)
 
     def _what_we_answer(self) -> dict[type[Request], Callable[[Any], Reply | Awaitable[Reply]]]:
         sessions, agent = self.sessions, self._agent
@@ -172,7 +191,7 @@ class Connection:
         session = self.sessions.find(request.session_id)
         if not request.prompt:
             raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
-        prompt = Prompt(request.prompt, new_id("msg"))
+        prompt = Prompt(request.prompt, new_id("msg"), caller())
         if session.turn is None:
             # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
             # Behind a journal the prompt is on disk before that; not in the middle of a story that is told again, whose
@@ -259,6 +278,12 @@ class Connection:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _asked_by(identity: Identity, reply: Awaitable[Reply]) -> Reply:
+    """Wait for an answer in a task of its own, whose code knows who asked."""
+    CALLER.set(identity)
+    return await reply
 
 
 def complain(text: str) -> None:

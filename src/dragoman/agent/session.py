@@ -44,6 +44,7 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.identity import LOCAL, Needs, identity_in, with_needs
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import (
@@ -77,6 +78,8 @@ class Session:
         # Where it is kept; without a store nothing is.
         self.journal: Journal | None = None
         self.options: list[Option] = list(options)
+        # Whether whoever answers our questions says who it is, and is believed.
+        self.trusts_identities = False
         # What options were set to when it was last open, by their ids; of those that it has again, it has the values.
         self.left_with: Mapping[str, object] = {}
         self.commands: list[AnyCommand] = []
@@ -287,16 +290,22 @@ class Session:
         command: str | None = None,
         description: str | UnsetType = UNSET,
         options: Sequence[PermissionOption] = YES_OR_NO,
+        needs: Needs | None = None,
     ) -> Permission:
-        """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`."""
+        """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`.
+
+        `needs`: what whoever says yes has to be allowed; a gateway puts the question to no other.
+        """
         check_options(options)
         subject = subject_of(tool, command, self.cwd)
         request = RequestPermission(self.id, title, list(options), description, subject)
+        if needs is not None and self.trusts_identities:
+            request = with_needs(request, needs)
         try:
             reply = await self._ask_person(request)
         except PeerError:
             return Permission(None)  # refused, or answered with what nobody can read: nobody said yes
-        return Permission(chosen(reply, request))
+        return Permission(chosen(reply, request), identity_in(reply) if self.trusts_identities else LOCAL)
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
         """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""

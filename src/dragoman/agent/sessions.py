@@ -41,11 +41,12 @@ _freeing: Final[set["asyncio.Task[None]"]] = set()
 class Sessions:
     """Every session of one client."""
 
-    def __init__(self, agent: "Agent", speech: Speech, announced: Announced) -> None:
+    def __init__(self, agent: "Agent", speech: Speech, announced: Announced, *, trusted: bool = False) -> None:
         self.open: Final[dict[str, Session]] = {}
         self._agent = agent
         self._speech = speech
         self._announced = announced
+        self._trusted = trusted
         self._to_resume = agent.resume
 
     @property
@@ -181,6 +182,7 @@ class Sessions:
         journal = None if log is None else Journal(log, self._speech)
         session = Session(session_id, request, journal or self._speech, self._agent.options)
         session.journal = journal
+        session.trusts_identities = self._trusted
         session.left_with = left_with
         session.commands = self._agent.command_list()
         try:

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home, open_store
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman.gateway.agents import Agents
-    from dragoman.gateway.hub import Knows
+    from dragoman.gateway.ceilings import AgentModes, Ceilings
+    from dragoman.gateway.guard import TokenLimits
+    from dragoman.gateway.hub import FolderOf, Knows
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.server import Server
     from dragoman.gateway.tokens import Tokens
@@ -73,6 +76,15 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         help="serve clients of elephant.ai too, at /acp/rpc and /acp/sse; programs of this machine need no token there",
     )
     parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
+    ceilings = parser.add_argument_group("for every token of this server")
+    ceilings.add_argument("--max-mode", metavar="MODE", help="no mode that reaches further than this one")
+    ceilings.add_argument(
+        "--workspace",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="the only folders in which sessions may be opened; can be given several times",
+    )
     running = parser.add_argument_group("running it")
     running.add_argument(
         "--log-level",
@@ -150,13 +162,18 @@ class _Prepared:
     """Everything that can be wrong on a command line is known; the rest needs a loop."""
 
     def __init__(
-        self, arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook", agents: "Agents", knows: "Knows | None"
+        self,
+        arguments: argparse.Namespace,
+        tokens: "Tokens",
+        log: "Logbook",
+        served: "_ServedAgent",
+        ceilings: "Ceilings",
     ) -> None:
         self._arguments = arguments
         self._tokens = tokens
         self._log = log
-        self._agents = agents
-        self._knows = knows
+        self._served = served
+        self._ceilings = ceilings
 
     def server(self) -> "Server":
         """The server, inside a running loop."""
@@ -165,7 +182,15 @@ class _Prepared:
         from dragoman.gateway.server import Server
 
         owners = Owners(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
-        hub = Hub(self._agents, owners=owners, knows=self._knows, report=_reporter(self._log), log=self._log)
+        hub = Hub(
+            self._served.agents,
+            owners=owners,
+            knows=self._served.knows,
+            folder_of=self._served.folder_of,
+            report=_reporter(self._log),
+            log=self._log,
+            ceilings=self._ceilings,
+        )
         given = self._arguments
         return Server(
             hub,
@@ -181,6 +206,7 @@ class _Prepared:
 
 
 def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _Prepared:
+    from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import is_loopback
 
     if (arguments.certificate is None) != (arguments.key is None):
@@ -195,10 +221,40 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
     if len(arguments.agent) > 1:
         raise Wrong("one server serves one agent; start another on another --port")
     _check_home(arguments, tokens)
+    limits = _limits(arguments)
     if arguments.agent:
-        return _Prepared(arguments, tokens, log, _fleet_agent(arguments.agent[0]), None)
-    agents, knows = _our_agent(arguments, log)
-    return _Prepared(arguments, tokens, log, agents, knows)
+        return _Prepared(arguments, tokens, log, _ServedAgent(_fleet_agent(arguments.agent[0])), Ceilings(limits))
+    return _Prepared(arguments, tokens, log, _our_agent(arguments, log), Ceilings(limits, _our_modes()))
+
+
+class _ServedAgent(NamedTuple):
+    """An agent to serve, and what is known of its stored sessions."""
+
+    agents: "Agents"
+    knows: "Knows | None" = None
+    folder_of: "FolderOf | None" = None
+
+
+def _limits(arguments: argparse.Namespace) -> "TokenLimits":
+    """What no token of this server may exceed."""
+    from dragoman.cli.token_fields import checked_limits
+    from dragoman.errors import UsageError
+
+    if arguments.agent and arguments.max_mode:
+        raise Wrong("--max-mode is for our own agent; other agents have modes of their own")
+    try:
+        return checked_limits(arguments.max_mode, arguments.workspace)
+    except UsageError as error:
+        raise Wrong(str(error)) from None
+
+
+def _our_modes() -> "AgentModes":
+    from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
+    from dragoman.gateway.ceilings import AgentModes
+    from dragoman.host.sandbox import probe
+
+    probe()  # what the machine can confine is tried out here, where no client waits
+    return AgentModes(allowed_modes, nearest_mode, may_answer)
 
 
 def _check_tls(certificate: Path, key: Path) -> None:
@@ -221,7 +277,7 @@ def _check_home(arguments: argparse.Namespace, tokens: "Tokens") -> None:
             raise Wrong(trouble)
 
 
-def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, Knows]":
+def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> _ServedAgent:
     from dragoman.agent.manners import manner_of
     from dragoman.cli import ours
     from dragoman.coder.brain import coding_agent
@@ -238,14 +294,17 @@ def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> "tuple[Agents, 
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
 
     async def knows(session_id: str) -> bool:
+        return bool(await folder_of(session_id))
+
+    async def folder_of(session_id: str) -> str:
         assert agent.store is not None
         try:
-            await agent.store.look(session_id)
+            return (await agent.store.look(session_id)).cwd
         except StoreFailed:
-            return False
-        return True
+            return ""
 
-    return Agents(in_process(agent.serve, _reporter(log)), agent.spoken), knows
+    opened = in_process(partial(agent.serve, trusted=True), _reporter(log))
+    return _ServedAgent(Agents(opened, agent.spoken), knows, folder_of)
 
 
 def _fleet_agent(name: str) -> "Agents":

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
+from dragoman.coder.ceilings import may_answer
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
+from dragoman.vocabulary.identity import Needs
 
 if TYPE_CHECKING:
     from dragoman.coder.work import Work
@@ -108,11 +110,13 @@ async def _mode_refused(new: str, work: "Work") -> str:
         f"Change the mode from {old} to {new}",
         description=f"{MODES[new].name}: {MODES[new].description}.",
         options=[option for option in YES_OR_NO if option.kind in ("allow_once", "reject_once")],
+        needs=(needs := Needs(new)),
     )
+    confirmed = bool(answer) and may_answer(answer.identity, needs)
     now = str(session.option("mode"))
     if now != old:
         return f"The mode has become {now} meanwhile, so it was not changed to {new}."
-    return "" if answer else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
+    return "" if confirmed else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
 
 
 async def _undo(work: "Work") -> str:

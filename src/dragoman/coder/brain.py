@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.agent.agent import Agent
+from dragoman.agent.caller import caller
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.setup import Setup
 from dragoman.coder.supply import METHODS
@@ -68,10 +69,12 @@ def coding_agent(
 
     @agent.on_login
     async def login(method_id: str) -> None:
+        caller().check_admin("log in")
         setup.models.login(method_id)
 
     @agent.on_logout
     async def logout() -> None:
+        caller().check_admin("log out")
         setup.models.logout()
 
     @agent.on_auth_status

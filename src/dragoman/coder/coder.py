@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 
 from msgspec.structs import replace
 
+from dragoman.agent.caller import caller
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import commands
+from dragoman.coder.ceilings import check_folders, check_mode, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
@@ -45,9 +47,13 @@ class Coder:
 
     async def open(self) -> None:
         """What a client is told when the session opens: the options and commands there are."""
+        identity = caller()
+        await asyncio.to_thread(check_folders, self.session.roots, identity)
+        identity.check_programs(self.session.opening.mcp_servers or ())
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self.setup.models.current()
-        self.session.options = options(self.setup, self.made(current), current)
+        mode = nearest_mode(self.setup.mode, identity)
+        self.session.options = options(self.setup, self.made(current), current, mode)
         self._offer_again(self.session.left_with.get("model"))
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
@@ -101,7 +107,9 @@ class Coder:
         return self._models[name]
 
     def option_changed(self, config_id: str) -> None:
-        """Refuses a model that cannot be had."""
+        """Refuses a model that cannot be had, and a mode that is not open to the caller."""
+        if config_id == "mode":
+            check_mode(str(self.session.option("mode")), caller())
         if config_id == "model":
             self._prepare(self.made(str(self.session.option("model"))))
 
@@ -162,14 +170,14 @@ async def _quietly(work: Awaitable[None]) -> None:
         await work
 
 
-def options(setup: Setup, model: Model, current: str) -> list[Option]:
+def options(setup: Setup, model: Model, current: str, mode: str) -> list[Option]:
     """What the client may choose: what the agent may do, who thinks, and how hard where that can be said."""
     modes = [Choice(value, known.name, known.description) for value, known in MODES.items()]
     models = list(setup.models.choices())
     if all(choice.value != current for choice in models):
         models.insert(0, Choice(current, current))
     return [
-        Select("mode", "Mode", setup.mode, list(modes), "What the agent may do without asking", MODE_CATEGORY),
+        Select("mode", "Mode", mode, list(modes), "What the agent may do without asking", MODE_CATEGORY),
         Select("model", "Model", current, list(models), _ABOUT_MODELS, "model"),
         *_thinking(setup, model),
     ]

@@ -13,6 +13,7 @@ from dragoman.coder.modes import MODES, Act, ActKind, Verdict
 from dragoman.host.commands import covers, denies, prefixes
 from dragoman.host.shell import parse
 from dragoman.host.text import hidden_character
+from dragoman.vocabulary.identity import LOCAL, Identity
 
 DENIED: Final = "Permission denied."
 _FETCH: Final = "web_fetch"
@@ -40,24 +41,36 @@ class Rule(NamedTuple):
     matched: str
 
 
+# Where a decision came from: an answer to a question, a remembered answer, the mode's own table, or what stands above
+# modes: a limit of the token, a call that never runs, a question that could not be settled.
+DecidedBy = Literal["user", "rule", "mode", "policy"]
+
+
 class Decision(NamedTuple):
-    """The verdict, and why."""
+    """The verdict, and why. `rules` are the remembered answers that decided, `option` the kind of the given answer."""
 
     verdict: Verdict
     reason: str
+    by: DecidedBy = "mode"
+    rules: tuple[Rule, ...] = ()
+    option: str | None = None
 
 
 class Approved:
     """A call that may run, exactly as it was shown. Made by a `Gate` and nowhere else."""
 
-    __slots__ = ("asked", "call")
+    __slots__ = ("call", "decision")
 
-    def __init__(self, call: Call, asked: bool, key: object) -> None:
+    def __init__(self, call: Call, decision: Decision, key: object) -> None:
         if key is not _KEY:
             raise TypeError("only the permission gate approves calls")
         self.call: Final = call
-        # Whether somebody has just said yes to this very call.
-        self.asked: Final = asked
+        self.decision: Final = decision
+
+    @property
+    def asked(self) -> bool:
+        """Whether the user has just said yes to this very call."""
+        return self.decision.by == "user"
 
 
 _KEY: Final = object()
@@ -73,26 +86,45 @@ def offers(mode: str, kind: ActKind) -> bool:
     return known is not None and known.says(Act(kind)) != "deny"
 
 
-def decide(call: Call, mode: str, rules: Sequence[Rule], *, fetches: bool = False) -> Decision:
-    """What the mode and the remembered answers say. `fetches`: a page that would be asked about is not."""
+def decide(
+    call: Call, mode: str, rules: Sequence[Rule], *, fetches: bool = False, identity: Identity = LOCAL
+) -> Decision:
+    """What the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
+
+    To a confined `identity` guarded acts are refused, whatever was remembered: it could only ask itself.
+    """
     known = MODES.get(mode)
     if known is None or not call.acts:
-        return Decision("deny", "nobody knows what this would do")
+        return Decision("deny", "nobody knows what this would do", "policy")
     asks = False
+    remembered: list[Rule] = []
     for act in call.acts:
         if act.hopeless:
-            return Decision("deny", act.hopeless)
+            return Decision("deny", act.hopeless, "policy")
         verdict = known.says(act) if act.kind in get_args(ActKind) else "deny"
         if verdict == "ask" and fetches and call.tool == _FETCH and act.kind == "network" and not act.guarded:
             verdict = "allow"
         if verdict == "deny":
             return Decision("deny", f"mode {mode} does not allow it")
+        if act.guarded and identity.confined:
+            return Decision("deny", leaves_confinement(identity), "policy")
         about = [rule for rule in rules if rule.tool == call.tool]
-        if any(_denies(rule.matched, act) for rule in about if rule.effect == "deny"):
-            return Decision("deny", "you said: never")
-        if verdict == "ask" and not _covers([rule.matched for rule in about if rule.effect == "allow"], act):
-            asks = True
-    return Decision("ask" if asks else "allow", f"mode {mode}")
+        never = [rule for rule in about if rule.effect == "deny" and _denies(rule.matched, act)]
+        if never:
+            return Decision("deny", "you said: never", "rule", tuple(never))
+        if verdict == "ask":
+            covering = _covering([rule for rule in about if rule.effect == "allow"], act)
+            asks = asks or not covering
+            remembered += covering
+    if asks:
+        return Decision("ask", f"mode {mode}")
+    return Decision("allow", f"mode {mode}", "rule" if remembered else "mode", tuple(dict.fromkeys(remembered)))
+
+
+def leaves_confinement(identity: Identity) -> str:
+    """Why a guarded act is refused to a confined identity."""
+    whose = f"the token {identity.token!r}" if identity.token else "this connection"
+    return f"{whose} may not leave the confinement, and this would"
 
 
 class Gate:
@@ -105,9 +137,12 @@ class Gate:
         remember: Callable[[Rule], Awaitable[None]],
         *,
         fetches: bool = False,
+        identity: Callable[[], Identity] = lambda: LOCAL,
     ) -> None:
+        """`identity` is whose turn it is."""
         self.rules: Final = rules
         self._fetches = fetches
+        self._identity = identity
         self._mode = mode
         self._remember = remember
         self._refused: set[str] = set()
@@ -117,6 +152,11 @@ class Gate:
         """The mode as it is now."""
         return self._mode()
 
+    @property
+    def identity(self) -> Identity:
+        """Whose turn it is."""
+        return self._identity()
+
     def begin_turn(self) -> None:
         """A no is remembered for the turn it was said in."""
         self._refused.clear()
@@ -124,32 +164,35 @@ class Gate:
     async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
         """The approved call, or why it may not run."""
         for _ in range(_ASKED_AGAIN):
-            decision = decide(call, self.mode, self.rules, fetches=self._fetches)
+            decision = self._decide(call)
             if decision.verdict == "deny":
                 return decision
             if decision.verdict == "allow":
-                return Approved(call, False, _KEY)
+                return Approved(call, decision, _KEY)
             if _thing(call) in self._refused:
-                return Decision("deny", "you have just said no to this")
+                return Decision("deny", "you have just said no to this", "rule")
             if len(self._refused) >= NOES:
-                return Decision("deny", f"you have said no {NOES} times in this turn")
+                return Decision("deny", f"you have said no {NOES} times in this turn", "policy")
             answer = await ask(call)
             if answer not in ("allow_once", "allow_always"):
                 self._refused.add(_thing(call))
                 if answer == "reject_always":
                     await self._learn("deny", call)
-                return Decision("deny", "you said no" if answer else "nobody said yes")
+                return Decision("deny", "you said no" if answer else "nobody said yes", "user", option=answer)
             # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
             now = await look()
             if digest_of(now) != digest_of(call):
                 call = now
                 continue
-            if decide(now, self.mode, self.rules).verdict == "deny":
-                return Decision("deny", "it was forbidden meanwhile")
+            if self._decide(now).verdict == "deny":
+                return Decision("deny", "it was forbidden meanwhile", "policy", option=answer)
             if answer == "allow_always":
                 await self._learn("allow", call)
-            return Approved(now, True, _KEY)
-        return Decision("deny", "what it is about does not stand still")
+            return Approved(now, Decision("allow", "you said yes", "user", option=answer), _KEY)
+        return Decision("deny", "what it is about does not stand still", "policy")
+
+    def _decide(self, call: Call) -> Decision:
+        return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
 
     async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
         for rule in rules_for(call, effect):
@@ -199,14 +242,21 @@ def _prefix(matched: str) -> tuple[str, ...]:
         return ()
 
 
-def _covers(allowed: Sequence[str], act: Act) -> bool:
-    """Whether a yes was said to this before. What nobody could have read is asked about every time."""
+def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:
+    """The rules by which a yes was said to this before; none: it was not.
+
+    What nobody could have read is asked about every time.
+    """
     if hidden_character(act.subject):
-        return False
-    if act.subject in allowed:
-        return True
-    words = [prefix for matched in allowed if (prefix := _prefix(matched))] if act.kind == "command" else []
-    return bool(words) and covers(words, parse(act.subject), readable=lambda path: path in act.inside)
+        return []
+    exact = [rule for rule in allowed if rule.matched == act.subject]
+    if exact:
+        return exact
+    words = {rule: prefix for rule in allowed if (prefix := _prefix(rule.matched))} if act.kind == "command" else {}
+    if not words:
+        return []
+    known = covers(list(words.values()), parse(act.subject), readable=lambda path: path in act.inside)
+    return list(words) if known else []
 
 
 def _denies(forbidden: str, act: Act) -> bool:

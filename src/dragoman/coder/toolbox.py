@@ -12,6 +12,7 @@ from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.serve import complain
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
+from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.models.contract import ToolCard
 from dragoman.coder.permissions import DENIED, Approved, Call, Gate, digest_of, offers, rules_for
@@ -19,6 +20,7 @@ from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.identity import Needs
 from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
 
@@ -155,14 +157,20 @@ class Toolbox:
             return looked
 
         async def ask(asked: Call) -> str | None:
-            answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked))
+            needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
+            answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
+            # A yes counts from those who could do it themselves; a gateway has asked no others.
+            if answer and not may_answer(answer.identity, needs):
+                return None
             return answer.option.kind if answer.option else None
 
         verdict = await self._gate.approve(call, look, ask)
         if not isinstance(verdict, Approved):
+            # A limit is no whim of the user's: the model is told, or it would try the same in other words.
+            text = f"{DENIED} It was refused because {verdict.reason}." if verdict.by == "policy" else DENIED
             if shown.showed:
-                await shown.add(DENIED)
-            return Outcome(DENIED, failed=True, raw={"reason": verdict.reason})
+                await shown.add(text)
+            return Outcome(text, failed=True, raw={"reason": verdict.reason})
         return await self._run(tool, verdict, shown)
 
     async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> Outcome:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import actions, commands, loop
+from dragoman.coder.ceilings import allowed_modes, check_folders, check_mode, narrower_notice, nearest_mode
 from dragoman.coder.changes import Changes
 from dragoman.coder.coder import Coder, is_option
 from dragoman.coder.compaction import Room
@@ -33,7 +34,8 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
-from dragoman.vocabulary.events import AnyEvent, Idle
+from dragoman.vocabulary.events import AnyEvent, Idle, Notice
+from dragoman.vocabulary.identity import LOCAL, Identity
 
 _RULE: Final = "rule"
 _REVOKED: Final = "revoked"
@@ -63,8 +65,10 @@ class Work:
         self._own_tools: Final[list[Tool]] = [
             *(Delegate(lambda: self.model, self._hands, self.session.roots), UpdatePlan(), AskUser())
         ]
-        # A mode for this turn alone.
+        # A mode for this turn alone, and whose turn it is: all who have prompted in it.
         self._turn_mode = ""
+        self._identity = LOCAL
+        self._narrowed: set[Identity] = set()
         self._pinned: Roots | None = None
 
     @property
@@ -78,13 +82,22 @@ class Work:
         return self._coder.own_commands
 
     def mode(self) -> str:
-        """The mode as it is now."""
+        """The mode as it is now, within the limits of those who prompted."""
+        return nearest_mode(self._wanted_mode(), self._identity)
+
+    def _wanted_mode(self) -> str:
         return self._turn_mode or str(self.session.option("mode"))
+
+    def identity(self) -> Identity:
+        """Whose turn it is, within the limits of all who have prompted in it."""
+        return self._identity
 
     # -- a turn ------------------------------------------------------------------------------------------------------
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""
+        self._identity = prompt.identity
+        check_folders(self._roots().real, self._identity)  # what was a folder when it was opened can be a link now
         self.changes.begin_turn()
         self._turn_mode = ""
         name, arguments = prompt.command
@@ -100,6 +113,9 @@ class Work:
     async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:
         for remark in self._coder.remarks():
             yield remark
+        if self.mode() != self._wanted_mode() and self._identity not in self._narrowed:
+            self._narrowed.add(self._identity)
+            yield Notice("warning", narrower_notice(self._wanted_mode(), self.mode(), self._identity))
         context, toolbox, room = await self._ready()
         await self._coder.servers_started()
         model = self.model
@@ -139,13 +155,15 @@ class Work:
     async def _interjected(self) -> list[UserSaid]:
         roots, sees = self._roots(), self.model.sees
         heard = await self.session.interjected()
+        for prompt in heard:
+            self._identity = self._identity.joined(prompt.identity)
         return [UserSaid(prompt.message_id, await seen(prompt.content, roots, sees)) for prompt in heard]
 
     async def _ready(self) -> tuple[Context, Toolbox, Room]:
         if self._context is None or self._toolbox is None or self._room is None:
             self._context = await load(self.session)
             rules = await self._recalled_rules()
-            self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches)
+            self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches, identity=self.identity)
             self._toolbox = Toolbox(self._all_tools, self._gate, self._desk())
             self._room = Room(self._context, self.session.emit)
         return self._context, self._toolbox, self._room
@@ -210,14 +228,17 @@ class Work:
         return rule
 
     def choices(self, name: str) -> list[str]:
-        """The modes or models to choose from."""
-        return [
+        """The modes or models to choose from, for whoever prompts."""
+        known = [
             choice.value for option in self.session.options if is_option(option, name) for choice in option.choices()
         ]
+        return [mode for mode in known if mode in allowed_modes(self._identity)] if name == "mode" else known
 
     async def set_option(self, name: str, value: str) -> None:
         """Choose a mode or a model."""
         known = self.choices(name)
+        if name == "mode":
+            check_mode(value, self._identity)
         if name == "model":
             value = self._setup.models.spelled(value)
             self._coder.made(value)

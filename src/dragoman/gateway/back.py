@@ -14,14 +14,17 @@ from dragoman.dialects.handshake import SPOKEN
 from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.asked import Asked
+from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.gate import Gate
 from dragoman.gateway.hearing import Hearing
 from dragoman.gateway.logbook import connection_name
 from dragoman.gateway.rooms import Room
 from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.link import Link
+from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.identity import with_identity
 from dragoman.vocabulary.requests import CloseSession, Prompt, SessionOpened
 
 if TYPE_CHECKING:
@@ -133,7 +136,7 @@ class Back:
             raise RequestFailed(INTERNAL_ERROR, GONE)
         before = room.opened
         try:
-            opened = await self.link.ask(room.opening)
+            opened = await self._ask(room.opening)
         except LinkClosed:
             raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except RequestFailed:
@@ -143,11 +146,15 @@ class Back:
         room.is_open(room.opening, opened, fresh=False)
         for request in changed_options(room.agent_id, before, opened):
             try:
-                room.options_set(await self.link.ask(request))
+                room.options_set(await self._ask(request))
             except RequestFailed:
                 # One of them may be what it may do without asking: nobody prompts it before they have seen that.
                 room.hear(OptionsChanged(room.opened.config_options or []))
                 raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
+
+    async def _ask(self, request: Request) -> Reply:
+        """Ask in our own name."""
+        return await self.link.ask(with_identity(request, OPERATOR) if self.hub.ceilings.trusted else request)
 
     def look(self, now: float) -> None:
         """Let it sleep, if it has had nothing to do for long enough and can be woken without a loss."""
@@ -240,14 +247,14 @@ class Back:
         """Somebody who may only read has it open, so without its servers: close it for whoever opens it with them."""
         if self.is_awake(room) and self.agent.capabilities.close and not room.running:
             with suppress(DragomanError):
-                await self.link.ask(CloseSession(room.agent_id))
+                await self._ask(CloseSession(room.agent_id))
 
     async def forsake(self, agent_id: str) -> None:
         """Close a session in the agent that nobody here may have, as far as the agent can do that."""
         if self.agent.capabilities.close and agent_id not in self.rooms:
             try:
                 async with asyncio.timeout(_FORSAKE_SECONDS):
-                    await self.link.ask(CloseSession(agent_id))
+                    await self._ask(CloseSession(agent_id))
             except (DragomanError, TimeoutError):
                 self.hub.counts["noise"] += 1
 

@@ -19,6 +19,7 @@ from dragoman.errors import (
 )
 from dragoman.gateway.asked import Asked, Watched
 from dragoman.gateway.back import Back
+from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.connection import Connection
 from dragoman.gateway.cursors import Cursors
 from dragoman.gateway.guard import Scope
@@ -32,8 +33,9 @@ from dragoman.gateway.waking import GONE, UNCLEAR, missing
 from dragoman.link import Link
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Note, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
 
 if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
@@ -73,6 +75,15 @@ class Front:
         return self.connection.entrance.principal
 
     @property
+    def identity(self) -> Identity:
+        """Who it is for an agent, and within which limits."""
+        return self._hub.ceilings.identity(self.connection.entrance)
+
+    def may_answer(self, request: Request) -> bool:
+        """Whether a question is put to it: it could do itself what it would say yes to."""
+        return self.may("prompt") and self._hub.ceilings.may_answer(self.identity, needs_in(request))
+
+    @property
     def connected(self) -> bool:
         """Whether somebody reads."""
         return not self.ended and self.connection.readers > 0
@@ -101,6 +112,8 @@ class Front:
         if self.answering:
             self._unsaid.append((session_id, event))
         elif not self.link.closed:
+            if event.__class__ is OptionsChanged:
+                event = self._hub.ceilings.shown(event, self.identity)
             try:
                 self.link.tell_in_turn(session_id, event)
             except UsageError:
@@ -112,8 +125,9 @@ class Front:
             self.link.note_now(note)
 
     async def answer(self, request: Request) -> Reply:
-        """Ask the client."""
-        return await self.link.ask(request)
+        """Ask the client; the answer says who has given it."""
+        reply = without_ours(await self.link.ask(without_ours(request)))
+        return with_identity(reply, self.identity) if self._hub.ceilings.trusted else reply
 
     def hold(self, task: "asyncio.Task[Any] | None") -> None:
         """An answer was heard here; it is said when this task is done."""
@@ -136,8 +150,10 @@ class Front:
     async def _meet(self, hello: ClientHello) -> AgentHello:
         if not reads(self.connection.entrance):
             raise RequestFailed(INVALID_REQUEST, "This token may neither read nor prompt", {"reason": "scope"})
+        self._hub.ceilings.check_hello(self.connection.entrance)
         if not self.may("prompt"):
             hello = hello_to_read(hello)
+        hello = without_ours(hello)
         self.hello = hello
         self.back = await self._hub.new_back(self, hello)
         if self.ended:  # its client has left meanwhile
@@ -169,7 +185,7 @@ class Front:
         began = self._loop.time()
         status: object = "ok"
         try:
-            return await self._carry(request, id)
+            return self._hub.ceilings.shown(await self._carry(without_ours(request), id), self.identity)
         except RequestFailed as failed:
             status = failed.code
             raise
@@ -188,8 +204,11 @@ class Front:
         if not self.may("prompt"):
             request = to_read(request)
         session_id = session_of(request)
-        if session_id is not None and not self._hub.is_mine(session_id, self.connection.entrance):
-            raise missing(session_id)
+        if session_id is not None:
+            await self._hub.learn_folder(session_id, self.connection.entrance)
+            if not self._hub.is_mine(session_id, self.connection.entrance):
+                raise missing(session_id)
+        self._hub.ceilings.check(request, self.identity)
         match request:
             case ask.NewSession() | ask.ForkSession():
                 return await self._openings.open(request, id)
@@ -280,6 +299,9 @@ class Front:
 
     def _for_agent(self, back: Back, request: Request) -> Request:
         """The request in the agent's words for the session; never about another one that it calls the same."""
+        if self._hub.ceilings.trusted:
+            # What a token that may only read has asked was put together here (`reading`).
+            request = with_identity(request, self.identity if self.may("prompt") else OPERATOR)
         session_id = session_of(request)
         if session_id is None:
             return request
@@ -296,6 +318,7 @@ class Front:
     def _pass_on(self, note: Note) -> None:
         if not self.may("prompt"):
             return
+        note = without_ours(note)
         session_id = session_of(note)
         room = self._hub.rooms.get(session_id or "")
         if room is not None and not self._hub.is_mine(room.id, self.connection.entrance):

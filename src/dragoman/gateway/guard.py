@@ -18,6 +18,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+import msgspec
+
 from dragoman.errors import UsageError
 from dragoman.gateway.cookies import Cookies, Halves, page_key_in
 
@@ -54,13 +56,31 @@ class Refusal(NamedTuple):
     reason: str
 
 
-class Token(NamedTuple):
-    """What is known of a token: never the token itself."""
+class TokenLimits(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a token may reach, beside its scopes; the default is what a token gets if its maker says nothing.
+
+    - `max_mode`: no mode that reaches further; empty: every mode that is open to its scopes.
+    - `workspaces`: real paths of the only folders it may open sessions in; none: every folder.
+    - `allow_unconfined`: without `admin` too, it may use every mode and answer questions about leaving a confinement.
+    - `allow_mcp_programs`: without `admin` too, it may bring MCP servers that are programs.
+    """
+
+    max_mode: str = ""
+    workspaces: tuple[str, ...] = ()
+    allow_unconfined: bool = False
+    allow_mcp_programs: bool = False
+
+
+class Token(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a token: never the token itself. Times are seconds since 1970; 0: not known, or never."""
 
     name: str
     principal: str
     scopes: tuple[Scope, ...]
     digest: str
+    limits: TokenLimits = TokenLimits()
+    created: float = 0
+    expires: float = 0
 
 
 class Pass(NamedTuple):
@@ -72,9 +92,19 @@ class Pass(NamedTuple):
     scopes: tuple[Scope, ...]
     cookie: str = ""
     digest: str = ""
+    limits: TokenLimits = TokenLimits()
 
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
+
+    def covers(self, other: "Pass") -> bool:
+        """Whether whatever `other` may do, this may do too."""
+        if not set(other.scopes) <= set(self.scopes):
+            return False
+        return self.limits in (other.limits, _NO_LIMITS if self.may("admin") else None)
+
+
+_NO_LIMITS: Final = TokenLimits()
 
 
 class Unsure(UsageError):
@@ -149,7 +179,7 @@ class Guard:
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return Pass(token.name, token.principal, token.scopes, cookie, token.digest)
+        return Pass(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
 
     def admit(self, entrance: Pass) -> Pass | Refusal:
         """Whoever needs no token where it comes in, at the rate of one principal."""

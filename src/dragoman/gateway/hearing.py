@@ -108,7 +108,7 @@ class Hearing:
 
     async def _ask_one(self, front: "Front", request: Request) -> Reply:
         """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
-        if front.ended or not front.may("prompt"):
+        if front.ended or not front.may_answer(request):
             return refusal(request)
         try:
             return await front.answer(request)

@@ -5,6 +5,7 @@ goes on after that until it is done.
 """
 
 import asyncio
+import os
 import secrets
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -18,6 +19,7 @@ from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.back import Back
 from dragoman.gateway.budget import Budgets
+from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.connection import Connection, Full, Kind
 from dragoman.gateway.front import Front
 from dragoman.gateway.guard import Pass
@@ -47,10 +49,14 @@ _HEARD_SECONDS: Final = 10.0
 _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
 
 Knows = Callable[[str], Awaitable[bool]]
+FolderOf = Callable[[str], Awaitable[str]]
+# Folders of sessions that nobody made through us, as they were looked up; past this they are looked up again.
+_FOLDERS: Final = 10_000
 
 
 class Hub:
-    """One for a server. `knows` tells whether a session is stored that nobody made through us."""
+    """One for a server. `knows` tells whether a session is stored that nobody made through us, `folder_of` where it was
+    made (empty: there is none)."""
 
     def __init__(
         self,
@@ -61,7 +67,10 @@ class Hub:
         report: Callable[[Exception], None] | None = None,
         kept_seconds: float = KEPT_SECONDS,
         log: Logbook | None = None,
+        ceilings: Ceilings | None = None,
+        folder_of: FolderOf | None = None,
     ) -> None:
+        self.ceilings: Final = ceilings or Ceilings()
         self.connections: Final[dict[str, Front]] = {}
         self.rooms: Final[dict[str, Room]] = {}
         self.backs: Final[set[Back]] = set()
@@ -75,6 +84,8 @@ class Hub:
         self._knows = knows
         self._report = report
         self._kept_seconds = kept_seconds
+        self._folder_of = folder_of
+        self._folders: dict[str, str] = {}
         self._endings: set[asyncio.Task[None]] = set()
 
     # -- connections -------------------------------------------------------------------------------------------------
@@ -98,7 +109,7 @@ class Hub:
         front = self.connections.get(connection_id)
         if front is None or front.ended or front.principal != entrance.principal:
             return None
-        return front if set(front.connection.entrance.scopes) <= set(entrance.scopes) else None
+        return front if entrance.covers(front.connection.entrance) else None
 
     async def end(self, front: Front, *, with_work: bool) -> None:
         """End a connection."""
@@ -190,17 +201,44 @@ class Hub:
     def is_mine(self, session_id: str, entrance: Pass) -> bool:
         """Whether a session belongs to this principal. What nobody made through us is the administrators'; what only
         its agent calls so is nobody's."""
-        if not reads(entrance):
+        if not reads(entrance) or not self._is_within(session_id, entrance):
             return False
         owner = self.owners.of(session_id)
         if owner is None:
             return entrance.may("admin") and not self.owners.named(session_id)
         return owner == entrance.principal
 
+    def _is_within(self, session_id: str, entrance: Pass) -> bool:
+        """Whether a session was made in one of the folders that a token may open; one of which nothing is known was
+        not."""
+        identity = self.ceilings.identity(entrance)
+        if not identity.workspaces:
+            return True
+        folder = self._folder(session_id)
+        return bool(folder) and identity.may_open(os.path.realpath(folder))
+
+    def _folder(self, session_id: str) -> str:
+        room = self.rooms.get(session_id)
+        opened = room.opening.cwd if room is not None and room.opening is not None else ""
+        return self.owners.cwd(session_id) or opened or self._folders.get(session_id, "")
+
+    async def learn_folder(self, session_id: str, entrance: Pass) -> None:
+        """Find out where a session was made, if that is needed to tell whether a token may have it."""
+        limited = bool(self.ceilings.identity(entrance).workspaces)
+        if limited and self._folder_of is not None and not self._folder(session_id):
+            self._know_folder(session_id, await self._folder_of(session_id))
+
+    def _know_folder(self, session_id: str, folder: str) -> None:
+        if len(self._folders) >= _FOLDERS:
+            self._folders.clear()
+        self._folders[session_id] = folder
+
     def listed(self, info: SessionInfo, entrance: Pass) -> SessionInfo | None:
         """A session of an agent's list, as this principal may see it."""
         known = self.owners.named(info.session_id)
         session_id = known[-1] if known else info.session_id
+        if not known:
+            self._know_folder(session_id, info.cwd)
         if not self.is_mine(session_id, entrance) or self.owners.is_unclear(session_id):
             return None
         return replace(info, session_id=session_id)
@@ -226,6 +264,7 @@ class Hub:
 
     async def exists(self, session_id: str, entrance: Pass) -> bool:
         """Whether there is such a session for this principal. `Full` when so many watch it already."""
+        await self.learn_folder(session_id, entrance)
         if not self.is_mine(session_id, entrance):
             return False
         room = self.rooms.get(session_id)

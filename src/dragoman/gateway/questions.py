@@ -45,7 +45,7 @@ class Question:
 
     def ask(self, front: "Front") -> None:
         """Ask one of them."""
-        if self._answer.done() or front in self._asked or not front.may("prompt"):
+        if self._answer.done() or front in self._asked or not front.may_answer(self._request):
             return
         if not self._for_all and any(not task.done() for task in self._asked.values()):
             return
@@ -54,7 +54,7 @@ class Question:
 
     def look(self) -> None:
         """Is anybody there who could answer? If not, it is not waited for without end."""
-        alone = not any(front.connected and front.may("prompt") for front in self._room.fronts)
+        alone = not any(front.connected and front.may_answer(self._request) for front in self._room.fronts)
         if not alone and self._timer is not None:
             self._timer.cancel()
             self._timer = None

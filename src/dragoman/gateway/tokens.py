@@ -1,22 +1,25 @@
 """The tokens of a server, in a file that only its owner can read; the file has their hashes and not them.
 
-A change of the file counts within a second, so a token is revoked without a restart. Whoever changes it holds a lock
-on its folder meanwhile, so no change undoes another.
+A change of the file counts within a second, so a token is revoked without a restart; one that has expired counts as
+revoked. Whoever changes the file holds a lock on its folder meanwhile, so no change undoes another.
+
+A token is an object with its fields. Files of earlier releases have arrays, `[name, principal, scopes, digest]`;
+they are read, and written anew with the next change.
 """
 
 import fcntl
 import os
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import SCOPES, Scope, Token, Unsure, digest_of
+from dragoman.gateway.guard import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
 from dragoman.transports.token import read_token
 
 # `read_token` is the other half: what a client shows.
@@ -30,15 +33,26 @@ _WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.01
 
 
+class _OldToken(NamedTuple):
+    """A token as earlier releases wrote it."""
+
+    name: str
+    principal: str
+    scopes: tuple[Scope, ...]
+    digest: str
+
+
 class _File(msgspec.Struct):
-    tokens: list[Token] = []
+    tokens: list[Token | _OldToken] = []
 
 
 class Tokens:
     """The file of tokens."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds since 1970: when tokens expire is a time of the calendar."""
         self.path: Final = path
+        self._clock = clock
         self._tokens: Sequence[Token] = ()
         self._trouble = ""
         self._looked = float("-inf")
@@ -57,6 +71,12 @@ class Tokens:
                 self._trouble = str(unsure)
         if self._trouble:
             raise Unsure(self._trouble)
+        now = self._clock()
+        return [token for token in self._tokens if not token.expires or now < token.expires]
+
+    def all(self) -> Sequence[Token]:
+        """Every token of the file, also those that have expired. `Unsure` where it cannot be read."""
+        self.valid()
         return self._tokens
 
     @property
@@ -65,16 +85,28 @@ class Tokens:
         self.valid()
         return self._stamp is None
 
-    def make(self, name: str, scopes: Sequence[Scope] = SCOPES, principal: str = "") -> str:
-        """A new token; it is given out here and can never be read again."""
-        if not name.isprintable() or not name.strip() or len(name) > 64:
+    def make(
+        self,
+        name: str,
+        scopes: Sequence[Scope] = SCOPES,
+        principal: str = "",
+        *,
+        limits: TokenLimits | None = None,
+        expires: float = 0,
+    ) -> str:
+        """A new token; it is given out here and can never be read again. The name of one that has expired is free."""
+        if not is_token_name(name):
             raise UsageError("a token's name has 1 to 64 printable characters")
+        now = self._clock()
         with self._alone():
-            if any(token.name == name for token in self._tokens):
+            kept = [token for token in self._tokens if token.name != name or not token.expires or now < token.expires]
+            if any(token.name == name for token in kept):
                 raise UsageError(f"there is a token {name!r} already; revoke it first")
-            token = secrets.token_urlsafe(32)
-            self._write([*self._tokens, Token(name, principal or name, tuple(scopes), digest_of(token.encode()))])
-        return token
+            secret = secrets.token_urlsafe(32)
+            digest = digest_of(secret.encode())
+            made = Token(name, principal or name, tuple(scopes), digest, limits or TokenLimits(), round(now), expires)
+            self._write([*kept, made])
+        return secret
 
     def revoke(self, name: str) -> bool:
         """Forget a token. False: there was none of that name."""
@@ -119,7 +151,8 @@ class Tokens:
             raise Unsure(f"{self.path}: others can read or change it; run chmod 600 on it")
         try:
             with self.path.open("rb") as file:
-                self._tokens = msgspec.json.decode(file.read(_FILE_BYTES), type=_File).tokens
+                found_tokens = msgspec.json.decode(file.read(_FILE_BYTES), type=_File).tokens
+                self._tokens = [one if isinstance(one, Token) else Token(*one) for one in found_tokens]
         except OSError as error:
             raise Unsure(f"{self.path}: {(error.strerror or 'cannot be read').lower()}") from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -133,12 +166,17 @@ class Tokens:
             beside.unlink()
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_File(tokens)), indent=2) + b"\n")
+            file.write(msgspec.json.format(msgspec.json.encode(_File([*tokens])), indent=2) + b"\n")
             file.flush()
             os.fsync(file.fileno())  # a power cut must not bring a revoked token back, nor leave an empty file
         beside.replace(self.path)
         self._stamp = None
         self._look()
+
+
+def is_token_name(name: str) -> bool:
+    """Whether a token may be called so."""
+    return name.isprintable() and bool(name.strip()) and len(name) <= 64
 
 
 def _wait_for(lock: int, folder: Path) -> None:

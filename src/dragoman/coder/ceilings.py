@@ -1,0 +1,88 @@
+"""What an identity may reach: the modes that are open to it, and why one is not.
+
+Modes are ordered by how far a session in them can reach, not by how often they ask: the person who answers the
+questions is the one who is limited. So `ask`, whose commands run unconfined after a yes, is above `workspace-write`,
+whose commands never do.
+
+A confined identity has the modes below `ask`. Where the machine can confine nothing, it has those that only read.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.coder.modes import MODES
+from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.vocabulary.identity import Identity, Needs
+
+_REACH: Final = {
+    "read-only": 0,
+    "plan": 0,
+    "safe": 1,
+    "sandbox": 2,
+    "workspace-write": 3,
+    "ask": 4,
+    "full-access": 5,
+}
+_LEAST: Final = 0
+_CONFINED: Final = _REACH["workspace-write"]
+_MOST: Final = max(_REACH.values())
+# What a session begins with whose own mode is out of reach: the first of these that is allowed.
+_PREFERRED: Final = ("workspace-write", "sandbox", "safe", "read-only")
+
+
+def allowed_modes(identity: Identity) -> list[str]:
+    """The modes that are open to it, in the order they are shown. May try out what the machine can confine, once."""
+    return [mode for mode in MODES if _REACH[mode] <= _highest(identity)]
+
+
+def is_limited(identity: Identity) -> bool:
+    """Whether there is a mode it may not use."""
+    return identity.confined or bool(identity.max_modes)
+
+
+def nearest_mode(mode: str, identity: Identity) -> str:
+    """The mode, if it is open to this identity; else the one that takes its place."""
+    if not is_limited(identity):
+        return mode
+    allowed = allowed_modes(identity)
+    return mode if mode in allowed else next(known for known in _PREFERRED if known in allowed)
+
+
+def check_mode(mode: str, identity: Identity) -> None:
+    """Refuse a mode that is not open to it."""
+    if mode in MODES and is_limited(identity) and mode not in (allowed := allowed_modes(identity)):
+        raise RequestFailed(
+            INVALID_PARAMS, f"{identity.subject} may not use mode {mode}; it may use {', '.join(allowed)}"
+        )
+
+
+def check_folders(folders: Sequence[str], identity: Identity) -> None:
+    """Refuse folders that do not lead into the workspaces of this identity. Looks at the disk, for links."""
+    for folder in folders if identity.workspaces else ():
+        identity.check_folder(folder, os.path.realpath(folder))
+
+
+def may_answer(identity: Identity, needs: Needs) -> bool:
+    """Whether a yes of this identity counts for a question that needs so much."""
+    if needs.leave and identity.confined:
+        return False
+    return not is_limited(identity) or needs.mode in allowed_modes(identity)
+
+
+def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:
+    """What a user is told whose turn runs in another mode than the session has."""
+    return f"This turn runs in mode {narrower}. {identity.subject} may not use mode {mode}"
+
+
+def _highest(identity: Identity) -> int:
+    ceilings = [_REACH.get(mode, _LEAST) for mode in identity.max_modes]
+    if identity.confined:
+        ceilings.append(_CONFINED if _can_confine() else _LEAST)
+    return min(ceilings, default=_MOST)
+
+
+def _can_confine() -> bool:
+    from dragoman.host.sandbox import probe
+
+    return probe().level is not None

@@ -1,0 +1,115 @@
+"""What each token may reach through this server: the stricter of what the server and what the token says.
+
+The gateway tells its own agent with every request who asks and within which limits (`vocabulary.identity`), and takes
+the same out of whatever a client sends. What can be judged without an agent is judged here, for every agent: folders,
+MCP servers that are programs, and logging in or out. Modes are known to our own agent only.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman.errors import INVALID_REQUEST, RequestFailed
+from dragoman.gateway.guard import Pass, TokenLimits
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.events import AnyEvent, OptionsChanged
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs
+from dragoman.vocabulary.options import MODE_CATEGORY, Choice, ChoiceGroup, Option, Select
+
+# Who asks where the gateway itself does: it repeats what a client was allowed before.
+OPERATOR: Final = LOCAL
+
+Shown = TypeVar("Shown", bound=Reply | AnyEvent)
+
+
+class AgentModes:
+    """What is known of the modes of an agent that believes identities.
+
+    `allowed` has those that are open to an identity, `nearest` the one that takes the place of another for it, and
+    `may_answer` tells whether a yes of it counts for a question.
+    """
+
+    def __init__(
+        self,
+        allowed: Callable[[Identity], Sequence[str]],
+        nearest: Callable[[str, Identity], str],
+        may_answer: Callable[[Identity, Needs], bool],
+    ) -> None:
+        self.allowed: Final = allowed
+        self.nearest: Final = nearest
+        self.may_answer: Final = may_answer
+
+
+class Ceilings:
+    """Those of one server. Without `modes` its agent is not ours, and nothing is known of its modes."""
+
+    def __init__(self, server: TokenLimits | None = None, modes: AgentModes | None = None) -> None:
+        self._server = server or TokenLimits()
+        self._modes = modes
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the agent is told who asks, and believes it."""
+        return self._modes is not None
+
+    def identity(self, entrance: Pass) -> Identity:
+        """Who a client is, for the agent. A client without a token runs as the server's own user already."""
+        token, server = entrance.limits, self._server
+        free = entrance.may("admin") or not entrance.token
+        return Identity(
+            entrance.principal,
+            entrance.token or None,
+            tuple(mode for mode in (server.max_mode, token.max_mode) if mode),
+            tuple(roots for roots in (server.workspaces, token.workspaces) if roots),
+            confined=not (free or token.allow_unconfined),
+            brings_programs=free or token.allow_mcp_programs,
+            admin=entrance.may("admin"),
+        )
+
+    def check_hello(self, entrance: Pass) -> None:
+        """Refuse a token whose limits this server's agent cannot keep."""
+        if self._modes is None and entrance.limits.max_mode:
+            raise RequestFailed(
+                INVALID_REQUEST,
+                f"The token {entrance.token!r} has a highest mode, and the agent of this server knows no such modes; "
+                "use a token without --max-mode here",
+                {"reason": "scope"},
+            )
+
+    def check(self, request: Request, identity: Identity) -> None:
+        """Refuse what this identity may not ask of any agent."""
+        match request:
+            case ask.NewSession() | ask.ResumeSession() | ask.ForkSession():
+                identity.check_programs(request.mcp_servers or ())
+                if identity.workspaces:
+                    for folder in (request.cwd, *(request.additional_directories or ())):
+                        identity.check_folder(folder, os.path.realpath(folder))
+            case ask.Login():
+                identity.check_admin("log in")
+            case ask.Logout():
+                identity.check_admin("log out")
+            case _:
+                pass
+
+    def may_answer(self, identity: Identity, needs: Needs | None) -> bool:
+        """Whether a question that needs so much is put to this identity."""
+        return needs is None or self._modes is None or self._modes.may_answer(identity, needs)
+
+    def shown(self, word: Shown, identity: Identity) -> Shown:
+        """A reply or an event as this identity sees it: of the modes, those that are open to it."""
+        if self._modes is None or not isinstance(word, (ask.SessionOpened, ask.OptionsSet, OptionsChanged)):
+            return word
+        options = word.config_options
+        if not options or not (identity.confined or identity.max_modes):
+            return word
+        return replace(word, config_options=[self._narrowed(option, identity, self._modes) for option in options])
+
+    def _narrowed(self, option: Option, identity: Identity, modes: AgentModes) -> Option:
+        if not isinstance(option, Select) or option.category != MODE_CATEGORY:
+            return option
+        allowed = modes.allowed(identity)
+        choices: list[Choice | ChoiceGroup] = [choice for choice in option.choices() if choice.value in allowed]
+        return replace(option, options=choices, current_value=modes.nearest(option.current_value, identity))
