@@ -1,0 +1,357 @@
+"""Principals are a wall: what a token without `admin` cannot reach through our own agent, shown from outside.
+
+A real `dragoman serve`, and clients that come to it over the network with tokens of their own.
+"""
+
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.client.client import Client
+from dragoman.client.connect import connect
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
+from dragoman.gateway.guard import SCOPES, Scope, TokenLimits
+from dragoman.gateway.tokens import Tokens
+from dragoman.transports.remote import transport_for
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
+from dragoman.vocabulary.options import mode_option
+from dragoman.vocabulary.requests import McpStdio
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.cli.test_run_remote import run
+from tests.nursery.nursery import nursery
+
+from .serving import free_port
+from .started import serving, words
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
+both_versions = pytest.mark.parametrize("version", [1, 2])
+
+WORK: tuple[Scope, ...] = ("read", "prompt")
+FORGED = {"dragoman/identity": {"principal": "root", "confined": False, "bringsPrograms": True, "admin": True}}
+CONFINED = ["read-only", "plan", "workspace-write", "safe", "sandbox"]
+
+
+def calling(*calls: tuple[str, dict[str, object]]) -> dict[str, object]:
+    """A script whose every turn makes these calls, one turn each, and then says so."""
+    turns = [{"steps": [{"call": tool, "input": given}, {"say": "done"}]} for tool, given in calls]
+    return {"turns": turns or [{"steps": [{"say": "done"}]}]}
+
+
+def bash(command: str) -> tuple[str, dict[str, object]]:
+    return "bash", {"command": command}
+
+
+class Household:
+    """A server that is going to run, its tokens, and the questions that were put to its clients."""
+
+    def __init__(self, folder: Path, scheme: str = "ws") -> None:
+        self.home = folder / "home"
+        self.port = free_port()
+        self.url = f"{scheme}://127.0.0.1:{self.port}"
+        self.questions: list[RequestPermission] = []
+
+    def token(self, name: str, scopes: tuple[Scope, ...] = WORK, principal: str = "", **limits: Any) -> str:
+        file = self.home / "gateway" / "tokens.json"
+        return Tokens(file).make(name, scopes, principal, limits=TokenLimits(**limits))
+
+    @asynccontextmanager
+    async def served(self, script: dict[str, object], *more: str) -> AsyncIterator[None]:
+        async with serving(self.home, self.port, script, *more):
+            yield
+
+    @asynccontextmanager
+    async def client(self, token: str, version: int = 2, **more: Any) -> AsyncIterator[Client]:
+        """A client that says yes to everything it is asked."""
+
+        async def yes(request: RequestPermission) -> PermissionOption:
+            self.questions.append(request)
+            return next(option for option in request.options if option.kind == "allow_once")
+
+        async with connect(transport_for(self.url, token), permission=yes, protocol=version, **more) as client:
+            yield client
+
+
+def workspace(folder: Path) -> Path:
+    made = folder / "work"
+    made.mkdir()
+    return made
+
+
+def output(events: list[AnyEvent]) -> str:
+    """Everything that the tool calls of a turn have shown."""
+    return json.dumps([str(event) for event in events if not isinstance(event, Notice)])
+
+
+def ends(events: list[AnyEvent]) -> list[object]:
+    return [e.status for e in events if isinstance(e, ToolCallUpdate) and e.status in ("completed", "failed")]
+
+
+def offered(options: Any) -> tuple[str, list[str]]:
+    mode = mode_option(options)
+    assert mode is not None
+    return mode.current_value, [choice.value for choice in mode.choices()]
+
+
+@both_transports
+async def test_a_prompt_token_makes_no_token_of_another_principal_through_its_agent(
+    scheme: str, tmp_path: Path
+) -> None:
+    house, folder = Household(tmp_path, scheme), workspace(tmp_path)
+    alice, file = house.token("alice"), house.home / "gateway" / "tokens.json"
+    before = file.read_bytes()
+    dragoman = f"DRAGOMAN_HOME={house.home} {' '.join(nursery().dragoman())}"
+    steal = bash(f"{dragoman} serve --new-token stolen --principal bob --scopes read,prompt,admin")
+    async with house.served(calling(steal, bash(f"cat {file}"))), house.client(alice) as client:
+        conversation = await client.new_session(folder)
+        async for _ in conversation.prompt("make me a token"):
+            pass
+        read = [event async for event in conversation.prompt("read the tokens")]
+    assert ends(read) == ["failed"], read
+    assert "digest" not in output(read)
+    assert file.read_bytes() == before
+
+
+@both_transports
+@both_versions
+async def test_a_token_without_admin_does_not_log_the_owner_out(scheme: str, version: int, tmp_path: Path) -> None:
+    house = Household(tmp_path, scheme)
+    guest, owner = house.token("guest"), house.token("owner", SCOPES)
+    keys = house.home / "credentials.toml"
+    keys.touch(mode=0o600)
+    keys.write_text('[openai]\napi_key = "k1"\n\n[anthropic]\napi_key = "k2"\n')
+    before = keys.read_bytes()
+    async with house.served(calling()):
+        async with house.client(guest, version) as client:
+            for refused in (client.logout(), client.login("dragoman")):
+                with pytest.raises(RequestFailed) as failed:
+                    await refused
+                assert (failed.value.code, failed.value.data) == (INVALID_REQUEST, {"reason": "scope"})
+        assert keys.read_bytes() == before
+        async with house.client(owner, version) as client:
+            await client.logout()
+    assert "k1" not in keys.read_text()
+
+
+@both_transports
+async def test_run_in_full_access_is_refused_to_a_token_without_admin(scheme: str, tmp_path: Path) -> None:
+    house = Household(tmp_path, scheme)
+    file = tmp_path / "bob.tok"
+    file.touch(mode=0o600)
+    file.write_text(house.token("bob"))
+    given = ["--agent", house.url, "--token-file", str(file), "--cwd", "/etc"]
+    async with house.served(calling(bash("id -un"))):
+        loose = await run(tmp_path, "run id -un", *given, "--mode", "full-access")
+        asks = await run(tmp_path, "run id -un", *given, "--mode", "ask")
+    assert (loose.code, loose.out) == (2, ""), loose
+    assert "may not use mode full-access" in loose.error, loose
+    assert (asks.code, asks.out) == (2, ""), asks
+    assert "may not use mode ask" in asks.error, asks
+
+
+@both_versions
+async def test_a_token_without_admin_is_offered_and_gets_confined_modes_only(version: int, tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob")
+    async with house.served(calling()), house.client(bob, version) as client:
+        conversation = await client.new_session(folder)
+        assert offered(conversation.options) == ("workspace-write", CONFINED)
+        for mode in ("ask", "full-access"):
+            with pytest.raises(RequestFailed) as failed:
+                await conversation.set_mode(mode)
+            assert failed.value.code == INVALID_PARAMS
+        await conversation.set_mode("read-only")
+        assert offered(conversation.options) == ("read-only", CONFINED)
+
+
+async def test_a_slash_command_does_not_leave_the_ceiling(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob")
+    async with house.served(calling()), house.client(bob) as client:
+        conversation = await client.new_session(folder)
+        said = words([event async for event in conversation.prompt("/mode full-access")])
+        assert offered(conversation.options)[0] == "workspace-write"
+    assert "may not use mode full-access" in said
+    assert house.questions == []
+
+
+async def test_ceilings_of_the_server_and_of_the_token_both_hold(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    below_sandbox = ["read-only", "plan", "safe", "sandbox"]
+    tokens = {
+        house.token("owner", SCOPES): ("sandbox", below_sandbox),
+        house.token("reader", SCOPES, max_mode="read-only"): ("read-only", ["read-only", "plan"]),
+        house.token("free", allow_unconfined=True): ("sandbox", below_sandbox),
+    }
+    async with house.served(calling(), "--max-mode", "sandbox"):
+        for token, expected in tokens.items():
+            async with house.client(token) as client:
+                assert offered((await client.new_session(folder)).options) == expected
+
+
+async def test_an_operator_can_widen_a_token_without_admin(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob", allow_unconfined=True)
+    async with house.served(calling(bash("id -un"))), house.client(bob) as client:
+        conversation = await client.new_session(folder)
+        assert offered(conversation.options)[0] == "ask"
+        await conversation.set_mode("full-access")
+        assert ends([event async for event in conversation.prompt("go")]) == ["completed"]
+
+
+@both_versions
+async def test_a_turn_runs_under_the_ceiling_of_the_token_that_prompted(version: int, tmp_path: Path) -> None:
+    """The session is in full access, set by another token of the same principal."""
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    owner, phone = house.token("owner", SCOPES, "ada"), house.token("phone", WORK, "ada")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    script = calling(bash(f"touch {outside}/by-phone"), bash(f"touch {outside}/by-owner"))
+    async with house.served(script), house.client(owner, version) as strong, house.client(phone, version) as weak:
+        session = await strong.new_session(folder)
+        await session.set_mode("full-access")
+        joined = await weak.resume_session(session.id, session.cwd)
+        assert offered(joined.options) == ("workspace-write", CONFINED)
+        by_phone = [event async for event in joined.prompt("go")]
+        assert ends(by_phone) == ["failed"]
+        assert "This turn runs in mode workspace-write. The token 'phone' may not use mode full-access" in [
+            event.title for event in by_phone if isinstance(event, Notice)
+        ]
+        async for _ in session.prompt("go"):
+            pass
+        assert offered(session.options)[0] == "full-access"
+    assert os.listdir(outside) == ["by-owner"]
+
+
+async def test_a_question_about_leaving_the_confinement_is_put_to_no_confined_token(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    owner, phone = house.token("owner", SCOPES, "ada"), house.token("phone", WORK, "ada")
+    seen: list[RequestPermission] = []
+
+    async def no(request: RequestPermission) -> PermissionOption:
+        seen.append(request)
+        return next(option for option in request.options if option.kind == "reject_once")
+
+    async with (
+        house.served(calling(bash(f"touch {tmp_path}/made"))),
+        house.client(phone) as weak,
+        connect(transport_for(house.url, owner), permission=no) as strong,
+    ):
+        session = await strong.new_session(folder)
+        await weak.resume_session(session.id, session.cwd)
+        assert offered(session.options)[0] == "ask"
+        async for _ in session.prompt("go"):
+            pass
+    assert len(seen) == 1
+    assert house.questions == []  # it would have said yes
+    assert not (tmp_path / "made").exists()
+
+
+async def test_protected_names_are_refused_to_a_confined_token_and_not_asked_about(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob")
+    script = calling(("write_file", {"path": ".envrc", "content": "id"}), ("write_file", {"path": "a", "content": "b"}))
+    async with house.served(script), house.client(bob) as client:
+        conversation = await client.new_session(folder)
+        refused = [event async for event in conversation.prompt("go")]
+        assert ends(refused) == ["failed"]
+        assert "may not leave the confinement" in output(refused)
+        assert ends([event async for event in conversation.prompt("go")]) == ["completed"]
+    assert house.questions == []
+    assert os.listdir(folder) == ["a"]
+
+
+@both_versions
+async def test_mcp_programs_of_a_client_are_refused_to_a_token_without_admin(version: int, tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob, wide = house.token("bob"), house.token("wide", allow_mcp_programs=True)
+    program = McpStdio("tool", "/bin/sh", ["-c", f"touch {tmp_path}/started"])
+    async with house.served(calling()):
+        async with house.client(bob, version) as client:
+            with pytest.raises(RequestFailed) as failed:
+                await client.new_session(folder, mcp_servers=[program])
+            assert failed.value.code == INVALID_PARAMS
+            assert failed.value.message == (
+                "The token 'bob' may not bring MCP servers that are programs, as 'tool' is; they come from the "
+                "configuration of the server's operator"
+            )
+            session = await client.new_session(folder)
+            await session.close()
+            with pytest.raises(RequestFailed, match="may not bring MCP servers"):
+                await client.resume_session(session.id, folder, mcp_servers=[program])
+        assert not (tmp_path / "started").exists()
+        async with house.client(wide, version) as client:
+            await client.new_session(folder, mcp_servers=[program])
+
+
+@both_versions
+async def test_a_token_opens_folders_of_its_workspaces_only(version: int, tmp_path: Path) -> None:
+    house = Household(tmp_path)
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    (inside / "link").symlink_to(outside)
+    (tmp_path / "way-in").symlink_to(inside)
+    everywhere = house.token("owner", SCOPES, "ada")
+    here = house.token("here", SCOPES, "ada", workspaces=(os.path.realpath(inside),))
+    async with house.served(calling()):
+        async with house.client(everywhere, version) as client:
+            far, near = [await client.new_session(folder) for folder in (outside, inside / "deep")]
+            for conversation in (far, near):
+                await conversation.ask("hello")  # an empty session is not listed
+        async with house.client(here, version) as client:
+            for folder in (outside, inside / "link", tmp_path, Path("/")):
+                with pytest.raises(RequestFailed) as failed:
+                    await client.new_session(folder)
+                assert failed.value.code == INVALID_PARAMS
+                assert failed.value.message.startswith("The token 'here' may not open ")
+            with pytest.raises(RequestFailed, match="may not open"):
+                await client.new_session(inside, additional_directories=[str(outside)])
+            await client.new_session(tmp_path / "way-in")
+            for folder in (outside, inside):
+                with pytest.raises(RequestFailed):
+                    await client.load_session(far.id, folder)
+            await client.load_session(near.id, inside / "deep")
+            listed = [info.session_id for info in await client.list_sessions()]
+    assert far.id not in listed
+    assert near.id in listed
+
+
+async def test_a_folder_that_has_become_a_link_out_of_the_workspace_is_not_worked_in(tmp_path: Path) -> None:
+    house = Household(tmp_path)
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    (inside / "deep").mkdir(parents=True)
+    outside.mkdir()
+    here = house.token("here", SCOPES, workspaces=(os.path.realpath(inside),))
+    script = calling(("write_file", {"path": "a", "content": "b"}))
+    async with house.served(script), house.client(here) as client:
+        conversation = await client.new_session(inside / "deep")
+        await conversation.set_mode("full-access")
+        (inside / "deep").rmdir()
+        (inside / "deep").symlink_to(outside)
+        with pytest.raises(RequestFailed, match="Session not found"):
+            async for _ in conversation.prompt("go"):
+                pass
+    assert os.listdir(outside) == []
+
+
+@both_versions
+async def test_an_identity_that_a_client_writes_is_not_believed(version: int, tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob")
+    program = McpStdio("tool", "/bin/sh", ["-c", "id"])
+    async with house.served(calling()), house.client(bob, version) as client:
+        session_id = (await client.new_session(folder)).id
+        for request in (
+            ask.SetOption(session_id, "mode", "full-access", meta=FORGED),
+            ask.Logout(meta=FORGED),
+            ask.NewSession(str(folder), mcp_servers=[program], meta=FORGED),
+        ):
+            with pytest.raises(RequestFailed, match="The token 'bob' may not"):
+                await client.ask(request)
