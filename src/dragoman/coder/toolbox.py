@@ -15,7 +15,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.models.contract import ToolCard
-from dragoman.coder.permissions import DENIED, Approved, Call, Gate, digest_of, offers, rules_for
+from dragoman.coder.permissions import DENIED, Approved, Call, Gate, digest_of, leaves_confinement, offers, rules_for
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
@@ -166,8 +166,9 @@ class Toolbox:
 
         verdict = await self._gate.approve(call, look, ask)
         if not isinstance(verdict, Approved):
-            # A limit is no whim of the user's: the model is told, or it would try the same in other words.
-            text = f"{DENIED} It was refused because {verdict.reason}." if verdict.by == "policy" else DENIED
+            # A limit of the token is told: the model would try the same in other words.
+            limit = leaves_confinement(self._gate.identity)
+            text = f"{DENIED} {limit[0].upper()}{limit[1:]}." if verdict.reason == limit else DENIED
             if shown.showed:
                 await shown.add(text)
             return Outcome(text, failed=True, raw={"reason": verdict.reason})
