@@ -349,8 +349,14 @@ def test_several_sessions_are_deleted_and_named(many: Home) -> None:
     assert [each["sessionId"] for each in json.loads(said(many, "list", "--json", "--all"))] == ["sess_aaaaaaaa2"]
 
 
+def test_without_a_terminal_nothing_is_deleted_unless_yes_is_given(many: Home) -> None:
+    refused = "dragoman: nothing was deleted: there is no terminal to ask at; add --yes to delete without a question\n"
+    assert run(many, "delete", "sess_b") == (2, "", refused)
+    assert len(said(many, "list", "--all").splitlines()) == 3
+
+
 def test_a_script_is_not_asked_and_is_told_what_is_gone(many: Home) -> None:
-    code, out, error = run(many, "delete", "sess_b")
+    code, out, error = run(many, "delete", "sess_b", "-y")
     assert (code, error) == (0, "")
     assert out.startswith("deleted sess_b  ")
     assert len(said(many, "list", "--all").splitlines()) == 2

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.updates import info_json, update_json
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import can_ask, complain
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
 from dragoman.cli.plain import harmless_line
@@ -189,9 +189,11 @@ async def _fork(task: _Task) -> int:
 async def _delete(task: _Task) -> int:
     # All of them first: a mistake in the last must not cost the first.
     ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
-    # A script names what it deletes; only a person is asked again.
-    if not task.arguments.yes and sys.stdin is not None and sys.stdin.isatty() and not await _agreed(task, ids):
-        return complain("nothing was deleted", 1)
+    if not task.arguments.yes:
+        if not can_ask():
+            return complain("nothing was deleted: there is no terminal to ask at; add --yes to delete without a question")
+        if not await _agreed(task, ids):
+            return complain("nothing was deleted", 1)
     gone: list[str] = []
     code = 0
     for number, session_id in enumerate(ids):

@@ -49,7 +49,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     fork.add_argument("id", metavar="ID")
     delete = _action(actions, "delete", "delete sessions for good", "a JSON object with the ids that are gone")
     delete.add_argument("ids", metavar="ID", nargs="+")
-    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
     return parser
 
 
