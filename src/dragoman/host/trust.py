@@ -1,27 +1,52 @@
 """What a project's own configuration may make us do: nothing, until the user has trusted exactly that configuration.
 
-Trust is keyed by the real path of the folder and by the hash of what it covers. When a pull changes one of the covered
-files, or brings a new one, trust is gone and has to be given again.
+Trust is keyed by the real path of the folder and by the hash of what it covers: the configuration, and the files of the
+folder that it starts (`scripts`). When a pull changes one of them, or brings a new one, trust is gone and has to be given
+again. Secrets of the user that a configuration names are allowed one by one, and kept with the trust they belong to.
 """
 
 import hashlib
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
+from dragoman.host.scripts import ScriptsRefused, shown_name, states
 
 # What can start programs: a fleet of agents, MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
 # A configuration of more is none.
 COVERED_BYTES: Final = 1024 * 1024
-_LIST_BYTES: Final = 4 * 1024 * 1024
+_LIST_BYTES: Final = 16 * 1024 * 1024
 
 
 class TrustFailed(WorldError):
-    """The list of trusted folders cannot be read or written."""
+    """The list of trusted folders cannot be read or written, or a folder cannot be looked at."""
+
+
+class Trust(NamedTuple):
+    """What the user has agreed to in a folder: the hash of its configuration, the files it starts, secrets by part."""
+
+    digest: str
+    # What `scripts.named_files` found: names, and what they led to.
+    named: Mapping[str, str] = {}
+    # Which part of the configuration (`acp.json claude`) may have which secrets of the user.
+    secrets: Mapping[str, Sequence[str]] = {}
+
+
+class Standing(NamedTuple):
+    """How a folder stands now. Without trust there are no files, and `reason` says why."""
+
+    files: dict[str, bytes] | None
+    reason: str = ""
+    trust: Trust = Trust("")
+
+    def scripts(self) -> list[str]:
+        """The files that the configuration starts: nothing that runs unasked may write them."""
+        return [name for name, state in self.trust.named.items() if state and "\0" not in name]
 
 
 def covered(folder: Path) -> dict[str, bytes]:
@@ -49,15 +74,39 @@ def is_trusted(registry: Path, folder: Path) -> bool:
 
 def trusted_files(registry: Path, folder: Path) -> dict[str, bytes] | None:
     """What the folder says, as far as the user trusts it: the very bytes that were trusted. None: it is not trusted."""
+    return standing(registry, folder).files
+
+
+def standing(registry: Path, folder: Path) -> Standing:
+    """Whether the user trusts what the folder says and starts now; if not, why."""
     files = covered(folder)
-    return files if _read(registry).get(_key(folder)) == _digest(files) else None
+    given = _read(registry).get(_key(folder))
+    if given is None:
+        return Standing(None, "nobody has trusted it here")
+    if given.digest != _digest(files):
+        return Standing(None, "it has changed since it was trusted" if given.digest else "trust has to be given again")
+    try:
+        now = states(_key(folder), given.named, os.environ)
+    except ScriptsRefused as error:
+        raise TrustFailed(str(error)) from error
+    for name, state in given.named.items():
+        if now[name] != state:
+            return Standing(None, f"{shown_name(_key(folder), name)} has changed since it was trusted")
+    return Standing(files, "", given)
 
 
-def trust(registry: Path, folder: Path, files: dict[str, bytes] | None = None) -> list[str]:
-    """Trust what the folder says now, or `files`, which somebody was shown; the names of the files that covers."""
+def trust(
+    registry: Path,
+    folder: Path,
+    files: dict[str, bytes] | None = None,
+    *,
+    named: Mapping[str, str] | None = None,
+    secrets: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """Trust what the folder says now, or `files`, which were shown; the names of the files that covers."""
     files = covered(folder) if files is None else files
     known = _read(registry)
-    known[_key(folder)] = _digest(files)
+    known[_key(folder)] = Trust(_digest(files), named or {}, secrets or {})
     _write(registry, known)
     return list(files)
 
@@ -87,23 +136,47 @@ def _digest(files: dict[str, bytes]) -> str:
     return digest.hexdigest()
 
 
-def _read(registry: Path) -> dict[str, str]:
+def _read(registry: Path) -> dict[str, Trust]:
     try:
         known = json.loads(read_regular(registry, _LIST_BYTES))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise TrustFailed(f"{registry}: the list of trusted folders cannot be read") from error
-    if not isinstance(known, dict) or not all(isinstance(value, str) for value in known.values()):
-        raise TrustFailed(f"{registry}: this is no list of trusted folders")
-    return known
+    if not isinstance(known, dict):
+        raise _no_list(registry)
+    return {folder: _entry(registry, value) for folder, value in known.items()}
 
 
-def _write(registry: Path, known: dict[str, str]) -> None:
+def _entry(registry: Path, value: Any) -> Trust:
+    if isinstance(value, str):
+        return Trust("")  # of an earlier release, which looked at less: it was trust in something else
+    if not isinstance(value, dict):
+        raise _no_list(registry)
+    digest, named, secrets = value.get("digest"), value.get("named"), value.get("secrets")
+    if not isinstance(digest, str) or not isinstance(named, dict) or not isinstance(secrets, dict):
+        raise _no_list(registry)
+    if not _are_texts(named.values()) or not all(isinstance(one, list) and _are_texts(one) for one in secrets.values()):
+        raise _no_list(registry)
+    return Trust(digest, named, secrets)
+
+
+def _are_texts(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _no_list(registry: Path) -> TrustFailed:
+    return TrustFailed(f"{registry}: this is no list of trusted folders")
+
+
+def _write(registry: Path, known: Mapping[str, Trust]) -> None:
+    text = json.dumps({folder: one._asdict() for folder, one in known.items()}, indent=2, sort_keys=True) + "\n"
+    if len(text.encode()) > _LIST_BYTES:
+        raise TrustFailed(f"{registry}: the list of trusted folders is full; take some out with dragoman trust --revoke")
     temporary = registry.with_name(f".{registry.name}.{os.getpid()}.tmp")
     try:
         registry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
         temporary.chmod(0o600)
         temporary.replace(registry)
     except OSError as error:

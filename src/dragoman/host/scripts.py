@@ -1,0 +1,200 @@
+"""The files of a folder that a configuration starts: which they are, and what is in them.
+
+A configuration that says `./server.sh` is only as trustworthy as the file. So every word of a command line, and of the
+variables it is started with, that names a regular file below the folder is looked at together with the configuration: a
+name that has no file yet too, since one may come. What a program reads by itself (imports, `npm run` scripts, modules of
+a package) cannot be known from outside; `runs_more` says where that is likely.
+
+What is hashed is what the path leads to at that moment. The program is started by the same path a moment later; a file
+that is changed in between by something unconfined is not noticed.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dragoman.errors import WorldError
+from dragoman.host.variables import VariableMissing, fill, without_variables
+
+# Names looked at for one folder, and bytes read of all of them: a session that opens waits for this.
+NAMES: Final = 1024
+BYTES: Final = 64 * 1024 * 1024
+_CHUNK: Final = 1024 * 1024
+_LONGEST: Final = 4096
+# A name that the search path is asked for. No file name has a NUL in it.
+_ON_PATH: Final = "PATH\0"
+# What separates names in options, lists of folders and lines for a shell.
+_APART: Final = re.compile(r"[\s=:,;|&<>()'\"`{}]+")
+_NODE: Final = frozenset({"node", "nodejs", "bun", "deno", "tsx", "ts-node"})
+_NODE_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.mjs", "/index.cjs", "/package.json")
+_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
+# Programs whose business is to run what a folder has in it.
+_RUNNERS: Final = frozenset(
+    {
+        *("npm", "npx", "pnpm", "pnpx", "yarn", "bunx", "make", "just", "task", "uv", "uvx", "poetry", "pdm", "hatch"),
+        *("pipx", "tox", "nox", "cargo", "go", "mvn", "gradle", "dotnet", "java", "ruby", "bundle", "rake", "php"),
+        *("perl", "lua", "docker", "podman", "docker-compose", "sh", "bash", "dash", "zsh", "fish", "ksh", "env"),
+        *_NODE,
+    }
+)
+
+
+class ScriptsRefused(WorldError):
+    """Files that cannot be looked at: too many, too large, or unreadable."""
+
+
+class Launch(NamedTuple):
+    """How a program is started. `cwd` is where, as written; empty: the folder of the configuration."""
+
+    command: str
+    args: Sequence[str] = ()
+    env: Mapping[str, str] = {}
+    cwd: str = ""
+
+
+def named_files(folder: str, launches: Iterable[Launch], environment: Mapping[str, str]) -> dict[str, str]:
+    """Every name below `folder` that the launches mention, and what is there now (`states`)."""
+    names: dict[str, None] = {}
+    for launch in launches:
+        for name in _names(folder, launch, environment):
+            names.setdefault(name)
+            if len(names) > NAMES:
+                raise ScriptsRefused(f"{folder}: its configuration names more than {NAMES} files")
+    return states(folder, names, environment)
+
+
+def states(folder: str, names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """What each name leads to: the hash of a file, the place outside of the folder, or nothing."""
+    budget = _Budget()
+    return {name: _state(folder, name, environment, budget) for name in names}
+
+
+def files_of(folder: str, found: Mapping[str, str]) -> list[str]:
+    """The files among them, by their paths relative to the folder where that is shorter."""
+    real = os.path.realpath(folder)
+    return [os.path.relpath(name, real) for name, state in found.items() if state and not name.startswith(_ON_PATH)]
+
+
+def shown_name(folder: str, name: str) -> str:
+    """A name of `named_files`, for a message."""
+    if name.startswith(_ON_PATH):
+        return name.removeprefix(_ON_PATH)
+    return os.path.relpath(name, os.path.realpath(folder))
+
+
+def runs_more(folder: str, launch: Launch, environment: Mapping[str, str]) -> bool:
+    """Whether it is likely to run files of the folder that its command line does not name."""
+    words = {os.path.basename(word.rstrip("/")) for word in (launch.command, *launch.args)}
+    if words & {".", *_RUNNERS} or any(_PYTHON.fullmatch(word) for word in words):
+        return True
+    real = os.path.realpath(folder)
+    return any(
+        _is_below(os.path.realpath(name), real) and os.path.exists(name)
+        for name in _names(folder, launch, environment)
+        if "\0" not in name
+    )
+
+
+def _names(folder: str, launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
+    """What a launch may mean, as absolute paths that lie or lead below the folder."""
+    real = os.path.realpath(folder)
+    cwd = os.path.join(real, os.path.expanduser(_filled(launch.cwd, environment)))
+    if "/" not in launch.command:
+        yield _ON_PATH + launch.command
+    for word in _words(launch, environment):
+        for base in dict.fromkeys((cwd, real)):
+            path = os.path.join(base, os.path.expanduser(word))
+            if _is_below(os.path.normpath(path), real) or _is_below(os.path.realpath(path), real):
+                yield path
+
+
+def _words(launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
+    if "/" in launch.command:
+        yield launch.command
+    texts = [*launch.args, *launch.env.values()]
+    found = dict.fromkeys(word for text in texts for word in _words_in(text, environment))
+    programs = {os.path.basename(word) for word in (launch.command, *found)}
+    endings = _NODE_ENDINGS if programs & _NODE else ()
+    is_python = any(_PYTHON.fullmatch(program) for program in programs)
+    for word in found:
+        yield word
+        yield from (word.rstrip("/") + ending for ending in endings)
+        if is_python:
+            module = word.replace(".", "/")
+            yield from (f"{word}/__main__.py", f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py")
+
+
+def _words_in(text: str, environment: Mapping[str, str]) -> Iterator[str]:
+    """A text, and its parts, as far as they can be names of files."""
+    between = without_variables(text)
+    # `$PWD/x.sh` is a file of the folder, whatever PWD is when the program is started.
+    behind = [piece.lstrip("/") for piece in between[1:]]
+    for whole in dict.fromkeys((text, _filled(text, environment), between[0], *behind)):
+        for part in (whole, *_APART.split(whole)):
+            word = part.removeprefix("//")  # of `file:///x`
+            if word.startswith("-") and not word.startswith("--"):
+                word = word[2:]  # `-r./x.js`: an option of one letter and its value
+            if word.strip("./") and not word.startswith("-") and "\0" not in word and len(word) <= _LONGEST:
+                yield word
+
+
+def _filled(text: str, environment: Mapping[str, str]) -> str:
+    try:
+        return fill(text, environment)
+    except VariableMissing:
+        return text
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+class _Budget:
+    """The bytes that may still be read."""
+
+    def __init__(self) -> None:
+        self.left = BYTES
+
+
+def _state(folder: str, name: str, environment: Mapping[str, str], budget: _Budget) -> str:
+    real = os.path.realpath(folder)
+    path = name
+    if name.startswith(_ON_PATH):
+        found = shutil.which(name.removeprefix(_ON_PATH), path=environment.get("PATH", os.defpath))
+        # What is installed elsewhere is the user's, and may be updated.
+        if found is None or not (_is_below(os.path.abspath(found), real) or _is_below(os.path.realpath(found), real)):
+            return ""
+        path = found
+    target = os.path.realpath(path)
+    try:
+        # A FIFO has no bytes to wait for, and a device none to read.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        if stat.S_ISREG(_mode(path)):
+            raise ScriptsRefused(f"{path}: {(error.strerror or 'cannot be read').lower()}") from error
+        return ""
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return ""
+        if not _is_below(target, real):
+            return f"leads to {target}"
+        digest = hashlib.sha256()
+        while chunk := file.read(_CHUNK):
+            budget.left -= len(chunk)
+            if budget.left < 0:
+                raise ScriptsRefused(f"{path}: the files that the configuration starts are longer than {BYTES} bytes")
+            digest.update(chunk)
+        return f"sha256 {digest.hexdigest()}"
+
+
+def _mode(path: str) -> int:
+    try:
+        return os.stat(path).st_mode
+    except OSError:
+        return 0
