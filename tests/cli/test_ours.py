@@ -179,7 +179,7 @@ def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> N
         editor.result("initialize", HELLO[1])
         assert refused in servers(editor)
         assert not mark.exists()
-        assert dragoman(tmp_path / "home", "trust", str(project)).code == 0
+        assert dragoman(tmp_path / "home", "trust", str(project), "--yes").code == 0
         assert "evil" in servers(editor)
         (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"worse": server}}))
         assert "no MCP servers" in servers(editor)

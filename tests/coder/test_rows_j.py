@@ -173,7 +173,7 @@ def test_what_was_trusted_is_asked_for_again_when_it_changed(tmp_path: Path, mon
 
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
     write("good")
-    assert main(["trust", str(project)]) == 0
+    assert main(["trust", str(project), "--yes"]) == 0
     with Editor(tmp_path) as editor:
         editor.result("initialize", HELLO[1])
         assert "good" in servers()

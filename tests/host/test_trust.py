@@ -1,11 +1,13 @@
 """Trust in a project's configuration: given for exactly what it says, and gone when that changes. Rows J3 and J4."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from dragoman.host.trust import TrustFailed, is_trusted, revoke, trust, trusted_folders
+from dragoman.host.scripts import Launch, named_files
+from dragoman.host.trust import Trust, TrustFailed, is_trusted, revoke, standing, trust, trusted_folders
 
 
 @pytest.fixture
@@ -63,7 +65,9 @@ def test_it_can_be_taken_back(tmp_path: Path, project: Path) -> None:
     assert not is_trusted(registry, project)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"a": 1}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"a": 1}', '{"a": {}}', '{"a": {"digest": "", "named": {"b": 1}, "secrets": {}}}']
+)
 def test_a_list_that_cannot_be_read_trusts_nobody_and_is_not_overwritten(
     tmp_path: Path, project: Path, text: str
 ) -> None:
@@ -84,3 +88,45 @@ def test_a_pipe_in_place_of_a_configuration_is_refused_without_waiting(
     with pytest.raises(TrustFailed, match="this is no regular file"):
         trust(tmp_path / "trust.json", project)
     assert not is_trusted(tmp_path / "trust.json", project)
+
+
+def test_a_file_that_the_configuration_starts_is_covered_with_it(tmp_path: Path, project: Path) -> None:
+    registry, script = tmp_path / "trust.json", project / "srv.sh"
+    script.write_text("one")
+    trust(registry, project, named=named_files(str(project), [Launch("./srv.sh")], os.environ))
+    assert standing(registry, project).scripts() == [str(script)]
+    script.write_text("two")
+    assert standing(registry, project) == (None, "srv.sh has changed since it was trusted", Trust(""))
+    script.write_text("one")
+    assert is_trusted(registry, project)
+    script.unlink()
+    assert not is_trusted(registry, project)
+
+
+def test_what_an_earlier_release_trusted_is_asked_for_again_and_can_be_revoked(tmp_path: Path, project: Path) -> None:
+    registry = tmp_path / "trust.json"
+    registry.write_text(json.dumps({str(project): "0" * 64, "/other": "1" * 64}))
+    assert standing(registry, project) == (None, "trust has to be given again", Trust(""))
+    assert trusted_folders(registry) == ["/other", str(project)]
+    trust(registry, project)
+    assert is_trusted(registry, project)
+    assert revoke(registry, Path("/other"))
+    assert trusted_folders(registry) == [str(project)]
+
+
+def test_a_configuration_behind_a_link_is_what_the_link_leads_to(tmp_path: Path, project: Path) -> None:
+    registry, outside = tmp_path / "trust.json", tmp_path / "outside.json"
+    outside.write_text("one")
+    (project / ".mcp.json").symlink_to(outside)
+    trust(registry, project)
+    outside.write_text("two")
+    assert standing(registry, project).reason == "it has changed since it was trusted"
+
+
+def test_a_list_that_would_grow_too_long_is_not_written(tmp_path: Path, project: Path) -> None:
+    registry = tmp_path / "trust.json"
+    trust(registry, project)
+    before = registry.read_bytes()
+    with pytest.raises(TrustFailed, match="is full"):
+        trust(registry, project, named={"x" * 1024 * 1024 * 17: ""})
+    assert registry.read_bytes() == before

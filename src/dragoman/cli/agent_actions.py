@@ -42,9 +42,9 @@ def list_agents(arguments: argparse.Namespace) -> int:
         _print_table(found)
     left_out = untrusted(home(), Path())
     if left_out is not None:
-        folder = shlex.quote(str(project_folder(left_out)))
+        folder = shlex.quote(str(project_folder(left_out.path)))
         print(
-            f"{harmless_line(str(left_out))} is not used: nobody has trusted it. "
+            f"{harmless_line(str(left_out.path))} is not used: {harmless_line(left_out.reason)}. "
             f"Look at it, then: dragoman trust {harmless_line(folder)}",
             file=sys.stderr,
         )

@@ -141,7 +141,7 @@ def _check_model(wanted: str, config: dict[str, object]) -> None:
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
     """The user's own MCP servers, and those of a project that is trusted as it is."""
     project = _of_project(cwd)
-    of_theirs = [] if project is None else project.servers
+    of_theirs = [] if project is None else list(project.servers)
     own = settings.tables["mcp"]
     if not own:
         return of_theirs
@@ -158,7 +158,7 @@ def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
 
 def _remarks(cwd: str) -> list[str]:
     project = _of_project(cwd)
-    return [project.remark] if project is not None and project.remark else []
+    return [] if project is None else list(project.remarks)
 
 
 def _of_project(cwd: str) -> "OfProject | None":

@@ -1,57 +1,93 @@
 """The MCP servers that a project brings along in `.mcp.json`: none of them before the user has trusted exactly that.
 
-A file that does not count says so: whoever wrote it waits for its servers.
+A file that does not count says so, and so does a server that is left out: whoever wrote it waits for its servers.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.home import home_folder
 from dragoman.cli.plain import harmless_line
 from dragoman.errors import UsageError
 from dragoman.vocabulary.requests import McpServer
 
+if TYPE_CHECKING:
+    from dragoman.host.trust import Standing
+
 NAME: Final = ".mcp.json"
 
 
 class OfProject(NamedTuple):
-    """Its servers, and why there are none though there is a file."""
+    """Its servers, why some or all of them are left out, and the files that they start."""
 
-    servers: list[McpServer]
-    remark: str = ""
+    servers: Sequence[McpServer]
+    remarks: Sequence[str] = ()
+    scripts: Sequence[str] = ()
 
 
 def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
     """What counts of a folder's file."""
-    from dragoman.coder.mcp import from_config
-    from dragoman.host.trust import TrustFailed, covered, trusted_files
+    from dragoman.host.trust import TrustFailed, covered, standing
 
     try:
         tables_of(covered(Path(folder)).get(NAME, b"{}"))  # what nobody can read, nobody need trust first
-        files = trusted_files(Path(home_folder(), "trust.json"), Path(folder))
-        if files is None:
-            return OfProject([], f"{NAME} is not used: nobody has trusted it here; dragoman trust {_shown(folder)}")
-        return OfProject(from_config(tables_of(files[NAME]), environment) if NAME in files else [])
+        found = standing(Path(home_folder(), "trust.json"), Path(folder))
+        if found.files is None:
+            reason = harmless_line(found.reason)
+            return OfProject([], [f"{NAME} is not used: {reason}; dragoman trust {_shown(folder)}"])
+        return _allowed(found, folder, environment)
     except TrustFailed as error:
-        return OfProject([], f"{NAME} is not used: {harmless_line(str(error))}")
+        return OfProject([], [f"{NAME} is not used: {harmless_line(str(error))}"])
     except UsageError as error:
-        return OfProject([], f"{harmless_line(str(error)).rstrip('.')}; {NAME} is not used")
+        return OfProject([], [f"{harmless_line(str(error)).rstrip('.')}; {NAME} is not used"])
+
+
+def _allowed(found: "Standing", folder: str, environment: Mapping[str, str]) -> OfProject:
+    """The servers of a trusted file that are given no secret of the user, or only those the user lets them have."""
+    from dragoman.coder.mcp.config import filled, name_of, texts_of, written
+    from dragoman.host.variables import secret_variables
+
+    servers: list[McpServer] = []
+    remarks: list[str] = []
+    assert found.files is not None
+    for server in written(tables_of(found.files[NAME])) if NAME in found.files else ():
+        name = name_of(server)
+        allowed = found.trust.secrets.get(part_of(name), ())
+        kept_back = [secret for secret in secret_variables(texts_of(server), environment) if secret not in allowed]
+        try:
+            if kept_back:
+                asks = f"which you have not allowed; to be asked: dragoman trust {_shown(folder)}"
+                raise UsageError(f"{NAME} would give it {', '.join(kept_back)}, {asks}")
+            servers.append(filled(server, environment))
+        except UsageError as error:
+            remarks.append(f"MCP server {harmless_line(name)} is not used: {harmless_line(str(error)).rstrip('.')}")
+    return OfProject(servers, remarks, found.scripts())
+
+
+def part_of(name: str) -> str:
+    """How trust names a server of a project's file."""
+    return f"{NAME} {name}"
 
 
 def tables_of(data: bytes) -> dict[str, object]:
     """The `mcpServers` of such a file; `UsageError` says what is wrong with it."""
+    servers = document_of(data).get("mcpServers")
+    if not isinstance(servers, dict):
+        raise UsageError(f"{NAME}: its servers have to stand in an object mcpServers")
+    return servers
+
+
+def document_of(data: bytes) -> dict[str, object]:
+    """The whole of such a file; `UsageError` says what is wrong with it."""
     try:
         document = json.loads(data)
     except json.JSONDecodeError as error:
         raise UsageError(f"{NAME}, line {error.lineno}: this is not JSON") from None
     except (UnicodeDecodeError, RecursionError):
         raise UsageError(f"{NAME}: this is not JSON") from None
-    servers = document.get("mcpServers") if isinstance(document, dict) else None
-    if not isinstance(servers, dict):
-        raise UsageError(f"{NAME}: its servers have to stand in an object mcpServers")
-    return servers
+    return document if isinstance(document, dict) else {}
 
 
 def _shown(folder: str) -> str:

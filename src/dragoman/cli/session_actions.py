@@ -191,7 +191,8 @@ async def _delete(task: _Task) -> int:
     ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
     if not task.arguments.yes:
         if not can_ask():
-            return complain("nothing was deleted: there is no terminal to ask at; add --yes to delete without a question")
+            sentence = "nothing was deleted: there is no terminal to ask at; add --yes to delete without a question"
+            return complain(sentence)
         if not await _agreed(task, ids):
             return complain("nothing was deleted", 1)
     gone: list[str] = []

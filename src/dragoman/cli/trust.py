@@ -2,22 +2,28 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import can_ask, complain
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from dragoman.cli.trust_text import ConfigPart
+
 _DESCRIPTION = """\
 A project can bring a configuration (acp.json, .mcp.json) that starts programs.
-Nothing of it is used until you trust it. Trust is for what it says now: when a
-file changes, or a new one comes, you are asked again. What it would start is
-shown; at a terminal you are asked first.
+Nothing of it is used until you trust it. Trust is for what it says now, and for
+the files of the folder that it starts: when one of them changes, or a new one
+comes, you are asked again. What it would start, reach and be given is shown,
+and you are asked. For a secret of yours that it names (a key in a variable, a
+file with a token) you are asked once more; without that yes, what wants it is
+not used.
 """
 NOT_DONE = 1
+_LABEL: Final = 11
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -30,7 +36,16 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         allow_abbrev=False,
     )
     parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the project; this folder if left out")
-    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal; gives no secret away"
+    )
+    parser.add_argument(
+        "--allow-secret",
+        metavar="SECRET",
+        action="append",
+        default=[],
+        help="let what names it have this variable or file of yours; can be repeated",
+    )
     parser.add_argument("--revoke", action="store_true", help="trust it no more")
     parser.add_argument("--list", action="store_true", help="show the folders that were trusted")
     return parser
@@ -40,15 +55,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from dragoman.cli.home import home
     from dragoman.cli.plain import harmless_line
-    from dragoman.host import trust
+    from dragoman.host import scripts, trust
 
     registry = home() / "trust.json"
     folder = Path(arguments.folder)
     try:
         if arguments.list:
             for known in trust.trusted_folders(registry):
-                still = "" if trust.is_trusted(registry, Path(known)) else "  (has changed, not trusted now)"
-                print(harmless_line(known) + still)
+                print(harmless_line(known) + _still(registry, known))
             return 0
         if not folder.is_dir():
             return complain(f"{arguments.folder}: no such folder")
@@ -57,68 +71,108 @@ def run(arguments: argparse.Namespace) -> int:
                 return complain(f"{folder.resolve()} was not trusted", NOT_DONE)
             print(f"{harmless_line(str(folder.resolve()))} is trusted no more.")
             return 0
-        return _trust(registry, folder, ask=not arguments.yes and sys.stdin.isatty() and sys.stderr.isatty())
-    except trust.TrustFailed as error:
-        return complain(str(error), NOT_DONE)
+        return _trust(registry, folder, yes=arguments.yes, allowed=arguments.allow_secret)
+    except (trust.TrustFailed, scripts.ScriptsRefused) as error:
+        return complain(harmless_line(str(error)), NOT_DONE)
 
 
-def _trust(registry: Path, folder: Path, *, ask: bool) -> int:
-    """Show what the folder says, and trust exactly that."""
+def _still(registry: Path, known: str) -> str:
+    """Why a folder that was trusted is not now; empty: it is."""
     from dragoman.cli.plain import harmless_line
+    from dragoman.host.trust import TrustFailed, standing
+
+    try:
+        found = standing(registry, Path(known))
+    except TrustFailed as error:
+        return f"  (not trusted now: {harmless_line(str(error))})"
+    return "" if found.files is not None else f"  (not trusted now: {harmless_line(found.reason)})"
+
+
+def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -> int:
+    """Show what the folder says, and trust exactly that."""
+    import os
+
+    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.trust_text import all_launches, parts_of
     from dragoman.host import trust
+    from dragoman.host.scripts import named_files
 
     files = trust.covered(folder)
-    shown = harmless_line(str(folder.resolve()))
+    folder = folder.resolve()
+    shown = harmless_line(str(folder))
     if not files:
         print(f"{shown} has no configuration to trust: there is neither {' nor '.join(trust.COVERED[:2])}.")
         return 0
-    print(f"{shown} may start, when it is trusted:", file=sys.stderr)
-    for line in _programs(folder, files):
-        print(f"  {harmless_line(line)}", file=sys.stderr)
-    if ask:
-        print("Trust this? [y/N] ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline()
-        if answer.strip().lower() not in ("y", "yes"):
-            return complain("nothing was changed", NOT_DONE)
-    print(f"{shown} is trusted: {', '.join(trust.trust(registry, folder, files))}")
+    parts = parts_of(folder, files, registry.parent, os.environ)
+    named = named_files(str(folder), all_launches(parts), os.environ)
+    unnamed = [secret for secret in allowed if not any(_allows(secret, own) for part in parts for own in part.secrets)]
+    if unnamed:
+        return complain(f"--allow-secret {unnamed[0]}: nothing in {shown} names this secret")
+    asking = not yes and can_ask()
+    _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
+    if not yes and not asking:
+        return complain("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
+    if asking and not _agreed("Trust this?"):
+        return complain("nothing was changed", NOT_DONE)
+    secrets = {part.part: [own for own in part.secrets if _may_have(part, own, allowed, asking)] for part in parts}
+    given = {part: own for part, own in secrets.items() if own}
+    print(f"{shown} is trusted: {', '.join(trust.trust(registry, folder, files, named=named, secrets=given))}")
     return 0
 
 
-def _programs(folder: Path, files: Mapping[str, bytes]) -> Iterator[str]:
-    """What each file would start or reach, a line each."""
-    for name, data in files.items():
-        found = list(_agents(folder / name, data) if name.endswith("acp.json") else _servers(name, data))
-        yield from found or [f"{name}: nothing"]
+def _lines(parts: "Sequence[ConfigPart]") -> Iterator[str]:
+    """A block for each part. What a value holds cannot look like a line of ours."""
+    from dragoman.cli.plain import harmless
+
+    def inert(text: str) -> str:
+        return harmless(text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t"))
+
+    for part in parts:
+        yield ""
+        yield f"  {inert(part.title)}"
+        yield from (f"    {inert(label):{_LABEL}} {inert(text)}" for label, text in part.rows)
+    yield ""
 
 
-def _agents(file: Path, data: bytes) -> Iterator[str]:
-    import shlex
+def _print(lines: Sequence[str], *, paged: bool) -> None:
+    """All of it, on stderr; at a terminal a screen at a time, so that nothing scrolls away unseen."""
+    import os
 
-    from dragoman.client.fleet_file import FleetFileWrong, Found, read_file
+    from dragoman.cli.plain import width
 
-    try:
-        entries = read_file(Found(file, data)).entries
-    except FleetFileWrong as error:
-        yield f"nothing of {error}"
-        return
-    for name, entry in entries.items():
-        yield f"agent {name}: {entry.url or shlex.join(entry.command_line())}"
+    columns, height = os.get_terminal_size(sys.stderr.fileno()) if paged else (80, 24)
+    used = 0
+    for line in lines:
+        rows = max(1, -(-width(line) // max(1, columns)))
+        if paged and used and used + rows >= height:
+            print("-- Enter shows more -- ", end="", file=sys.stderr, flush=True)
+            sys.stdin.readline()
+            used = 0
+        print(line, file=sys.stderr)
+        used += rows
 
 
-def _servers(name: str, data: bytes) -> Iterator[str]:
-    import shlex
+def _agreed(question: str) -> bool:
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
-    from dragoman.cli.project_servers import tables_of
-    from dragoman.coder.mcp.config import shown_url
-    from dragoman.errors import UsageError
 
-    try:
-        tables = tables_of(data)
-    except UsageError as error:
-        yield f"nothing of {error}"
-        return
-    for server, table in tables.items():
-        given = table if isinstance(table, dict) else {}
-        words = [given.get("command"), *(args if isinstance(args := given.get("args", []), list) else [])]
-        what = shown_url(str(given["url"])) if "url" in given else shlex.join(str(word) for word in words)
-        yield f"MCP server {server}: {what}"
+def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: bool) -> bool:
+    """Whether a part gets a secret: by an option, or by a yes of its own."""
+    from dragoman.cli.plain import harmless_line
+
+    if any(_allows(given, secret) for given in allowed):
+        return True
+    if asking:
+        return _agreed(harmless_line(part.question(secret)))
+    print(
+        f"dragoman: {harmless_line(part.title)} is not used without {secret}: --allow-secret {secret}", file=sys.stderr
+    )
+    return False
+
+
+def _allows(given: str, secret: str) -> bool:
+    """Whether an option names this secret: a variable by its name, a file by any path that leads to it."""
+    import os
+
+    return given == secret or ("/" in secret and os.path.realpath(os.path.expanduser(given)) == secret)

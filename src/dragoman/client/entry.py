@@ -1,6 +1,7 @@
 """One agent of the fleet, as it is configured: a value."""
 
-import re
+import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
@@ -10,6 +11,8 @@ from dragoman.client.lent import EVERYTHING, Lent
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
+from dragoman.host.scripts import Launch
+from dragoman.host.variables import VariableMissing, fill, secret_variables
 from dragoman.vocabulary.requests import McpServer
 
 PermissionPolicy = Literal["auto-approve", "prompt", "deny"]
@@ -21,7 +24,6 @@ Processes = Literal["shared", "session"]
 # A gateway stops one that has had nothing to do for so long, and starts it again when it is needed: a coffee, not a
 # night, because an agent of this kind holds some hundred MiB.
 DEFAULT_IDLE_MS: Final = 15 * 60 * 1000
-_VARIABLE: Final = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 
 
 @dataclass(frozen=True)
@@ -57,23 +59,65 @@ class Entry:
     install: str = ""
     passed_on: tuple[str, ...] = ()
     built_in: bool = False
+    # The folder of the project whose file says how it is started; empty: the user's own file does, or we do.
+    project: str = ""
+    # Which secrets of the user it may have: of no meaning for the user's own.
+    allowed_secrets: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def launch(self) -> Launch:
+        """How it is started, as it is written."""
+        return Launch(self.command, self.args, self.env, self.cwd)
+
+    def texts(self) -> list[str]:
+        """The texts in which `expanded` fills in variables."""
+        return [*self.args, *self.env.values(), self.cwd, self.url, self.token, self.token_file]
+
+    def secrets_wanted(self, environment: Mapping[str, str]) -> list[str]:
+        """The secrets of the user that it would be given: names of variables, and paths of files outside its project.
+
+        Empty for what the user has configured: what is named there was meant.
+        """
+        if not self.project:
+            return []
+        found = secret_variables(self.texts(), environment)
+        found += [name for name in self.passed_on if name in environment]
+        file = self._token_path(environment)
+        if file and not file.startswith(os.path.realpath(self.project).rstrip("/") + "/"):
+            found.append(file)
+        return list(dict.fromkeys(found))
 
     def expanded(self, environment: Mapping[str, str]) -> "Entry":
-        """The same with the values of variables; `UsageError` names one that is not set."""
+        """The same with the values of variables; `UsageError` names one that is not set, or not for this project."""
+        kept_back = [name for name in self.secrets_wanted(environment) if name not in self.allowed_secrets]
+        if kept_back:
+            raise UsageError(
+                f"{self.name} is not used: {self.source} would give it {', '.join(kept_back)}, which you have not "
+                f"allowed. To be asked: dragoman trust {shlex.quote(self.project)}"
+            )
 
-        def fill(text: str, place: str) -> str:
+        def put(text: str, place: str) -> str:
             return _expand(text, environment, f"{self.source or self.name}: {place}")
 
         own = {name: environment[name] for name in self.passed_on if name in environment}
+        token_file = put(self.token_file, "tokenFile")
         return replace(
             self,
-            args=tuple(fill(arg, f"args[{at}]") for at, arg in enumerate(self.args)),
-            env=own | {name: fill(value, f"env.{name}") for name, value in self.env.items()},
-            cwd=fill(self.cwd, "cwd"),
-            url=fill(self.url, "url"),
-            token=fill(self.token, "token"),
-            token_file=fill(self.token_file, "tokenFile"),
+            args=tuple(put(arg, f"args[{at}]") for at, arg in enumerate(self.args)),
+            env=own | {name: put(value, f"env.{name}") for name, value in self.env.items()},
+            cwd=put(self.cwd, "cwd"),
+            url=put(self.url, "url"),
+            token=put(self.token, "token"),
+            # The path that was judged, links and all.
+            token_file=self._token_path(environment) if self.project else token_file,
         )
+
+    def _token_path(self, environment: Mapping[str, str]) -> str:
+        """Where the file with the token really is; as it is written, where a variable is missing."""
+        try:
+            file = fill(self.token_file, environment)
+        except VariableMissing:
+            return self.token_file
+        return os.path.realpath(os.path.expanduser(file)) if file else ""
 
     def patience(self) -> Patience:
         """How long to wait for it."""
@@ -96,12 +140,7 @@ class Entry:
 
 
 def _expand(text: str, environment: Mapping[str, str], place: str) -> str:
-    def value(found: "re.Match[str]") -> str:
-        if found[1]:
-            return "$"
-        name = found[2] or found[3]
-        if name not in environment:
-            raise UsageError(f"{place} needs the variable {name}, which is not set")
-        return environment[name]
-
-    return _VARIABLE.sub(value, text)
+    try:
+        return fill(text, environment)
+    except VariableMissing as error:
+        raise UsageError(f"{place} needs the variable {error.name}, which is not set") from None

@@ -19,9 +19,10 @@ from typing import Any, Final, Self
 
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, find_files, read_file
+from dragoman.client.fleet_file import FleetFile, Terms, find_files, read_file
 from dragoman.client.known import KNOWN
 from dragoman.client.patience import Patience
+from dragoman.client.project_entry import project_entries
 from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
 
 # The first restart waits so long, each further one twice as long, up to a bound: what dies at once must not spin.
@@ -69,10 +70,15 @@ class Fleet:
     ) -> Self:
         """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
         entries = dict(KNOWN)
-        default = ""
+        default, terms = "", Terms()
         for file in find_files(Path(home), None if folder is None else Path(folder)):
             read = read_file(file)
-            entries |= read.entries
+            if file.standing is None:
+                entries |= read.entries
+                terms = read.terms
+            else:
+                limits = project_entries(file.path, read, entries, terms, file.standing)
+                entries |= {name: limit.entry for name, limit in limits.items()}
             default = read.default or default
         return cls(FleetFile(entries, default), environment=environment)
 

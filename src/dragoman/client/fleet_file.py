@@ -19,7 +19,7 @@ from dragoman.client.rules import Effect, Rule
 from dragoman.client.tables import Table, kind_of, misplaced
 from dragoman.errors import UsageError, WorldError
 from dragoman.host.regular_file import read_regular
-from dragoman.host.trust import COVERED_BYTES, TrustFailed, covered, is_trusted
+from dragoman.host.trust import COVERED_BYTES, Standing, TrustFailed, standing
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
 NAME: Final = "acp.json"
@@ -36,11 +36,20 @@ class FleetFileWrong(WorldError):
     """A file that cannot be used; the text names the file, the line and the fix."""
 
 
+class Terms(NamedTuple):
+    """What a file says for all of its agents about permissions."""
+
+    permission_policy: PermissionPolicy = "prompt"
+    non_interactive: NonInteractive = "reject_all"
+    rules: tuple[Rule, ...] = ()
+
+
 class FleetFile(NamedTuple):
     """What a file says."""
 
     entries: Mapping[str, Entry]
     default: str = ""
+    terms: Terms = Terms()
 
 
 class Found(NamedTuple):
@@ -48,6 +57,8 @@ class Found(NamedTuple):
 
     path: Path
     data: bytes
+    # Of a project's file: how its folder is trusted. None: the user's own file.
+    standing: Standing | None = None
 
 
 def find_files(home: Path, folder: Path | None) -> Iterator[Found]:
@@ -59,9 +70,9 @@ def find_files(home: Path, folder: Path | None) -> Iterator[Found]:
     project = None if folder is None else nearest(folder)
     if project is None or project == own:
         return
-    trusted = _trusted(home, project)
-    if trusted is not None:
-        yield Found(project, trusted)
+    found = _trusted(home, project)
+    if isinstance(found, Found):
+        yield found
 
 
 def nearest(folder: Path) -> Path | None:
@@ -74,12 +85,20 @@ def nearest(folder: Path) -> Path | None:
     return None
 
 
-def untrusted(home: Path, folder: Path) -> Path | None:
-    """The nearest project's file, if it is there and does not count because nobody has trusted it."""
+class Untrusted(NamedTuple):
+    """A project's file that does not count, and why."""
+
+    path: Path
+    reason: str
+
+
+def untrusted(home: Path, folder: Path) -> Untrusted | None:
+    """The nearest project's file, if it is there and does not count because the user does not trust it."""
     project = nearest(folder)
-    if project is None or project == home / NAME or _trusted(home, project) is not None:
+    if project is None or project == home / NAME:
         return None
-    return project
+    found = _trusted(home, project)
+    return found if isinstance(found, Untrusted) else None
 
 
 def project_folder(file: Path) -> Path:
@@ -87,16 +106,19 @@ def project_folder(file: Path) -> Path:
     return file.parent.parent if file.parent.name == ".dragoman" else file.parent
 
 
-def _trusted(home: Path, project: Path) -> bytes | None:
-    """What a trusted file says. Read before and after trust was checked: what was checked is what counts."""
+def _trusted(home: Path, project: Path) -> Found | Untrusted:
+    """A trusted file: the very bytes that trust was checked for."""
     folder = project_folder(project)
     name = project.relative_to(folder).as_posix()
     try:
-        before = covered(folder).get(name)
-        fine = is_trusted(home / "trust.json", folder) and covered(folder).get(name) == before
-    except TrustFailed:
-        return None
-    return before if fine else None
+        found = standing(home / "trust.json", folder)
+    except TrustFailed as error:
+        return Untrusted(project, str(error))
+    if found.files is None:
+        return Untrusted(project, found.reason)
+    # One that came after we looked for it is another file than the one that was looked for.
+    data = found.files.get(name)
+    return Untrusted(project, "it comes and goes") if data is None else Found(project, data, found)
 
 
 def file_bytes(path: Path) -> bytes | None:
@@ -153,9 +175,10 @@ class _Reader:
 
     def read(self) -> FleetFile:
         top = Table(self._located, (), self._located.value, _TOP)
+        policy, unasked = top.choice("permissionPolicy", get_args(PermissionPolicy)), self._non_interactive(top)
         shared = {
-            "permission_policy": top.choice("permissionPolicy", get_args(PermissionPolicy)),
-            "non_interactive": self._non_interactive(top),
+            "permission_policy": policy,
+            "non_interactive": unasked,
             "default_agent": top.text("defaultAgent"),
         }
         common = {name: value for name, value in shared.items() if value is not None}
@@ -166,7 +189,8 @@ class _Reader:
         default = top.text("defaultServer") or ""
         if default and default not in entries and default not in KNOWN:
             raise top.wrong("defaultServer", f"there is no server {default!r} in this file")
-        return FleetFile(entries, default)
+        terms = Terms(cast(PermissionPolicy, policy or "prompt"), unasked or "reject_all", rules)
+        return FleetFile(entries, default, terms)
 
     def _tables(self, servers: object) -> Iterator[tuple[str, Table]]:
         """A map, or a list of objects that say their names."""

@@ -1,9 +1,9 @@
 """The files of a folder that a configuration starts: which they are, and what is in them.
 
 A configuration that says `./server.sh` is only as trustworthy as the file. So every word of a command line, and of the
-variables it is started with, that names a regular file below the folder is looked at together with the configuration: a
-name that has no file yet too, since one may come. What a program reads by itself (imports, `npm run` scripts, modules of
-a package) cannot be known from outside; `runs_more` says where that is likely.
+variables it is started with, that names a regular file below the folder is looked at together with the configuration:
+a name that has no file yet too, since one may come. What a program reads by itself (imports, `npm run` scripts, modules
+of a package) cannot be known from outside; `runs_more` says where that is likely.
 
 What is hashed is what the path leads to at that moment. The program is started by the same path a moment later; a file
 that is changed in between by something unconfined is not noticed.
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
+from dragoman.host.environment import is_secret
 from dragoman.host.variables import VariableMissing, fill, without_variables
 
 # Names looked at for one folder, and bytes read of all of them: a session that opens waits for this.
@@ -29,8 +30,11 @@ _LONGEST: Final = 4096
 _ON_PATH: Final = "PATH\0"
 # What separates names in options, lists of folders and lines for a shell.
 _APART: Final = re.compile(r"[\s=:,;|&<>()'\"`{}]+")
+# The scheme of a file's address is no part of its name; other addresses are no names.
+_ADDRESS: Final = re.compile(r"file://|[A-Za-z][A-Za-z0-9+.-]*://\S*")
+_NO_NAME: Final = re.compile(r"\0|://")
 _NODE: Final = frozenset({"node", "nodejs", "bun", "deno", "tsx", "ts-node"})
-_NODE_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", "/index.js", "/index.mjs", "/index.cjs", "/package.json")
+_NODE_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.mjs", "/index.cjs", "/package.json")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
 # Programs whose business is to run what a folder has in it.
 _RUNNERS: Final = frozenset(
@@ -73,12 +77,6 @@ def states(folder: str, names: Iterable[str], environment: Mapping[str, str]) ->
     return {name: _state(folder, name, environment, budget) for name in names}
 
 
-def files_of(folder: str, found: Mapping[str, str]) -> list[str]:
-    """The files among them, by their paths relative to the folder where that is shorter."""
-    real = os.path.realpath(folder)
-    return [os.path.relpath(name, real) for name, state in found.items() if state and not name.startswith(_ON_PATH)]
-
-
 def shown_name(folder: str, name: str) -> str:
     """A name of `named_files`, for a message."""
     if name.startswith(_ON_PATH):
@@ -105,25 +103,30 @@ def _names(folder: str, launch: Launch, environment: Mapping[str, str]) -> Itera
     cwd = os.path.join(real, os.path.expanduser(_filled(launch.cwd, environment)))
     if "/" not in launch.command:
         yield _ON_PATH + launch.command
-    for word in _words(launch, environment):
+    for word in dict.fromkeys(_words(launch, environment)):
         for base in dict.fromkeys((cwd, real)):
             path = os.path.join(base, os.path.expanduser(word))
-            if _is_below(os.path.normpath(path), real) or _is_below(os.path.realpath(path), real):
-                yield path
+            plain = os.path.normpath(path)
+            if _is_below(plain, real) or _is_below(os.path.realpath(path), real):
+                # `x/../y` is not always `y`: x may be a link.
+                yield path if ".." in word.split("/") else plain
 
 
 def _words(launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
+    """The words of a launch that may be names of files."""
     if "/" in launch.command:
         yield launch.command
-    texts = [*launch.args, *launch.env.values()]
-    found = dict.fromkeys(word for text in texts for word in _words_in(text, environment))
-    programs = {os.path.basename(word) for word in (launch.command, *found)}
-    endings = _NODE_ENDINGS if programs & _NODE else ()
-    is_python = any(_PYTHON.fullmatch(program) for program in programs)
-    for word in found:
-        yield word
-        yield from (word.rstrip("/") + ending for ending in endings)
-        if is_python:
+    # A secret that stands in the file is no name. A lone word in a variable hardly is, and one among arguments may be.
+    values = [value for name, value in launch.env.items() if not is_secret(name, value)]
+    yield from (word for value in values for word in _words_in(value, environment) if "/" in word or "." in word)
+    words = [word for text in launch.args for word in _words_in(text, environment)]
+    yield from words
+    programs = {os.path.basename(word) for word in (launch.command, *words)}
+    is_node, is_python = bool(programs & _NODE), any(_PYTHON.fullmatch(program) for program in programs)
+    for word in words:
+        if is_node and not word.endswith(_NODE_ENDINGS):
+            yield from (word.rstrip("/") + ending for ending in _NODE_ENDINGS)
+        if is_python and not word.endswith(".py"):
             module = word.replace(".", "/")
             yield from (f"{word}/__main__.py", f"{module}.py", f"{module}/__main__.py", f"{module}/__init__.py")
 
@@ -134,11 +137,11 @@ def _words_in(text: str, environment: Mapping[str, str]) -> Iterator[str]:
     # `$PWD/x.sh` is a file of the folder, whatever PWD is when the program is started.
     behind = [piece.lstrip("/") for piece in between[1:]]
     for whole in dict.fromkeys((text, _filled(text, environment), between[0], *behind)):
-        for part in (whole, *_APART.split(whole)):
-            word = part.removeprefix("//")  # of `file:///x`
+        for part in (whole, *_APART.split(_ADDRESS.sub(" ", whole))):
+            word = part
             if word.startswith("-") and not word.startswith("--"):
                 word = word[2:]  # `-r./x.js`: an option of one letter and its value
-            if word.strip("./") and not word.startswith("-") and "\0" not in word and len(word) <= _LONGEST:
+            if word.strip("./") and not word.startswith("-") and not _NO_NAME.search(word) and len(word) <= _LONGEST:
                 yield word
 
 
@@ -162,39 +165,47 @@ class _Budget:
 
 def _state(folder: str, name: str, environment: Mapping[str, str], budget: _Budget) -> str:
     real = os.path.realpath(folder)
-    path = name
+    path: str | None = name
     if name.startswith(_ON_PATH):
-        found = shutil.which(name.removeprefix(_ON_PATH), path=environment.get("PATH", os.defpath))
-        # What is installed elsewhere is the user's, and may be updated.
-        if found is None or not (_is_below(os.path.abspath(found), real) or _is_below(os.path.realpath(found), real)):
-            return ""
-        path = found
+        path = _program(name.removeprefix(_ON_PATH), real, environment)
+    if path is None:
+        return ""
     target = os.path.realpath(path)
     try:
-        # A FIFO has no bytes to wait for, and a device none to read.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
+        # A FIFO has no bytes to wait for.
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
-        if stat.S_ISREG(_mode(path)):
+        if _is_file(path):
             raise ScriptsRefused(f"{path}: {(error.strerror or 'cannot be read').lower()}") from error
         return ""
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ""
-        if not _is_below(target, real):
-            return f"leads to {target}"
-        digest = hashlib.sha256()
-        while chunk := file.read(_CHUNK):
-            budget.left -= len(chunk)
-            if budget.left < 0:
-                raise ScriptsRefused(f"{path}: the files that the configuration starts are longer than {BYTES} bytes")
-            digest.update(chunk)
-        return f"sha256 {digest.hexdigest()}"
-
-
-def _mode(path: str) -> int:
     try:
-        return os.stat(path).st_mode
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        return f"sha256 {_hash(fd, path, budget)}" if _is_below(target, real) else f"leads to {target}"
+    finally:
+        os.close(fd)
+
+
+def _program(command: str, real: str, environment: Mapping[str, str]) -> str | None:
+    """A program of the folder that is found on the search path. What is installed elsewhere is the user's."""
+    found = shutil.which(command, path=environment.get("PATH", os.defpath))
+    if found is None:
+        return None
+    return found if _is_below(os.path.abspath(found), real) or _is_below(os.path.realpath(found), real) else None
+
+
+def _hash(fd: int, path: str, budget: _Budget) -> str:
+    digest = hashlib.sha256()
+    while chunk := os.read(fd, _CHUNK):
+        budget.left -= len(chunk)
+        if budget.left < 0:
+            raise ScriptsRefused(f"{path}: the files that the configuration starts are longer than {BYTES} bytes")
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
-        return 0
+        return False

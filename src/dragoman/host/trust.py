@@ -1,8 +1,9 @@
 """What a project's own configuration may make us do: nothing, until the user has trusted exactly that configuration.
 
-Trust is keyed by the real path of the folder and by the hash of what it covers: the configuration, and the files of the
-folder that it starts (`scripts`). When a pull changes one of them, or brings a new one, trust is gone and has to be given
-again. Secrets of the user that a configuration names are allowed one by one, and kept with the trust they belong to.
+Trust is keyed by the real path of the folder and by the hash of what it covers: the configuration, and the files of
+the folder that it starts (`scripts`). When a pull changes one of them, or brings a new one, trust is gone and has to be
+given again. Secrets of the user that a configuration names are allowed one by one, and kept with the trust they belong
+to.
 """
 
 import hashlib
@@ -172,7 +173,7 @@ def _no_list(registry: Path) -> TrustFailed:
 def _write(registry: Path, known: Mapping[str, Trust]) -> None:
     text = json.dumps({folder: one._asdict() for folder, one in known.items()}, indent=2, sort_keys=True) + "\n"
     if len(text.encode()) > _LIST_BYTES:
-        raise TrustFailed(f"{registry}: the list of trusted folders is full; take some out with dragoman trust --revoke")
+        raise TrustFailed(f"{registry}: the list of trusted folders is full; take some out: dragoman trust --revoke")
     temporary = registry.with_name(f".{registry.name}.{os.getpid()}.tmp")
     try:
         registry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,10 +1,14 @@
-"""`$NAME` and `${NAME}` in the texts of a configuration, filled in from an environment; `$$` is a dollar. Pure."""
+"""`$NAME` and `${NAME}` in the texts of a configuration, filled in from an environment; `$$` is a dollar."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
+from dragoman.host.environment import is_secret
+
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+# Shorter ones are words like `Bearer`.
+_LONG_WORD: Final = re.compile(r"\S{8,}")
 
 
 class VariableMissing(Exception):
@@ -43,3 +47,20 @@ def without_variables(text: str) -> list[str]:
         pieces.append(text[at : found.start()])
         at = found.end()
     return [*pieces, text[at:]]
+
+
+def secret_variables(texts: Iterable[str], environment: Mapping[str, str]) -> list[str]:
+    """The variables of the texts that are secrets of the user, by name or by what they hold now, each once."""
+    names = dict.fromkeys(name for text in texts for name in variables_in(text))
+    # One that is not set yet is judged by its name.
+    return [name for name in names if is_secret(name, environment.get(name) or "unknown")]
+
+
+def hide_words(text: str, mark: str) -> str:
+    """The text with its variables, and with `mark` for every long word between them: `Bearer $TOKEN` stays."""
+    pieces: list[str] = []
+    at = 0
+    for found in _VARIABLE.finditer(text):
+        pieces += [_LONG_WORD.sub(mark, text[at : found.start()]), found[0]]
+        at = found.end()
+    return "".join([*pieces, _LONG_WORD.sub(mark, text[at:])])

@@ -1,14 +1,16 @@
 """Which server to start or to reach: read from `[mcp.NAME]` tables, described for people, and what is secret in it."""
 
-import re
 import shlex
 from collections.abc import Mapping
 from typing import Final, assert_never
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from msgspec.structs import replace
+
 from dragoman.coder.mcp.plain import plain
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_secret
+from dragoman.host.variables import VariableMissing, fill
 from dragoman.vocabulary.requests import (
     EnvVariable,
     HttpHeader,
@@ -29,7 +31,6 @@ _KEYS: Final = {
     "http": frozenset({"type", "url", "headers"}),
     "sse": frozenset({"type", "url", "headers"}),
 }
-_VARIABLE: Final = re.compile(r"\$(?:\$|([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 
 
 def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) -> list[Config]:
@@ -38,7 +39,34 @@ def from_config(tables: Mapping[str, object], environment: Mapping[str, str]) ->
     `$NAME` and `${NAME}` in the values of `env` and `headers` are taken from `environment`; `$$` is a dollar. Commands
     and URLs are taken as they are: what stands there is shown, and a secret would be too.
     """
-    return [_server(name, table, environment) for name, table in tables.items()]
+    return [filled(config, environment) for config in written(tables)]
+
+
+def written(tables: Mapping[str, object]) -> list[Config]:
+    """The servers as they are written, variables and all. `UsageError` names the key that is wrong."""
+    return [_server(name, table) for name, table in tables.items()]
+
+
+def filled(config: Config, environment: Mapping[str, str]) -> Config:
+    """A server with the values of its variables; `UsageError` names one that is not set."""
+    match config:
+        case McpStdio():
+            env = [replace(one, value=_filled(config, "env", one, environment)) for one in config.env or ()]
+            return replace(config, env=env)
+        case McpHttp() | McpSse():
+            headers = [replace(one, value=_filled(config, "headers", one, environment)) for one in config.headers or ()]
+            return replace(config, headers=headers)
+    return config
+
+
+def texts_of(config: Config) -> list[str]:
+    """The texts of a server as it is written in which variables are filled in."""
+    match config:
+        case McpStdio():
+            return [one.value for one in config.env or ()]
+        case McpHttp() | McpSse():
+            return [one.value for one in config.headers or ()]
+    return []
 
 
 def describe(config: Config) -> str:
@@ -115,7 +143,7 @@ def _shown(variable: EnvVariable) -> str:
     return HIDDEN if is_secret(variable.name, variable.value) else shlex.quote(variable.value)
 
 
-def _server(name: str, table: object, environment: Mapping[str, str]) -> Config:
+def _server(name: str, table: object) -> Config:
     if not isinstance(table, Mapping):
         raise UsageError(f"mcp.{name} has to be a table, with `command` or `url`.")
     kind = table.get("type", "http" if "url" in table else "stdio")
@@ -126,13 +154,13 @@ def _server(name: str, table: object, environment: Mapping[str, str]) -> Config:
             known = ", ".join(sorted(_KEYS[kind]))
             raise UsageError(f"mcp.{name}.{key} is not known; a server of type {kind} has {known}.")
     if kind == "stdio":
-        variables = _texts(f"mcp.{name}.env", table.get("env", {}), environment)
+        variables = _texts(f"mcp.{name}.env", table.get("env", {}))
         env = [EnvVariable(key, value) for key, value in variables.items()]
         return McpStdio(name, _text(f"mcp.{name}.command", table), _arguments(f"mcp.{name}.args", table), env)
     url = _text(f"mcp.{name}.url", table)
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"mcp.{name}.url has to begin with http:// or https://.")
-    values = _texts(f"mcp.{name}.headers", table.get("headers", {}), environment)
+    values = _texts(f"mcp.{name}.headers", table.get("headers", {}))
     headers = [HttpHeader(key, value) for key, value in values.items()]
     return McpSse(name, url, headers) if kind == "sse" else McpHttp(name, url, headers)
 
@@ -151,22 +179,20 @@ def _arguments(where: str, table: Mapping[str, object]) -> list[str]:
     return list(value)
 
 
-def _texts(where: str, value: object, environment: Mapping[str, str]) -> dict[str, str]:
+def _texts(where: str, value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise UsageError(f"{where} has to be a table of texts.")
-    return {str(key): _expanded(f"{where}.{key}", one, environment) for key, one in value.items()}
+    for key, one in value.items():
+        if not isinstance(one, str):
+            raise UsageError(f"{where}.{key} has to be a text.")
+    return {str(key): one for key, one in value.items()}
 
 
-def _expanded(where: str, value: object, environment: Mapping[str, str]) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{where} has to be a text.")
-
-    def taken(found: "re.Match[str]") -> str:
-        name = found[1] or found[2]
-        if name is None:
-            return "$"
-        if name not in environment:
-            raise UsageError(f"{where} needs the environment variable {name}, which is not set.")
-        return environment[name]
-
-    return _VARIABLE.sub(taken, value)
+def _filled(
+    config: McpStdio | McpHttp | McpSse, key: str, one: EnvVariable | HttpHeader, environment: Mapping[str, str]
+) -> str:
+    try:
+        return fill(one.value, environment)
+    except VariableMissing as error:
+        where = f"mcp.{config.name}.{key}.{one.name}"
+        raise UsageError(f"{where} needs the environment variable {error.name}, which is not set.") from None

@@ -1,0 +1,112 @@
+"""Agents of a project's `acp.json`: what counts of them. A project may only be stricter than the user.
+
+What it says to allow (`permissionPolicy: auto-approve`, `nonInteractivePolicy: accept_all`, `allow` rules, files and
+terminals lent beyond the default) counts only as far as the user's own file says the same of the very same agent; what
+it forbids counts always, and so does what the user's file forbids. Without an entry of the user the default is: ask,
+reject where there is nobody to ask, no rules; files, terminals and forms for a program, forms alone for an address.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from dragoman.client.entry import Entry, PermissionPolicy
+from dragoman.client.fleet_file import FleetFile, Terms, project_folder
+from dragoman.client.lent import EVERYTHING, FORMS_ALONE, Lent
+from dragoman.client.rules import Rule
+from dragoman.host.trust import Standing
+
+_STRICTNESS: Final[tuple[PermissionPolicy, ...]] = ("auto-approve", "prompt", "deny")
+_LENT: Final = {"read": "reading files", "write": "writing files", "terminal": "terminals", "elicitation": "forms"}
+
+
+class Limited(NamedTuple):
+    """An entry as it counts, and what of it does not, in words."""
+
+    entry: Entry
+    ignored: tuple[str, ...] = ()
+
+
+def project_entries(
+    path: Path, read: FleetFile, own: Mapping[str, Entry], terms: Terms, standing: Standing
+) -> dict[str, Limited]:
+    """What counts of a project's file. `own` are the agents that there are without it, `terms` the user's for all."""
+    folder = project_folder(path)
+    secrets = standing.trust.secrets
+    return {
+        name: limited(given, own.get(name), terms, str(folder), frozenset(secrets.get(part_of(path, name), ())))
+        for name, given in read.entries.items()
+    }
+
+
+def part_of(path: Path, name: str) -> str:
+    """How trust names an agent of a project's file."""
+    return f"{path.relative_to(project_folder(path)).as_posix()} {name}"
+
+
+def limited(given: Entry, own: Entry | None, terms: Terms, folder: str, allowed: frozenset[str]) -> Limited:
+    """What counts of a project's entry.
+
+    `own` is the user's entry, or a built-in one, of that name; `terms` is what the user's file says for all. `folder`
+    is the project's; `allowed` are the secrets that the user lets it have.
+    """
+    same = own is not None and _launch(own) == _launch(given)
+    floor = terms if own is None or own.built_in else own
+    most = own if same and own is not None else Entry("", "")
+    policy = max(given.permission_policy, most.permission_policy, floor.permission_policy, key=_STRICTNESS.index)
+    kept = tuple(rule for rule in (*floor.rules, *given.rules) if rule.effect != "allow")
+    counted = replace(
+        given,
+        permission_policy=policy,
+        non_interactive=given.non_interactive if most.non_interactive == "accept_all" else "reject_all",
+        rules=tuple(dict.fromkeys((*kept, *(rule for rule in most.rules if rule.effect == "allow")))),
+        lent=_both(given.lent, _lendable(given, own, same=same)),
+    )
+    if not same:
+        counted = _at_home(counted, folder, allowed)
+    return Limited(counted, tuple(_ignored(given, counted)))
+
+
+def _launch(entry: Entry) -> tuple[object, ...]:
+    where = (entry.url, entry.token, entry.token_file)
+    return (entry.command, entry.args, dict(entry.env), entry.cwd, entry.mcp_servers, *where)
+
+
+def _lendable(given: Entry, own: Entry | None, *, same: bool) -> Lent:
+    if same and own is not None:
+        return own.lent
+    default = FORMS_ALONE if given.url else EVERYTHING
+    return default if own is None else _both(default, own.lent)
+
+
+def _both(one: Lent, other: Lent) -> Lent:
+    return Lent(**{name: getattr(one, name) and getattr(other, name) for name in _LENT})
+
+
+def _at_home(entry: Entry, folder: str, allowed: frozenset[str]) -> Entry:
+    """A program of a project is started in its folder: relative names lead to the files that were trusted."""
+    entry = replace(entry, project=folder, allowed_secrets=allowed)
+    if entry.url:
+        return entry
+    cwd = entry.cwd or folder
+    command = entry.command
+    if "/" in command and "$" not in cwd:
+        command = os.path.join(cwd, command)
+    return replace(entry, cwd=cwd, command=command)
+
+
+def _ignored(given: Entry, counted: Entry) -> Iterator[str]:
+    if counted.permission_policy != given.permission_policy:
+        yield f"permissionPolicy {given.permission_policy} ({counted.permission_policy} counts)"
+    if counted.non_interactive != given.non_interactive:
+        yield f"nonInteractivePolicy {given.non_interactive} ({counted.non_interactive} counts)"
+    yield from (str(rule).removeprefix("the ") for rule in _gone(given.rules, counted.rules))
+    lost = [what for name, what in _LENT.items() if getattr(given.lent, name) and not getattr(counted.lent, name)]
+    if lost:
+        yield f"capabilities: {', '.join(lost)}"
+
+
+def _gone(given: tuple[Rule, ...], counted: tuple[Rule, ...]) -> list[Rule]:
+    return [rule for rule in given if rule not in counted]

@@ -1,0 +1,120 @@
+"""Which files of a folder a command line starts, and whether they are still the same."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dragoman.host import scripts
+from dragoman.host.scripts import Launch, ScriptsRefused, named_files, runs_more, shown_name, states
+
+HERE = {"PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "folder"
+    for name in ("srv.sh", "a b.sh", "lib/evil.js", "lib/index.js", "pkg/__main__.py", "mod.py", "dist/main.mjs"):
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        (made / name).write_text(name)
+    return made
+
+
+def found(folder: Path, launch: Launch, **environment: str) -> list[str]:
+    named = named_files(str(folder), [launch], HERE | environment)
+    return sorted(shown_name(str(folder), name) for name, state in named.items() if state)
+
+
+@pytest.mark.parametrize(
+    ("launch", "names"),
+    [
+        (Launch("./srv.sh"), ["srv.sh"]),
+        (Launch("sh", ["srv.sh", "--port", "80"]), ["srv.sh"]),
+        (Launch("sh", ["a b.sh"]), ["a b.sh"]),
+        (Launch("sh", ["-c", "cd . && exec ./srv.sh;true"]), ["srv.sh"]),
+        (Launch("node", ["--require=./lib/evil.js", "dist/main"]), ["dist/main.mjs", "lib/evil.js"]),
+        (Launch("node", ["-r./lib/evil.js", "lib"]), ["lib/evil.js", "lib/index.js"]),
+        (Launch("python3.11", ["-m", "mod"]), ["mod.py"]),
+        (Launch("uv", ["run", "python", "-m", "pkg"]), ["pkg/__main__.py"]),
+        (Launch("x", [], {"NODE_OPTIONS": "--require ./lib/evil.js", "MODE": "mod"}), ["lib/evil.js"]),
+        (Launch("x", [], {"LD_PRELOAD": "/usr/lib/a.so:lib/evil.js"}), ["lib/evil.js"]),
+        (Launch("x", ["$PWD/srv.sh", "${UNSET}/mod.py"]), ["mod.py", "srv.sh"]),
+        (Launch("x", ["file://{folder}/srv.sh", "https://host/mod.py"]), ["srv.sh"]),
+        (Launch("{folder}/srv.sh"), ["srv.sh"]),
+        (Launch("x", ["evil.js"], cwd="lib"), ["lib/evil.js"]),
+        (Launch("x", ["../srv.sh"], cwd="lib"), ["srv.sh"]),
+        (Launch("x", ["lib", ".", "/etc/passwd", "nothing"]), []),
+    ],
+)
+def test_what_is_named_below_the_folder_is_found(launch: Launch, names: list[str], folder: Path) -> None:
+    here = [text.replace("{folder}", str(folder)) for text in (launch.command, *launch.args)]
+    assert found(folder, launch._replace(command=here[0], args=here[1:]), PWD="/elsewhere") == names
+
+
+def test_a_program_of_the_folder_that_is_found_on_the_path_is_one_of_its_files(folder: Path) -> None:
+    (folder / "srv.sh").chmod(0o755)
+    assert found(folder, Launch("srv.sh"), PATH=f"/bin:{folder}") == ["srv.sh"]
+    assert found(folder, Launch("srv.sh")) == []
+
+
+def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> list[str]:
+    """What another state of the folder, made by a shell, changes."""
+    before = named_files(str(folder), [launch], HERE)
+    assert os.system(f"cd {folder} && {change}") == 0
+    after = states(str(folder), before, HERE)
+    return [shown_name(str(folder), name) for name in before if before[name] != after[name]]
+
+
+@pytest.mark.parametrize(
+    ("launch", "change", "names"),
+    [
+        (Launch("./srv.sh"), "echo >> srv.sh", ["srv.sh"]),
+        (Launch("./srv.sh"), "touch srv.sh", []),
+        (Launch("./srv.sh"), "rm srv.sh", ["srv.sh"]),
+        (Launch("sh", ["later"]), "touch later", ["later"]),
+        (Launch("sh", ["later"]), "mkdir later", []),
+        (Launch("sh", ["later"]), "mkfifo later", []),
+        (Launch("./srv.sh"), "ln -sf mod.py srv.sh", ["srv.sh"]),
+        (Launch("./srv.sh"), "ln -sf /bin/true srv.sh", ["srv.sh"]),
+        (Launch("./lib/evil.js"), "mv lib old && mkdir lib && echo > lib/evil.js", ["lib/evil.js"]),
+    ],
+)
+def test_another_file_in_its_place_is_noticed(launch: Launch, change: str, names: list[str], folder: Path) -> None:
+    assert changed(folder, launch, change) == names
+
+
+def test_a_link_that_leads_out_is_known_by_where_it_leads(folder: Path) -> None:
+    (folder / "run").symlink_to("/bin/true")
+    assert named_files(str(folder), [Launch("./run")], HERE) == {
+        f"{folder}/run": f"leads to {os.path.realpath('/bin/true')}"
+    }
+    assert changed(folder, Launch("./run"), "ln -sf /bin/false run") == ["run"]
+
+
+def test_a_secret_that_stands_in_the_file_is_no_name(folder: Path) -> None:
+    assert list(named_files(str(folder), [Launch("./srv.sh", [], {"API_KEY": "sk/0123.x"})], HERE)) == [
+        f"{folder}/srv.sh"
+    ]
+
+
+def test_too_many_names_and_too_many_bytes_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ScriptsRefused, match="names more than 1024 files"):
+        named_files(str(folder), [Launch("x", [f"n{number}" for number in range(1025)])], HERE)
+    monkeypatch.setattr(scripts, "BYTES", 5)
+    with pytest.raises(ScriptsRefused, match=r"srv\.sh: the files that the configuration starts are longer than 5"):
+        named_files(str(folder), [Launch("./srv.sh")], HERE)
+
+
+@pytest.mark.parametrize(
+    ("launch", "more"),
+    [
+        (Launch("npm", ["run", "mcp"]), True),
+        (Launch("/usr/bin/python3", ["-m", "server"]), True),
+        (Launch("./srv.sh"), True),
+        (Launch("tool", ["lib"]), True),
+        (Launch("tool", ["."]), True),
+        (Launch("tool", ["--port", "80"]), False),
+    ],
+)
+def test_what_runs_more_than_it_names_is_known(launch: Launch, more: bool, folder: Path) -> None:
+    assert runs_more(str(folder), launch, HERE) is more
