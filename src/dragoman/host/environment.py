@@ -1,74 +1,123 @@
-"""What a child process may know: the environment without the keys of this machine's owner.
+"""What a child process may know: the environment without the credentials of this machine's owner.
 
-A coding agent runs what a model wrote. A key in its environment is one `env` away from a prompt, so a name that
-looks like a secret is left out unless somebody asked for it by name. It is a list of what is known to be secret,
-not of what is known to be harmless: a child without PATH, proxies, locale or toolchain variables is of no use.
-Pure: the environment comes in as an argument.
+A coding agent runs what a model wrote. A key in its environment is one `env` away from a prompt, so a variable that is
+a secret by its name, by its value or by the user's configuration (`keep_back`) is left out, unless a caller names it in
+`extra`. It is a list of what is known to be secret, not of what is known to be harmless: a child without PATH, locale or
+toolchain variables is of no use. Every child's environment is built by `child_environment`; a confined command's is
+stricter (`secrets.confined_environment`) and asks `is_secret` as well.
+
+The environment comes in as an argument. The only state is the set of configured names, which a process fills once.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final
 
-# Everything called `..._KEY`, `...TOKEN` and so on, in any case, also numbered (`OPENAI_API_KEY_2`). Some of it is
-# harmless (Docker's GPG_KEY); leaving that out harms nobody, and `extra` brings it back.
-_SECRET_ENDINGS: Final = (
-    "APIKEY",
-    "CREDENTIAL",
-    "CREDENTIALS",
-    "PASSPHRASE",
-    "PASSWD",
-    "PASSWORD",
-    "SECRET",
-    "TOKEN",
-    "CONNECTION_STRING",
-    "WEBHOOK_URL",
-    "_AUTH",
-    "_COOKIE",
-    "_DSN",
-    "_JWT",
-    "_KEY",
-    "_PAT",
-    "_PWD",
-)
-# Between underscores, wherever it stands: `API_KEY_PROD`, `TOKEN_OF_CI`. Not `TOKENS`: those are counted.
-_SECRET_WORDS: Final = frozenset({"APIKEY", "CREDENTIALS", "KEY", "PASSPHRASE", "PASSWORD", "SECRET", "TOKEN"})
 # Secrets, or halves of one, whose names do not say so.
-_SECRET_NAMES: Final = frozenset(
+_NAMES: Final = frozenset({"DOCKER_AUTH_CONFIG", "NETRC", "PGPASSFILE"})
+# Wherever such a word stands between underscores: `API_KEY_PROD`, `TOKEN_OF_CI`, `TOKENS_JSON`. Some of it is harmless
+# (Docker's GPG_KEY); leaving that out does little harm, and `extra` brings it back.
+_WORDS: Final = frozenset(
     {
-        "AWS_ACCESS_KEY_ID",
-        "AZURE_STORAGE_CONNECTION_STRING",
-        "DOCKER_AUTH_CONFIG",
-        "KEY",
-        "NETRC",
-        "PGPASSFILE",
-        "SSHPASS",
-        "VAULT_UNSEAL_KEYS",
+        *("APIKEY", "APIKEYS", "KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "SECRETS", "BEARER", "MNEMONIC"),
+        *("PASS", "PASSWD", "PASSWORD", "PASSWORDS", "PASSPHRASE", "PASSCODE", "CREDENTIAL", "CREDENTIALS", "CREDS"),
     }
 )
-# A proxy may carry a password too, but without it the child has no network at all.
-_PROXY_ENDING: Final = "_PROXY"
+# How a name ends, glued to the word before it or not (`PRIVATEKEY`, `PGPASSWORD`).
+_GLUED_ENDINGS: Final = (
+    *("KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASS", "PASSWD", "PASSWORD", "PASSPHRASE"),
+    *("CREDENTIAL", "CREDENTIALS", "MNEMONIC", "CONNECTION_STRING", "CONN_STR", "CONNSTR"),
+)
+# How a name ends, or all of it.
+_WORD_ENDINGS: Final = (
+    *("AUTH", "OAUTH", "COOKIE", "COOKIES", "DSN", "JWT", "PAT", "PWD", "SALT", "SEED", "SEED_PHRASE", "SAS"),
+    *("WEBHOOK", "WEBHOOKS", "WEBHOOK_URL", "WEBHOOK_URLS", "WEBHOOK_URI", "HEADERS"),
+)
+# English that ends like a secret, programs that ask for a password, and the working folder.
+_OTHER_WORDS: Final = (
+    *("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "MONKEYS", "DONKEYS", "HOTKEYS"),
+    *("BYPASS", "COMPASS", "SURPASS", "TRESPASS", "OVERPASS", "UNDERPASS", "ASKPASS"),
+)
+_NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})
+# Such a value is a switch, whatever its variable is called.
+_SWITCHES: Final = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null", "auto"})
+# Words whose numbers are counts and seeds (`MAX_TOKENS=4096`); a password may be a number.
+_COUNTED: Final = ("KEYS", "TOKENS", "SECRETS", "SEED", "COOKIES", "HEADERS")
+_PROXY: Final = "_PROXY"
+
+_configured: Final[set[str]] = set()
+
+
+def keep_back(names: Iterable[str]) -> None:
+    """Treat these variables as secret from now on: the configuration says that they hold keys or tokens."""
+    _configured.update(name for name in names if name)
 
 
 def child_environment(base: Mapping[str, str], extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """`base` without secrets, then `extra` as it is: what is named there was meant."""
-    harmless = {name: value for name, value in base.items() if not is_secret(name, value)}
-    return harmless | dict(extra or {})
+    """`base` without secrets, then `extra` as it is: what is named there was meant.
+
+    A proxy is passed on without the user and password in its address.
+    """
+    passed: dict[str, str] = {}
+    for name, value in base.items():
+        if name.upper().endswith(_PROXY) and name not in _configured:
+            value = _userinfo().sub(r"\1", value)
+        if not is_secret(name, value):
+            passed[name] = value
+    return passed | dict(extra or {})
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a variable is, by its name or by a password inside a URL, not for a child to see."""
-    upper = name.upper()
-    if upper in _SECRET_NAMES or upper.rstrip("0123456789").rstrip("_").endswith(_SECRET_ENDINGS):
+    """Whether a variable is not for a child to see, by the configuration, by its name or by its value."""
+    if name in _configured:
         return True
-    if not _SECRET_WORDS.isdisjoint(upper.split("_")):
-        return True
-    return not upper.endswith(_PROXY_ENDING) and _has_password(value)
+    if value.strip().lower() in _SWITCHES:
+        return False
+    return _is_secret_name(name.upper(), value) or _looks_secret().search(value) is not None
 
 
-def _has_password(value: str) -> bool:
-    """Whether `value` is a URL with a password: `postgres://user:password@host/`."""
-    _, separator, rest = value.partition("://")
-    authority = rest.split("/", 1)[0]
-    user, at, _ = authority.rpartition("@")
-    _, colon, password = user.partition(":")
-    return bool(separator and at and colon and password)
+def _is_secret_name(upper: str, value: str) -> bool:
+    if upper in _NAMES:
+        return True
+    plain = upper.rstrip("0123456789").rstrip("_")  # numbered ones: `OPENAI_API_KEY_2`
+    if plain in _NO_SECRETS or plain.endswith(_OTHER_WORDS):
+        return False
+    words = plain.replace("-", "_").replace(".", "_").split("_")
+    if value.isdecimal() and any(word in _COUNTED for word in words):
+        return False
+    if plain.endswith(_GLUED_ENDINGS) or not _WORDS.isdisjoint(words):
+        return True
+    return f"_{plain}".endswith(tuple(f"_{ending}" for ending in _WORD_ENDINGS))
+
+
+# Compiled when they are first needed: this module is part of the start of every child, and of our own.
+@cache
+def _looks_secret() -> "re.Pattern[str]":
+    """Values that are credentials whatever their variable is called.
+
+    A key stands alone or behind a blank, quote, colon, comma or equals sign: as part of a path it is none.
+    """
+    return re.compile(
+        r"""(?x)
+        # A URL with a password, or with a token in place of a user.
+        [A-Za-z][A-Za-z0-9+.-]*://(?: [^/\s:@]*:[^/\s@]+ | [^/\s:@]{20,} )@
+        # A password as a parameter of a URL or of a connection string.
+        | (?: ^ | [?&;\s] )(?i: password | passwd | pwd | token | access_token | api_?key | client_secret | secret
+            | accountkey | sharedaccesskey )=[^&;\s]
+        | (?i: \b(?: bearer | basic )\s+[a-z0-9._~+/=-]{16,} )
+        | -----BEGIN[ ]
+        | (?<! [\w/.-] )(?:
+            sk-(?= [\w-]*\d )[\w-]{20,}
+            | (?: ghp | gho | ghu | ghs | ghr )_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
+            | xox[a-z]-[\w-]{10,} | xapp-[\w-]{10,} | (?: AKIA | ASIA )[A-Z0-9]{16}\b | AIza[\w-]{30,}
+            | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{20,} | pypi-[\w-]{20,} | gsk_[A-Za-z0-9]{20,} | xai-[A-Za-z0-9]{20,}
+            | eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*
+        )"""
+    )
+
+
+@cache
+def _userinfo() -> "re.Pattern[str]":
+    """The address of a proxy up to its host; a password may hold any character."""
+    return re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://|)\S*@")
