@@ -47,7 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.errors import UsageError, how_to_install
     from dragoman.gateway.relay import far_of, relay_stdio
     from dragoman.gateway.tokens import read_token
+    from dragoman.host.private import blank_secrets
 
+    blank_secrets()
     try:
         if arguments.token_file is not None:
             token: str | None = read_token(Path(arguments.token_file).expanduser())

@@ -36,10 +36,16 @@ COMMANDS: Final = (
     "completion",
     "demo",
 )
+# They live long, with keys in their memory.
+_HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
+    if argv is None and _command_of(sys.argv[1:]) in _HOLD_KEYS:
+        from dragoman.host.private import forbid_reading
+
+        forbid_reading()
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
         if argv is None:  # the program ends: Python need not go through all it has, to look for garbage
@@ -64,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _command_of(given: Sequence[str]) -> str:
     """Which command, and not what it was told."""
-    return given[0] if given and given[0] in COMMANDS else ""
+    return given[0] if given and given[0] in (*COMMANDS, "--acp") else ""
 
 
 def _run(given: Sequence[str]) -> int:

@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dragoman.cli.home import home_folder
+from dragoman.cli.keys import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.coder.supply import OFFLINE, Means, Supply
@@ -30,6 +31,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Se
         settings = read_settings()
     except SettingsError as error:
         raise Wrong(str(error)) from None
+    keep_keys_back(settings)
     config = config_of(settings)
     provider = _provider() if manner.open_models else None
     wanted = model or settings.text("model")

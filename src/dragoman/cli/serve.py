@@ -206,9 +206,15 @@ class _Prepared:
 
 
 def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _Prepared:
+    from dragoman.cli.keys import hide_keys
+    from dragoman.cli.settings import SettingsError
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import is_loopback
 
+    try:
+        hide_keys()
+    except SettingsError as error:
+        raise Wrong(str(error)) from None
     if (arguments.certificate is None) != (arguments.key is None):
         raise Wrong("TLS needs both --certificate and --key")
     if arguments.certificate is not None:

@@ -75,6 +75,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def chosen_target(arguments: argparse.Namespace) -> Target:
     """The agent that is meant; `Wrong` says what is not right about it."""
     command: list[str] | None = arguments.command_given
+    _hide_keys(for_ours=command is None and arguments.agent is None)
     if command is not None and arguments.agent is not None:
         raise Wrong("--agent NAME or -- CMD, not both")
     if arguments.token_file is not None and not _is_address(arguments.agent):
@@ -86,6 +87,18 @@ def chosen_target(arguments: argparse.Namespace) -> Target:
     if arguments.agent is None:
         return _ours(arguments)
     return _at_address(arguments) if _is_address(arguments.agent) else _of_fleet(arguments)
+
+
+def _hide_keys(*, for_ours: bool) -> None:
+    """No agent is started with a key that it was not given by name. Ours has them, and tells of its settings itself."""
+    from dragoman.cli.keys import hide_keys
+    from dragoman.cli.settings import SettingsError
+
+    try:
+        hide_keys()
+    except SettingsError as error:
+        if not for_ours:
+            raise Wrong(str(error)) from None
 
 
 def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:

@@ -1,10 +1,10 @@
 """What a child process may know: the environment without the credentials of this machine's owner.
 
 A coding agent runs what a model wrote. A key in its environment is one `env` away from a prompt, so a variable that is
-a secret by its name, by its value or by the user's configuration (`keep_back`) is left out, unless a caller names it in
-`extra`. It is a list of what is known to be secret, not of what is known to be harmless: a child without PATH, locale or
-toolchain variables is of no use. Every child's environment is built by `child_environment`; a confined command's is
-stricter (`secrets.confined_environment`) and asks `is_secret` as well.
+a secret by its name, by its value or by the user's configuration (`keep_back`) is left out, unless a caller names it
+in `extra`. It is a list of what is known to be secret, not of what is known to be harmless: a child without PATH,
+locale or toolchain variables is of no use. Every child's environment is built by `child_environment`; a confined
+command's is stricter (`secrets.confined_environment`) and asks `is_secret` as well.
 
 The environment comes in as an argument. The only state is the set of configured names, which a process fills once.
 """
@@ -61,10 +61,10 @@ def child_environment(base: Mapping[str, str], extra: Mapping[str, str] | None =
     """
     passed: dict[str, str] = {}
     for name, value in base.items():
-        if name.upper().endswith(_PROXY) and name not in _configured:
-            value = _userinfo().sub(r"\1", value)
-        if not is_secret(name, value):
-            passed[name] = value
+        is_proxy = name.upper().endswith(_PROXY)
+        bare = _userinfo().sub(r"\1", value) if is_proxy else value
+        if not is_secret(name, bare):
+            passed[name] = bare
     return passed | dict(extra or {})
 
 
