@@ -13,7 +13,6 @@ be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a comman
 | temporary folder | its own /tmp | its own folder, in TMPDIR |
 """
 
-import fcntl
 import functools
 import os
 import shutil
@@ -255,8 +254,7 @@ def _by_bubblewrap(
         fixed=[(source, path) for path, source in fixed.items()],
     )
     words = bubblewrap.arguments(full, network=network, cwd=cwd)
-    # `Child` passes no descriptors on, so a shell opens the filter; it is sealed, and nobody else can name it.
-    line = ["/bin/sh", "-c", 'filter=$1; shift; exec "$@" 9<"$filter"', "sh", _filter_path()]
+    line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", _filter_text()]
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     line += [*enter, program, "--seccomp", "9", *user, *words, "--", *argv]
@@ -282,13 +280,15 @@ def _protect(
     fixed[there] = here
 
 
+# `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`private.forbid_reading`): a
+# shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
+_WITH_FILTER: Final = 'exec 9< <(builtin printf "$1"); shift; exec "$@"'
+
+
 @functools.cache
-def _filter_path() -> str:
-    """Where the filter on system calls can be read: a file without a name that nobody can change."""
-    fd = os.memfd_create("dragoman-filter", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.write(fd, seccomp.program(seccomp.NETWORK, namespaces=True))
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL)
-    return f"/proc/{os.getpid()}/fd/{fd}"
+def _filter_text() -> str:
+    """The filter on system calls, as the format of a `printf` that writes it."""
+    return "".join(f"\\{byte:03o}" for byte in seccomp.program(seccomp.NETWORK, namespaces=True))
 
 
 def _by_landlock(
