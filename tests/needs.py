@@ -22,6 +22,12 @@ def need(tool: str) -> str:
     return shutil.which(tool) or _lacking(f"the program {tool}")
 
 
+def need_other_users() -> None:
+    """The right to become another user, for tests about what one may do to us."""
+    if os.geteuid() != 0:
+        _lacking("to be root, so that it can become another user")
+
+
 def need_typescript_sdk() -> Path:
     """The folder to run node in, so that it finds `@agentclientprotocol/sdk`."""
     need("node")

@@ -2,15 +2,20 @@
 
 import asyncio
 import json
+import os
 import signal
+import sys
+from asyncio.subprocess import PIPE, create_subprocess_exec
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.needs import need_other_users
+
 from .elephants import NO, YES, RawElephant
-from .serving import free_port, http_client
+from .serving import free_port, hello, http_client
 from .started import Process, forked
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
@@ -70,7 +75,43 @@ async def test_8_3_18_its_command_serves_and_a_refusal_stays_one(command: tuple[
         process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(30):
             assert await process.wait() == 0
-    assert [line for line in lines if "every program of this machine" in line]
+    assert [line for line in lines if "need no token if they run as the same user as this server" in line]
+
+
+# What a program of this user is told at both paths, without a token and with one.
+AS_USER = """
+import http.client, json, os, sys
+user, port, token, body = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+"".encode("idna")
+os.setgid(user)
+os.setuid(user)
+said = []
+for headers in ({}, {"Authorization": f"Bearer {token}"}):
+    for method, path in (("POST", "/acp/rpc"), ("GET", "/acp/sse")):
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        client.request(method, path + "?client_id=x", body if method == "POST" else None, headers)
+        answer = client.getresponse()
+        said.append([answer.status, answer.read().decode() if answer.status == 401 else ""])
+        client.close()
+print(json.dumps(said))
+"""
+
+
+async def test_only_programs_of_the_server_s_own_user_need_no_token(tmp_path: Path) -> None:
+    need_other_users()
+    port = free_port()
+    async with serving(tmp_path / "home", port, "serve", "--elephant") as (_, lines):
+        (token,) = [line.split()[-1] for line in lines if "shown this once" in line]
+        told = {}
+        for user in (os.geteuid(), 65534, 12345):
+            words = [AS_USER, str(user), str(port), token, json.dumps(hello(1))]
+            child = await create_subprocess_exec(sys.executable, "-c", *words, stdout=PIPE)
+            async with asyncio.timeout(30):
+                told[user] = json.loads((await child.communicate())[0])
+        assert told[os.geteuid()] == [[202, ""], [200, ""]] * 2
+        for user in (65534, 12345):
+            assert [status for status, _ in told[user]] == [401, 401, 202, 200]
+            assert "only programs of the user that runs this server" in told[user][0][1]
 
 
 async def test_the_mode_that_does_not_ask_is_not_given_to_whoever_comes(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
-"""Who may use elephant.ai's paths: a program of this machine without a token, everybody else with one."""
+"""Who may use elephant.ai's paths: a program of the server's own user without a token, everybody else with one."""
 
 import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
@@ -87,6 +90,32 @@ async def test_what_a_browser_or_a_proxy_sends_needs_a_token(
     assert await status(served, headers) == expected
     if expected != 202:
         assert not served.hub.connections
+
+
+async def test_where_the_system_does_not_say_who_connects_a_token_is_needed(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(socket, "AF_NETLINK")
+    assert await status(served, {}) == 401
+    assert await status(served, served.headers) == 202
+    assert await status(served, {"Authorization": "Bearer wrong"}) == 401
+
+
+@pytest.mark.parametrize("host", ["::1", "127.0.0.7"])
+async def test_our_own_user_is_known_on_every_address_of_this_machine(host: str, tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path, elephant=True, host=host) as served, http_client() as client:
+        posted = await client.post(f"{served.server.url}/rpc?client_id=x", json=hello(1))
+        assert posted.status_code == 202, posted.text
+
+
+async def test_every_request_of_a_connection_that_is_kept_is_judged(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http_client(limits=httpx2.Limits(max_connections=1)) as client:
+        url = f"{served.http}/rpc?client_id=x"
+        assert (await client.post(url, json=hello(1))).status_code == 202
+        monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+        assert (await client.post(url, json=hello(1))).status_code == 401
 
 
 async def test_a_right_token_works_here_too_and_is_its_own_client(served: Served) -> None:
@@ -211,7 +240,7 @@ def test_nobody_has_a_rate_like_everybody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("host", "allowed", "open_to_all"),
+    ("host", "allowed", "open_to_own_user"),
     [
         ("127.0.0.1", (), True),
         ("localhost", (), True),
@@ -224,15 +253,15 @@ def test_nobody_has_a_rate_like_everybody() -> None:
     ],
 )
 async def test_only_a_server_that_nobody_else_reaches_is_open(
-    host: str, allowed: tuple[str, ...], open_to_all: bool, tmp_path: Path
+    host: str, allowed: tuple[str, ...], open_to_own_user: bool, tmp_path: Path
 ) -> None:
     from dragoman.gateway.agents import Agents
     from dragoman.gateway.local import in_process
 
     agents = Agents(in_process(counting(1).serve, lambda _: None), (1, 2))
     server = Server(Hub(agents), Tokens(tmp_path / "t.json"), host=host, allowed_hosts=allowed, elephant=True)
-    assert server.open_to_all is open_to_all
-    assert only_this_machine((host, *allowed)) is open_to_all
+    assert server.open_to_own_user is open_to_own_user
+    assert only_this_machine((host, *allowed)) is open_to_own_user
 
 
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     parser.add_argument(
         "--elephant",
         action="store_true",
-        help="serve clients of elephant.ai too, at /acp/rpc and /acp/sse; programs of this machine need no token there",
+        help="serve clients of elephant.ai too, at /acp/rpc and /acp/sse; programs of your user need no token there",
     )
     parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
     ceilings = parser.add_argument_group("for every token of this server")
@@ -365,13 +365,22 @@ async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Name
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
-    if server.open_to_all:
-        say("clients of elephant.ai need no token: every program of this machine can use the agent")
+    if server.open_to_own_user:
+        say(_who_needs_no_token())
     try:
         await stop.wait()
     finally:
         say("stopping; turns may end first")
         await server.stop(arguments.grace)
+
+
+def _who_needs_no_token() -> str:
+    """What `--elephant` means on this machine."""
+    from dragoman.gateway.peer_user import can_be_known
+
+    if can_be_known():
+        return "clients of elephant.ai need no token if they run as the same user as this server; others need one"
+    return "clients of elephant.ai need a token: this system does not say which user a program runs as"
 
 
 def _say(sentence: str) -> None:

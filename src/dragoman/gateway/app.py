@@ -24,7 +24,7 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
-from dragoman.gateway.callers import Callers
+from dragoman.gateway.callers import Callers, peer_of
 from dragoman.gateway.connection import Connection, Full
 from dragoman.gateway.door import refused
 from dragoman.gateway.elephant import RPC, SSE, Elephant
@@ -85,8 +85,7 @@ class Gateway:
         scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
         refusal = self._guard.refusal(headers, scheme)
         if refusal is None and scope["path"] not in OPEN_PATHS and not self._pages.is_open(scope["path"]):
-            keeper = self._elephant if self._elephant is not None and scope["path"] in (RPC, SSE) else self._guard
-            entered = keeper.enter(headers, (scope.get("client") or ("",))[0], scope.get("method", "GET"))
+            entered = self._enter(scope)
             if isinstance(entered, Refusal):
                 refusal = entered
             else:
@@ -113,6 +112,13 @@ class Gateway:
             self._hub.report(error)
             if not began:
                 await self._refuse(scope, send, 500, "Something went wrong here.")
+
+    def _enter(self, scope: "Scope") -> Pass | Refusal:
+        client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
+        method = scope.get("method", "GET")
+        if self._elephant is not None and scope["path"] in (RPC, SSE):
+            return self._elephant.enter(scope["headers"], peer_of(*client), peer_of(*server), method)
+        return self._guard.enter(scope["headers"], client[0], method)
 
     async def _refuse(self, scope: "Scope", send: Send, status: int, reason: str, *, allow: str = "") -> None:
         address = (scope.get("client") or ("",))[0]

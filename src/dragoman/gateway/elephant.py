@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dragoman import limits
+from dragoman.gateway.callers import Peer
 from dragoman.gateway.connection import Full
 from dragoman.gateway.elephant_stream import stream
 from dragoman.gateway.front import Front
 from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.nobody import NOBODY, needs_no_token
+from dragoman.gateway.peer_user import is_own
 from dragoman.gateway.replies import Bodies, Stop, answer, message_in
 from dragoman.gateway.streaming import Receive, Send
 
@@ -46,6 +48,10 @@ HELD_BYTES: Final = 2 * limits.MIB
 _ID_LENGTH: Final = 128
 # In a query of ours there is one.
 _FIELDS: Final = 16
+_NOT_OURS: Final = (
+    "Without a token only programs of the user that runs this server are let in, and this one is not known to be one. "
+    "Show a token: Authorization: Bearer TOKEN."
+)
 
 
 class _Client(NamedTuple):
@@ -56,20 +62,25 @@ class _Client(NamedTuple):
 
 
 class Elephant:
-    """The two paths. `open_to_all`: a program of this machine needs no token, which is for loopback addresses only."""
+    """The two paths. `open_to_own_user`: programs of the user that runs this server need no token, which is for
+    loopback addresses only."""
 
-    def __init__(self, hub: Hub, guard: Guard, *, open_to_all: bool) -> None:
+    def __init__(self, hub: Hub, guard: Guard, *, open_to_own_user: bool) -> None:
         self._hub = hub
         self._guard = guard
-        self._open_to_all = open_to_all
+        self._open_to_own_user = open_to_own_user
         self.bodies: Final = Bodies()
         self._connections: dict[_Client, str] = {}
 
-    def enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
-        """Whoever has shown a token, or needs none."""
-        if self._open_to_all and needs_no_token(headers, address):
+    def enter(self, headers: Headers, client: Peer, server: Peer, method: str) -> Pass | Refusal:
+        """Whoever has shown a token, or needs none; `client` and `server` are the ends of the connection."""
+        may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
+        if may_have_none and is_own(client, server):
             return self._guard.admit(NOBODY)
-        return self._guard.enter(headers, address, method)
+        entered = self._guard.enter(headers, client.address, method)
+        if may_have_none and isinstance(entered, Refusal) and entered.status == 401:
+            return Refusal(401, _NOT_OURS)
+        return entered
 
     async def rpc(self, scope: "Scope", receive: Receive, send: Send) -> None:
         """A message of a client."""

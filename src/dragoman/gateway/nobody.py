@@ -1,11 +1,12 @@
-"""Who may come in without a token: a program of this machine, where only this machine reaches the server.
+"""What may come in without a token, where only this machine reaches the server: a program of the server's own user.
 
-Pure, like the guard, which has checked `Host` and `Origin` before. What a browser sends for another page, what was
-sent to another name, and what came through a proxy needs a token all the same. Whoever comes in so is one principal
-of its own: it owns what it makes, and sees nothing that anybody else has made.
+Pure, like the guard, which has checked `Host` and `Origin` before; that the program is one of this user is asked of the
+kernel by `peer_user`. What a browser sends for another page, what was sent to another name, and what came through a
+proxy needs a token all the same. Whoever comes in so is one principal of its own: it owns what it makes, and sees
+nothing that anybody else has made.
 
-A proxy is known by what it adds. One on this machine that adds nothing, and says our own name, looks like a program of
-this machine: whoever runs one must not serve these paths through it.
+A proxy is known by what it adds. One that adds nothing, says our own name and runs as the same user looks like a
+program of this user: these paths must not be served through it.
 """
 
 import re
@@ -23,7 +24,8 @@ _HOST: Final = re.compile(r"^(\[[^\]]*\]|[^:]*):[0-9]*$", re.ASCII)
 
 
 def needs_no_token(headers: Headers, address: str) -> bool:
-    """Whether this came from a program of this machine, and shows no token. A token that is shown must be right."""
+    """Whether this may have come from a program of this machine itself, and shows no token. A token that is shown must
+    be right. Which user's program it is, the headers cannot say."""
     names = {name for name, _ in headers}
     if b"authorization" in names or not is_loopback(address):
         return False

@@ -67,8 +67,8 @@ class Server:
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._cookies(logins))
         # Under any other name somebody else may reach it.
-        self.open_to_all: Final = elephant and only_this_machine((host, *allowed_hosts))
-        paths = Elephant(hub, self._guard, open_to_all=self.open_to_all) if elephant else None
+        self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
+        paths = Elephant(hub, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         self._app = Gateway(hub, self._guard, paths)
         self._tls = (certificate, key)
         self._granian: Any = None
