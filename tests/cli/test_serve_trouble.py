@@ -56,7 +56,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_it_listens(place: str, 
 
 def test_a_token_that_cannot_be_kept_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "gateway").write_text("a file where a folder should be")
-    done = dragoman(tmp_path, "serve", "--new-token", "phone")
+    done = dragoman(tmp_path, "tokens", "create", "phone")
     assert (done.code, done.out, done.error.count("\n")) == (2, "", 1)
     assert str(tmp_path / "gateway") in done.error
 

@@ -59,6 +59,18 @@ async def test_a_token_that_is_made_anew_does_not_keep_the_old_ones_connections(
 
 
 @pytest.mark.usefixtures("soon")
+async def test_a_token_that_expires_ends_its_connections_as_a_revoked_one_does(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path) as served, opening(served) as kept:
+        short = served.tokens.make("phone", ("read", "prompt"), expires=time.time() + 3600)
+        async with opening(served._replace(token=short)) as peer:
+            await session(peer, 1)
+            served.tokens._clock = lambda: time.time() + 3600
+            await ended(peer)
+        await session(kept, 1)
+        assert len(served.hub.connections) == 1
+
+
+@pytest.mark.usefixtures("soon")
 async def test_tokens_that_cannot_be_read_for_a_moment_end_nobody(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path) as served, opening(served) as peer:
         _, session_id = await session(peer, 1)

@@ -121,4 +121,4 @@ async def test_the_mode_that_does_not_ask_is_not_given_to_whoever_comes(tmp_path
 
 
 async def test_elsewhere_it_does_not_start_without_a_token(tmp_path: Path) -> None:
-    assert "--new-token" in await refused(tmp_path, "acp", "serve", "--host", "0.0.0.0")
+    assert "dragoman tokens create NAME" in await refused(tmp_path, "acp", "serve", "--host", "0.0.0.0")

@@ -221,7 +221,7 @@ def test_k8_other_addresses_are_not_served_without_a_token(
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path))
     for host in ("0.0.0.0", "::", "192.0.2.7"):
         assert main(["serve", "--port", "1", "--host", host]) == 2
-        assert "--new-token" in capsys.readouterr().err
+        assert "dragoman tokens create NAME" in capsys.readouterr().err
         assert not list(tmp_path.iterdir())
 
 

@@ -49,6 +49,20 @@ def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
     assert not guard.is_valid(entrance)
 
 
+def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
+    now = [1000.0]
+    running = Tokens(tmp_path / "t", clock=lambda: now[0])
+    token = running.make("phone", expires=1060)
+    guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
+    shown = [(b"authorization", f"Bearer {token}".encode())]
+    entrance = guard.enter(shown, "")
+    assert isinstance(entrance, Pass)
+    assert guard.is_valid(entrance)
+    now[0] = 1060.0
+    assert not isinstance(guard.enter(shown, ""), Pass)
+    assert not guard.is_valid(entrance)
+
+
 def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_path: Path) -> None:
     """Between a process's look and its writing another one cannot write."""
     first, second = Tokens(tmp_path / "t"), Tokens(tmp_path / "t")

@@ -112,8 +112,8 @@ def _values(action: argparse.Action) -> list[Candidate]:
     if action.choices is not None:
         return [Candidate(str(choice)) for choice in action.choices]
     name = action.metavar if isinstance(action.metavar, str) else ""
-    # NAME is any name: of an agent where it is one of the fleet's.
-    look = _LOOKS.get("AGENT" if name == "NAME" and action.dest in ("agent", "name") else name)
+    # NAME is any name: whose, the argument's own name tells.
+    look = _LOOKS.get(_NAMES.get(action.dest, name) if name == "NAME" else name)
     try:
         return list(look()) if look is not None else []
     except Exception:  # a key was pressed: this is no time to complain
@@ -158,18 +158,33 @@ def _sessions() -> Iterator[Candidate]:
     return iter(asyncio.run(look()))
 
 
+def _tokens() -> Iterator[Candidate]:
+    from dragoman.cli.tokens import opened
+
+    return (Candidate(token.name, token.principal) for token in opened(None).all())
+
+
+def _scopes() -> Iterator[Candidate]:
+    from dragoman.gateway.guard import SCOPES
+
+    return (Candidate(",".join(SCOPES[: count + 1])) for count in range(len(SCOPES)))
+
+
 def _providers() -> Iterator[Candidate]:
     from dragoman.coder.models.names import PROVIDERS
 
     return (Candidate(name) for name in PROVIDERS)
 
 
+_NAMES: Final = {"agent": "AGENT", "name": "AGENT", "token_name": "TOKEN", "revoke_token": "TOKEN"}
 _LOOKS: Final[dict[str, Callable[[], Iterator[Candidate]]]] = {
     "MODE": _modes,
     "D": _dialects,
     "M": lambda: iter([Candidate("offline", "fixed rules, no network")]),
     "AGENT": _agents,
     "ID": _sessions,
+    "TOKEN": _tokens,
+    "S": _scopes,
     "PROVIDER": _providers,
     "DIR": lambda: iter([Candidate(FOLDERS)]),
     "FILE": lambda: iter([Candidate(FILES)]),

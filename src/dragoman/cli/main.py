@@ -25,6 +25,7 @@ COMMANDS: Final = (
     "run",
     "chat",
     "serve",
+    "tokens",
     "connect",
     "sessions",
     "login",

@@ -31,14 +31,16 @@ Serve an agent over the network: Streamable HTTP and WebSocket at /acp, with
 tokens, and sessions that outlive the connection. Without --agent it is our own.
 """
 _EPILOG = """\
-The first start on this machine makes a token and prints it once. Another one:
+The first start on this machine makes a token and prints it once; it has every
+scope. For other people and other devices:
 
-  dragoman serve --new-token phone --scopes read
-  dragoman serve --revoke-token phone
+  dragoman tokens create phone --scopes read
+  dragoman tokens create bob --max-mode safe --workspace /srv/bob
+  dragoman tokens revoke phone
 
-Scopes are read (watch), prompt (work) and admin (metrics, and sessions that
-were made here without a gateway). Tokens of one --principal share their
-sessions.
+A token without the scope admin works in confined modes only, and may neither
+leave the confinement nor log in or out. `dragoman tokens create --help` has
+the rest. --max-mode and --workspace here hold for every token.
 """
 
 
@@ -100,21 +102,20 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default=10.0,
         help="turns may end for so long at a stop; 10, if not given",
     )
-    tokens = parser.add_argument_group("tokens")
-    tokens.add_argument("--new-token", metavar="NAME", help="make a token, print it once, and end")
+    tokens = parser.add_argument_group("tokens, for one more release; now: dragoman tokens")
+    tokens.add_argument("--new-token", metavar="NAME", help="as: dragoman tokens create NAME")
     tokens.add_argument("--scopes", default="read,prompt", help="of the new token: read, prompt, admin")
     tokens.add_argument("--principal", default="", help="whose it is; its name, if not given")
-    tokens.add_argument("--revoke-token", metavar="NAME", help="forget a token, and end")
+    tokens.add_argument("--revoke-token", metavar="NAME", help="as: dragoman tokens revoke NAME")
     return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal comes."""
+    from dragoman.cli.tokens import opened
     from dragoman.errors import DragomanError, how_to_install
-    from dragoman.gateway.tokens import Tokens
 
-    file = Path(arguments.token_file).expanduser() if arguments.token_file else home() / "gateway" / "tokens.json"
-    tokens = Tokens(file)
+    tokens = opened(arguments.token_file)
     try:
         if arguments.new_token is not None or arguments.revoke_token is not None:
             return _change_tokens(arguments, tokens)
@@ -146,6 +147,8 @@ def _leave() -> None:
 def _change_tokens(arguments: argparse.Namespace, tokens: "Tokens") -> int:
     from dragoman.gateway.guard import scopes_of
 
+    now = "revoke" if arguments.revoke_token is not None else "create"
+    _say(f"this option goes with the next release; use: dragoman tokens {now} NAME")
     if arguments.revoke_token is not None:
         if not tokens.revoke(arguments.revoke_token):
             return complain(f"there is no token {arguments.revoke_token!r}", 1)
@@ -154,7 +157,8 @@ def _change_tokens(arguments: argparse.Namespace, tokens: "Tokens") -> int:
         scopes = scopes_of(arguments.scopes)
     except ValueError as error:
         raise Wrong(f"--scopes: {error}") from None
-    print(tokens.make(arguments.new_token, scopes, arguments.principal))
+    limits = _limits(arguments)
+    print(tokens.make(arguments.new_token, scopes, arguments.principal, limits=limits))
     return 0
 
 
@@ -222,7 +226,7 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
     if not is_loopback(arguments.host) and not tokens.valid():
         raise Wrong(
             f"without a token nobody but this machine is served: make one with "
-            f"`dragoman serve --new-token NAME`, then serve on {arguments.host}"
+            f"`dragoman tokens create NAME`, then serve on {arguments.host}"
         )
     if len(arguments.agent) > 1:
         raise Wrong("one server serves one agent; start another on another --port")
@@ -361,7 +365,7 @@ async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Name
         _say(f"a token was made, and is shown this once: {token}")
         _say(f"in a browser: {server.url.removesuffix('acp')}#token={token}")
     elif not tokens.valid():
-        _say("every token was revoked; make one with `dragoman serve --new-token NAME`")
+        _say("every token was revoked; make one with `dragoman tokens create NAME`")
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")

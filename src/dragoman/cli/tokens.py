@@ -1,0 +1,213 @@
+"""`dragoman tokens`: who may use a server; create, list and revoke tokens."""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import complain
+from dragoman.cli.home import home
+from dragoman.version import VERSION
+
+if TYPE_CHECKING:
+    from argparse import _SubParsersAction
+
+    from dragoman.gateway.guard import Token
+    from dragoman.gateway.tokens import Tokens
+
+_DESCRIPTION = """\
+The tokens with which clients come to `dragoman serve`. A server that runs
+knows of a change within a second.
+"""
+_EPILOG = """\
+`dragoman tokens ACTION --help` explains an action.
+
+  dragoman tokens create laptop --scopes read,prompt,admin
+  dragoman tokens create bob --max-mode safe --workspace /srv/bob --expires 30d
+  dragoman tokens list
+  dragoman tokens revoke bob
+"""
+_CREATE_EPILOG = """\
+Scopes are read (watch), prompt (work) and admin (log in and out, metrics, and
+sessions that were made here without a gateway). Tokens of one --principal
+share their sessions.
+
+A token without admin works in confined modes only (read-only, plan, safe,
+sandbox, workspace-write; where this machine can confine nothing, read-only and
+plan), may not leave the confinement, and may not bring MCP servers that are
+programs. --allow-unconfined and --allow-mcp-programs lift that for a token:
+with either, its holder can run commands as the user the server runs as.
+
+Modes by reach: read-only and plan, safe, sandbox, workspace-write, ask,
+full-access. --max-mode allows that one and all before it.
+"""
+NOT_DONE = 1
+
+
+def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Declare the command."""
+    parser = commands.add_parser(
+        "tokens",
+        help="create, list and revoke the tokens of a server",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
+    create = _action(actions, "create", "make a token and print it, this once", "one JSON object, with the token in it")
+    create.epilog = _CREATE_EPILOG
+    create.formatter_class = argparse.RawDescriptionHelpFormatter
+    create.add_argument("new_name", metavar="NAME", help="what it is called; 1 to 64 printable characters")
+    create.add_argument(
+        "--scopes", metavar="S", default="read,prompt", help="of read, prompt, admin; read,prompt if not given"
+    )
+    create.add_argument("--principal", metavar="P", default="", help="whose it is; its name, if not given")
+    create.add_argument("--max-mode", metavar="MODE", help="no mode that reaches further than this one")
+    create.add_argument(
+        "--workspace",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help="the only folders it may open sessions in; can be given several times",
+    )
+    create.add_argument("--expires", metavar="T", help="when it ends: 30d, 12h, 2027-01-31; never, if not given")
+    create.add_argument(
+        "--allow-unconfined", action="store_true", help="without admin too: every mode, and leaving the confinement"
+    )
+    create.add_argument(
+        "--allow-mcp-programs", action="store_true", help="without admin too: bring MCP servers that are programs"
+    )
+    _action(actions, "list", "the tokens there are, without the tokens themselves", "one JSON array of tokens")
+    revoke = _action(actions, "revoke", "end a token, and whatever is connected by it", "one JSON object with its name")
+    revoke.add_argument("token_name", metavar="NAME", help="what it is called")
+    return parser
+
+
+def _action(
+    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, as_json: str
+) -> argparse.ArgumentParser:
+    description = f"{summary[0].upper()}{summary[1:]}."
+    parser = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
+    parser.add_argument("--json", action="store_true", help=as_json)
+    parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
+    # The options of every command; no message is sent here that they could mean anything to.
+    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
+    return parser
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do it; the exit code."""
+    from dragoman.errors import DragomanError
+
+    action = {"create": _create, "list": _list, "revoke": _revoke}[arguments.action]
+    try:
+        return action(arguments, opened(arguments.token_file))
+    except DragomanError as error:
+        return complain(str(error))
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return complain(f"{where}{(error.strerror or str(error)).lower()}", NOT_DONE)
+
+
+def opened(token_file: str | None) -> "Tokens":
+    """The file of tokens that a command line means."""
+    from dragoman.gateway.tokens import Tokens
+
+    return Tokens(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")
+
+
+def _create(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+    from dragoman.cli.token_fields import checked_limits, expiry_of
+    from dragoman.gateway.guard import scopes_of
+
+    try:
+        scopes = scopes_of(arguments.scopes)
+    except ValueError as error:
+        return complain(f"--scopes: {error}")
+    limits = checked_limits(
+        arguments.max_mode,
+        arguments.workspace,
+        allow_unconfined=arguments.allow_unconfined,
+        allow_mcp_programs=arguments.allow_mcp_programs,
+    )
+    expires = expiry_of(arguments.expires, time.time())
+    secret = tokens.make(arguments.new_name, scopes, arguments.principal, limits=limits, expires=expires)
+    if arguments.json:
+        (made,) = [token for token in tokens.all() if token.name == arguments.new_name]
+        print(json.dumps({**_as_json(made), "token": secret}))
+    else:
+        print(secret)
+    return 0
+
+
+def _list(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+    found = tokens.all()
+    if arguments.json:
+        print(json.dumps([_as_json(token) for token in found], indent=2))
+        return 0
+    if not found:
+        print("There are no tokens; make one with: dragoman tokens create NAME")
+        return 0
+    rows = [("NAME", "PRINCIPAL", "SCOPES", "MAX MODE", "WORKSPACES", "CREATED", "EXPIRES"), *map(_row, found)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _revoke(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+    if not tokens.revoke(arguments.token_name):
+        return complain(f"there is no token {arguments.token_name!r}; see: dragoman tokens list", NOT_DONE)
+    if arguments.json:
+        print(json.dumps({"revoked": arguments.token_name}))
+    return 0
+
+
+def _row(token: "Token") -> tuple[str, ...]:
+    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.token_fields import written_time
+
+    limits = token.limits
+    widened = [
+        word
+        for word, is_set in (("+unconfined", limits.allow_unconfined), ("+mcp", limits.allow_mcp_programs))
+        if is_set
+    ]
+    ended = " (over)" if _is_over(token) else ""
+    return tuple(
+        harmless_line(cell)
+        for cell in (
+            token.name,
+            token.principal,
+            ",".join([*token.scopes, *widened]),
+            limits.max_mode or "-",
+            ":".join(limits.workspaces) or "-",
+            written_time(token.created) or "-",
+            (written_time(token.expires) or "-") + ended,
+        )
+    )
+
+
+def _as_json(token: "Token") -> dict[str, object]:
+    from dragoman.cli.token_fields import written_time
+
+    return {
+        "name": token.name,
+        "principal": token.principal,
+        "scopes": list(token.scopes),
+        "maxMode": token.limits.max_mode or None,
+        "workspaces": list(token.limits.workspaces),
+        "allowUnconfined": token.limits.allow_unconfined,
+        "allowMcpPrograms": token.limits.allow_mcp_programs,
+        "created": written_time(token.created),
+        "expires": written_time(token.expires),
+        "expired": _is_over(token),
+    }
+
+
+def _is_over(token: "Token") -> bool:
+    return bool(token.expires) and token.expires <= time.time()
