@@ -61,7 +61,9 @@ LEVELS: list[tuple[str, Any, str]] = [
     ("fs/write outside", WriteTextFile("s", "/etc/passwd", ""), "nny"),
     ("a diff inside", EDIT, "nyy"),
     ("a diff, called read", asked(kind="read", content=[Diff.of("/w/a", "x", "y")]), "nyy"),
-    ("a file inside, of no kind", asked(locations=at("/w/a")), "nyy"),
+    ("a file inside, of no kind", asked(locations=at("/w/a")), "nny"),
+    ("a file inside, of the kind other", asked(kind="other", locations=at("/w/a")), "nny"),
+    ("a diff inside, of the kind other", asked(kind="other", content=[Diff.of("/w/a", "x", "y")]), "nyy"),
     ("a file deleted inside", asked(kind="delete", locations=at("/w/a")), "nyy"),
     ("one of two files outside", asked(kind="read", locations=at("/w/a", "/etc/passwd")), "nny"),
     ("a diff outside", asked(kind="edit", content=[Diff.of("/etc/passwd", "x", "y")]), "nny"),
@@ -281,7 +283,8 @@ async def test_a_person_is_asked_about_files_and_commands_as_about_everything_el
     path = str(tmp_path / "a")
     requests: list[Any] = [ReadTextFile("s", path), WriteTextFile("s", path, "new"), CreateTerminal("s", "ls", ["-l"])]
     assert [await decider.permits(request) for request in requests] == [None, None, None]
-    assert [evidence(request) for request in seen] == [evidence(request) for request in requests]
+    assert [evidence(request) for request in seen[:2]] == [evidence(request) for request in requests[:2]]
+    assert seen[2].subject == CommandSubject("ls -l", str(tmp_path))
     for no in (None, "reject", "of nobody's"):
         decider = Decider(Policy(), [tmp_path], ask=answering(no))
         assert [await decider.permits(request) for request in requests] == ["the user said no"] * 3

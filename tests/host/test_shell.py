@@ -2,12 +2,14 @@
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.host.shell import COMMAND_BYTES, SUB_COMMANDS, Parsed, Redirect, Simple, Unparsed, parse
+from tests.needs import need
 
 
 def parsed(command: str) -> Parsed:
@@ -233,3 +235,127 @@ def test_any_text_is_parsed_or_has_a_reason(text: str) -> None:
     result = parse(text)
     assert result.text == text
     assert isinstance(result, Parsed) or result.reason
+
+
+# -- lines that other shells read as well ----------------------------------------------------------------------------
+
+ELSEWHERE = [
+    *("zz a &>/dev/null zz1", "zz a&>/dev/null zz1", "zz >&word zz1", "zz |& zz1", "zz 12>&1 b", "zz 12>/dev/null b"),
+    *(
+        "zz 1>&2- b",
+        "zz {a,b}",
+        "zz a{1..3}",
+        "zz *",
+        "zz ~/a",
+        "zz =zz",
+        "zz ''=zz",
+        "zz [a]",
+        "zz a\\ b",
+        'zz "a\\b"',
+        "zz # b",
+    ),
+    *("zz a>/dev/null", "zz '1'2>/dev/null", "zz <>/dev/null", "zz >|/dev/null", "zz !a", 'zz "!a"', "zz ^a", "zz $"),
+    *("noglob zz", "- zz", "repeat zz", "nocorrect zz"),
+]
+
+
+@pytest.mark.parametrize("line", ELSEWHERE)
+def test_a_line_that_another_shell_may_read_in_another_way_is_not_parsed_for_any_shell(line: str) -> None:
+    assert isinstance(parse(line), Parsed)
+    assert isinstance(parse(line, portable=True), Unparsed)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "git status",
+            "git log -5 -- src/a.py",
+            "pytest -q -k 'a or b'",
+            'git commit -m "a b" ',
+            "a && b || c; d & e | f",
+        ),
+        *(
+            "make 2>&1 | tail -5",
+            "a 2>/dev/null",
+            "a >/dev/null 2>&1",
+            "a >> b",
+            "a < b",
+            "X=1 a",
+            "a --b=c",
+            "a 'x'y'z'",
+        ),
+    ],
+)
+def test_an_ordinary_line_is_the_same_for_any_shell(line: str) -> None:
+    assert parse(line, portable=True) == parse(line)
+
+
+# Functions, because dash has no hook for unknown commands. `9` has one digit: dash knows no others.
+FUNCTIONS = r"""
+zz() { printf '%s\0' "$#" "$@" >&9; }
+zz1() { printf '%s\0' "$(($# + 1000))" "$@" >&9; }
+exec 9>&1 >/dev/null 2>&1 </dev/null
+for line in "$@"; do
+    eval "$line"
+    wait
+    printf 'end\0' >&9
+done
+"""
+TOKENS = st.sampled_from(
+    [
+        *("zz", "zz1", "a", "-b", "b=c", "=a", "1", "12", "'x y'", '"x y"', "''", "#c", "{a,b}", "~", "*", "!", "\\ "),
+        *("$", "[", "(", "^", "%1", ":", "&>", "|&", ">&", "2>&1", "12>&1", "1>&2", ">", "<", ">>", "/dev/null", "é"),
+        *(";", "&&", "||", "|", "&", "\n", "'", '"', "2>", "@", ",", ".."),
+    ]
+)
+GAPS = st.sampled_from([" ", " ", " ", "", "\t"])
+ANY_LINES = st.lists(st.tuples(TOKENS, GAPS), min_size=1, max_size=7).map(
+    lambda parts: "zz " + "".join(token + gap for token, gap in parts)
+)
+
+
+def seen_by(shell: str, lines: Sequence[str], folder: str) -> list[list[tuple[str, ...]]]:
+    """What a shell other than bash hands to the two functions for each line, sorted."""
+    done = subprocess.run(
+        [shell, "-c", FUNCTIONS, "sh", *lines],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        cwd=folder,
+        env={"PATH": "/"},
+    )
+    found: list[list[tuple[str, ...]]] = [[]]
+    fields = iter(done.stdout.decode().split("\0")[:-1])
+    for field in fields:
+        if field == "end":
+            found.append([])
+        else:
+            name, count = ("zz1", int(field) - 1000) if int(field) >= 1000 else ("zz", int(field))
+            found[-1].append((name, *(next(fields) for _ in range(count))))
+    return [sorted(line) for line in found[:-1]]
+
+
+def _is_seen_elsewhere(line: Parsed) -> bool:
+    named = all(simple.argv[:1] in (("zz",), ("zz1",)) for simple in line.commands)
+    runs_all = not {"&&", "||"} & set(line.operators)  # which of them run depends on how they end
+    into_nothing = all(one.target == "/dev/null" for simple in line.commands for one in simple.redirects)
+    return named and runs_all and into_nothing and all(not simple.assignments for simple in line.commands)
+
+
+@pytest.mark.parametrize("shell", ["dash", pytest.param("zsh", marks=pytest.mark.slow)])
+@settings(max_examples=FEW, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(lines=st.lists(ANY_LINES, min_size=20, max_size=60))
+def test_what_is_parsed_for_any_shell_is_what_another_shell_runs(shell: str, lines: list[str], tmp_path: Path) -> None:
+    program = need(shell)
+    known = [(line, found) for line in lines if isinstance(found := parse(line, portable=True), Parsed)]
+    known = [(line, found) for line, found in known if _is_seen_elsewhere(found)]
+    ours = [sorted(simple.argv for simple in found.commands) for _, found in known]
+    assert ours == seen_by(program, [line for line, _ in known], str(tmp_path))
+
+
+@pytest.mark.parametrize("line", ["zz a &>/dev/null zz1", "zz 12>&1 b"])
+def test_dash_reads_some_lines_of_bash_in_another_way(line: str, tmp_path: Path) -> None:
+    """What the rule above is for."""
+    ours = sorted(simple.argv for simple in parsed(line).commands)
+    assert [ours] != seen_by(need("dash"), [line], str(tmp_path))

@@ -1,15 +1,23 @@
 """What a request of an agent is about, by what it carries: paths, commands, addresses. Pure.
 
 Titles and names are for display and are not looked at. The kind is the agent's own word: it can make a request look
-more serious than what it carries, never less. What cannot be understood is said to be `unclear`, and nobody but a
-person or a rule for everything says yes to that.
+more serious than what it carries, never less. What cannot be understood is said to be `unclear`, and only a person or
+a rule for everything says yes to that.
 """
 
-import shlex
-from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
-from urllib.parse import unquote, urlsplit
 
+from dragoman.client.command_lines import BASH, CommandLine, judged_line, terminal_argv
+from dragoman.client.tool_input import ToolInput
+from dragoman.vocabulary.content import (
+    BlobResource,
+    Content,
+    Resource,
+    ResourceLink,
+    Text,
+    TextResource,
+    UnknownContent,
+)
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -19,11 +27,14 @@ from dragoman.vocabulary.services import (
     ToolCallSubject,
     WriteTextFile,
 )
+from dragoman.vocabulary.tool_call_state import INCOMPLETE
 from dragoman.vocabulary.tools import (
     ClientTerminalItem,
+    ContentItem,
     Diff,
     FileChange,
     Location,
+    Patch,
     TerminalItem,
     UnknownItem,
 )
@@ -31,62 +42,51 @@ from dragoman.vocabulary.tools import (
 Judged = RequestPermission | ReadTextFile | WriteTextFile | CreateTerminal
 ActKind = Literal["read", "edit", "execute", "fetch", "other"]
 
-# A tool's input has some dozen values. More is not for a rule to judge.
-_VALUES: Final = 2_000
-_DEPTH: Final = 16
-
 _READING: Final = frozenset({"read", "search"})
 _EDITING: Final = frozenset({"edit", "delete", "move"})
-# Names of input fields, in lower case and without `_` and `-`.
-_COMMAND_KEYS: Final = frozenset(
-    {"command", "commands", "cmd", "commandline", "script", "shell", "argv", "args", "code", "exec", "program", "bash"}
-    | {"executable", "parsedcmd", "powershell", "cellsource", "sql", "eval"}
-)
-_ADDRESS_KEYS: Final = frozenset(
-    {"url", "urls", "uri", "uris", "href", "endpoint", "host", "hostname", "link", "domain", "address"}
-)
-_PATH_ENDINGS: Final = ("path", "paths", "file", "files", "filename", "dir", "directory", "folder", "cwd", "workdir")
-# What is written or looked for, not where.
-_TEXT_KEYS: Final = frozenset(
-    {"content", "contents", "text", "oldtext", "newtext", "oldstring", "newstring", "oldstr", "newstr", "patch", "diff"}
-    | {"unifieddiff", "filetext", "insert", "replacement", "pattern", "regex", "glob", "explanation", "description"}
-    | {"title", "reason", "instruction", "prompt", "modifiedcontent"}
-)
-_SHELLS: Final = frozenset({"sh", "bash", "zsh", "dash", "/bin/sh", "/bin/bash", "/bin/zsh", "/usr/bin/bash"})
+# A link leads elsewhere, and a folder may hold anything.
+_PLAIN_FILES: Final = ("text", "binary")
 
 
 class Evidence(NamedTuple):
-    """What a request carries."""
+    """What a request carries. `kind` is the most serious thing that it is, `also` what else it is or may be."""
 
     kind: ActKind
     paths: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    commands: tuple[CommandLine, ...] = ()
     addresses: tuple[str, ...] = ()
     unclear: str = ""
+    also: frozenset[ActKind] = frozenset()
+
+    @property
+    def kinds(self) -> frozenset[ActKind]:
+        """Everything it may be, for rules that say no: a change may be called anything."""
+        return self.also | {self.kind} | (frozenset({"edit"}) if self.kind == "other" else frozenset())
 
 
-def evidence(request: Judged) -> Evidence:
-    """What there is to judge by."""
+def evidence(request: Judged, shell: str = BASH) -> Evidence:
+    """What there is to judge by. `shell` is what a terminal's line of text would be run by."""
     match request:
         case ReadTextFile(path=path):
             return Evidence("read", (path,))
         case WriteTextFile(path=path):
             return Evidence("edit", (path,))
         case CreateTerminal():
-            return Evidence("execute", _folder(request.cwd), (command_line(request),))
-        case RequestPermission(subject=CommandSubject(command=command, cwd=cwd)):
-            return Evidence("execute", _folder(cwd), (command,))
+            return _of_terminal(request, shell)
+        case RequestPermission(subject=CommandSubject(command=command, cwd=cwd) as subject):
+            unclear = "it has fields that this release does not know" if subject.extras else ""
+            return Evidence("execute", _folder(cwd), (CommandLine(command),), unclear=unclear)
         case RequestPermission(subject=ToolCallSubject(tool_call=call)):
             return _of_call(call)
         case RequestPermission():
             return Evidence("other", unclear="it does not say what it is about")
 
 
-def command_line(request: CreateTerminal) -> str:
-    """The command of a terminal as one line for a shell, with the variables it is given."""
-    line = _joined([request.command, *request.args]) if request.args else request.command
-    given = [f"{variable.name}={shlex.quote(variable.value)}" for variable in request.env or ()]
-    return " ".join([*given, line])
+def _of_terminal(request: CreateTerminal, shell: str) -> Evidence:
+    line = judged_line(request, shell)
+    by_another_shell = terminal_argv(request, shell)[0] == shell != BASH and not line.is_bash
+    unclear = f"there is no bash here, and {shell} may read the line in another way" if by_another_shell else ""
+    return Evidence("execute", _folder(request.cwd), (line,), unclear=unclear)
 
 
 def _folder(cwd: object) -> tuple[str, ...]:
@@ -94,151 +94,83 @@ def _folder(cwd: object) -> tuple[str, ...]:
 
 
 def _of_call(call: ToolCallUpdate) -> Evidence:
-    found = _Found()
-    changes = False
+    found = ToolInput()
+    has_diff = False
+    if isinstance(call.raw_input, (dict, list, str)):
+        found.read(call.raw_input)
     for location in call.locations or ():
         if isinstance(location, Location):
-            found.paths.append(location.path)
+            found.path(location.path)
     for item in call.content or ():
         match item:
             case Diff():
-                changes = True
-                found.diff(item)
+                has_diff = True
+                _read_diff(found, item)
+            case ContentItem(content=content):
+                _read_content(found, content)
             case TerminalItem() | ClientTerminalItem():
                 found.unclear = "it shows a terminal, and the command in it is not known"
+            case UnknownItem(kind=kind) if kind == INCOMPLETE:
+                found.unclear = "more was told of it than is kept"
             case UnknownItem():
                 found.unclear = "it carries content of an unknown kind"
-            case _:
-                pass
-    if call.raw_input is not None and isinstance(call.raw_input, (dict, list, str)):
-        found.input(call.raw_input)
-    return found.told(call.kind if isinstance(call.kind, str) else "", changes=changes)
+    return _summed_up(found, call.kind if isinstance(call.kind, str) else "", has_diff=has_diff)
 
 
-class _Found:
-    """Collects."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-        self.commands: list[str] = []
-        self.addresses: list[str] = []
-        self.unclear = ""
-
-    def diff(self, diff: Diff) -> None:
-        for change in diff.changes:
-            if isinstance(change, FileChange):
-                self.paths.append(change.path)
-                if isinstance(change.old_path, str):
-                    self.paths.append(change.old_path)
-            else:
-                self.unclear = "it changes files in an unknown way"
-
-    def input(self, given: object) -> None:
-        if isinstance(given, str):
-            self.commands.append(given)  # a bare text may be anything, a command too
-            return
-        for count, (key, value) in enumerate(_values(given)):
-            if count > _VALUES:
-                self.unclear = "its input is too large to judge"
-                return
-            self._value(key, value)
-
-    def _value(self, key: str, value: object) -> None:
-        name = _plain(key)
-        if key.startswith(("/", "~")):
-            self.paths.append(key)  # changes listed by the file they are made to
-        if value is _TOO_DEEP:
-            self.unclear = "its input is too deep to judge"
-        elif name in _COMMAND_KEYS:
-            words = value if isinstance(value, list) else [value]
-            if all(isinstance(word, str) for word in words):
-                self.commands.append(_joined(words))
-            elif value not in (None, False, [], {}):
-                self.unclear = f"its {key!r} cannot be judged"
-        elif isinstance(value, str) and value:
-            self._text(name, value)
-
-    def _text(self, name: str, value: str) -> None:
-        if name in _TEXT_KEYS:
-            return
-        scheme = urlsplit_scheme(value)
-        if scheme == "file":
-            self._file(value)
-        elif scheme or name in _ADDRESS_KEYS:
-            self.addresses.append(value)
-        elif name.endswith(_PATH_ENDINGS) or value.startswith(("/", "~", "../")):
-            self.paths.append(value)
-
-    def _file(self, address: str) -> None:
-        try:
-            parts = urlsplit(address)
-        except ValueError:
-            self.unclear = "an address in it cannot be read"
-            return
-        if parts.netloc in ("", "localhost"):
-            self.paths.append(unquote(parts.path))
-        else:
-            self.addresses.append(address)
-
-    def told(self, label: str, *, changes: bool) -> Evidence:
-        if self.commands or label == "execute":
-            kind: ActKind = "execute"
-        elif self.addresses or label == "fetch":
-            kind = "fetch"
-        elif changes or label in _EDITING:
-            kind = "edit"
-        elif label in _READING:
-            kind = "read"
-        else:
-            kind = "other"
-        unclear = self.unclear
-        if not (unclear or self.paths or self.commands or self.addresses):
-            unclear = "it names no file, no command and no address"
-        return Evidence(kind, _once(self.paths), _once(self.commands), _once(self.addresses), unclear)
+def _read_diff(found: ToolInput, diff: Diff) -> None:
+    named = False
+    for change in diff.changes:
+        if not isinstance(change, FileChange):
+            found.unclear = "it changes files in an unknown way"
+            continue
+        named = True
+        found.path(change.path)
+        if isinstance(change.old_path, str):
+            found.path(change.old_path)
+        if isinstance(change.file_type, str) and change.file_type not in _PLAIN_FILES:
+            found.unclear = "it changes something that is not a plain file"
+    if isinstance(diff.patch, Patch):
+        named = found.patch(diff.patch.text) or named
+    if not named:
+        found.unclear = "it has a diff that names no file"
 
 
-_TOO_DEEP: Final = object()
+def _read_content(found: ToolInput, content: Content) -> None:
+    match content:
+        case Text(text=text):
+            found.patch(text)
+        case Resource(resource=TextResource(text=text, uri=uri)):
+            found.patch(text)
+            _read_uri(found, uri)
+        case Resource(resource=BlobResource(uri=uri)) | ResourceLink(uri=uri):
+            _read_uri(found, uri)
+        case UnknownContent():
+            found.unclear = "it carries content of an unknown kind"
+        case _:
+            pass
 
 
-def _plain(key: str) -> str:
-    return key.lower().replace("_", "").replace("-", "")
+def _read_uri(found: ToolInput, uri: str) -> None:
+    """A file that the content refers to; other addresses are for the reader, and the call does not reach for them."""
+    if uri.lower().startswith("file:"):
+        found.address(uri)
 
 
-def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
-    """Every value with the name of the field it stands in; a list's values have the list's name.
-
-    A command is one value, words and all.
-    """
-    if depth > _DEPTH:
-        yield key, _TOO_DEEP
-    elif isinstance(given, dict):
-        for name, value in given.items():
-            yield str(name), value
-            if isinstance(value, (dict, list)) and _plain(str(name)) not in _COMMAND_KEYS:
-                yield from _values(value, str(name), depth + 1)
-    elif isinstance(given, list):
-        for value in given:
-            yield from _values(value, key, depth + 1)
-    else:
-        yield key, given
-
-
-def urlsplit_scheme(value: str) -> str:
-    """The scheme of an address; empty for what is none."""
-    scheme, separator, _ = value.partition("://")
-    plain = separator and scheme.isascii() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
-    return scheme.lower() if plain else ""
-
-
-def _joined(words: Sequence[object]) -> str:
-    """Words as one command line; `sh -c TEXT` is its text."""
-    texts = [word for word in words if isinstance(word, str)]
-    if len(texts) == 1:
-        return texts[0]
-    if len(texts) == 3 and texts[0] in _SHELLS and texts[1] in ("-c", "-lc"):
-        return texts[2]
-    return shlex.join(texts)
-
-
-def _once(found: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))
+def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
+    kinds: list[ActKind] = []
+    if found.commands or label == "execute":
+        kinds.append("execute")
+    if found.addresses or label == "fetch":
+        kinds.append("fetch")
+    if has_diff or label in _EDITING or (found.writes and (kinds or label in _READING)):
+        kinds.append("edit")
+    elif label in _READING:
+        kinds.append("read")
+    elif not kinds:
+        kinds.append("other")
+    paths = found.all_paths()
+    unclear = found.unclear
+    if not (unclear or paths or found.commands or found.addresses):
+        unclear = "it names no file, no command and no address"
+    commands, addresses = tuple(dict.fromkeys(found.commands)), tuple(dict.fromkeys(found.addresses))
+    return Evidence(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]))

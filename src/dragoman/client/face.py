@@ -164,6 +164,9 @@ class Face:
     async def _terminal(self, terminals: Terminals, request: Request) -> Reply:
         match request:
             case CreateTerminal():
+                from dragoman.client.command_lines import check_terminal  # most agents never ask for a terminal
+
+                check_terminal(request)
                 return TerminalCreated(await terminals.create(request))
             case GetTerminalOutput():
                 return await terminals.output(request)

@@ -9,12 +9,15 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.client.evidence import Evidence, command_line, evidence
+from dragoman.client.command_lines import terminal_line
+from dragoman.client.evidence import Evidence, evidence
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
 from dragoman.errors import CANCELLED, RequestCancelled
-from dragoman.host.paths import PathRefused, Roots
-from dragoman.host.protected import is_protected
+from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.programs import line_shell
+from dragoman.host.protected import is_git_folder, is_protected_write, plain
+from dragoman.host.secrets import is_credential
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -69,7 +72,10 @@ class Decider:
         self.denials: list[Denial] = []
         self._ask = ask
         self._roots = Roots([os.path.abspath(root) for root in roots])
-        self._where = Where(self._inside, self._names, self._protected)
+        self._home = os.path.realpath(os.path.expanduser("~"))
+        self._where = Where(
+            self._inside, self._names, self._protected, self._credential, self._git_folder, shell=line_shell()
+        )
         self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
         self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
         self._questions = Questions()
@@ -109,7 +115,7 @@ class Decider:
         """A yes is for what was shown: a file that has changed meanwhile is shown again."""
         for _ in range(_SHOWN_AGAIN):
             before = await look()
-            answer = await self._asked(_as_question(request, before), ask)
+            answer = await self._asked(self._as_question(request, before), ask)
             if answer is None or not answer.kind.startswith("allow"):
                 return "the user said no"
             if await look() == before:
@@ -140,7 +146,7 @@ class Decider:
 
     async def _asked(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
         """What a person says. The same thing asked again while they think, or after a no, is the same question."""
-        key = (request.session_id, evidence(request))
+        key = (request.session_id, evidence(request, self._where.shell))
         while key in self._asking:
             await asyncio.wait([self._asking[key]])
         if key in self._said_no:
@@ -174,17 +180,62 @@ class Decider:
         return [whole] if parts is None else ["/".join(parts), whole]
 
     def _protected(self, path: str) -> bool:
-        parts = self._parts(path)
-        return parts is None or is_protected(parts)
+        place = self._place(path)
+        return place is None or is_protected_write(place.root, place.parts)
+
+    def _credential(self, path: str) -> bool:
+        place = self._place(path)
+        return place is None or is_credential(place.path, self._home)
+
+    def _git_folder(self, paths: Sequence[str]) -> str:
+        names: dict[tuple[str, ...], set[str]] = {}
+        for path in paths:
+            place = self._place(path)
+            for at, part in enumerate(() if place is None else place.parts):
+                assert place is not None
+                here = names.setdefault((place.root, *place.parts[:at]), set())
+                here.add(plain(part))
+                if is_git_folder(here):
+                    return path
+        return ""
 
     def _parts(self, path: str) -> tuple[str, ...] | None:
         """The way to a path from its root; None if it is outside, or if an agent's shell may take it elsewhere."""
+        place = self._place(path)
+        return None if place is None else place.parts
+
+    def _place(self, path: str) -> Place | None:
         if path.startswith("~") or "$" in path:
             return None
         try:
-            return self._roots.place(path).parts
+            return self._roots.place(path)
         except (PathRefused, OSError, ValueError):
             return None
+
+    def _as_question(
+        self, request: ReadTextFile | WriteTextFile | CreateTerminal, before: bytes | None
+    ) -> RequestPermission:
+        """A file or a command, asked for as a permission: a person sees one kind of question."""
+        match request:
+            case CreateTerminal():
+                line = terminal_line(request, self._where.shell).text
+                cwd = request.cwd if isinstance(request.cwd, str) and request.cwd else self._roots.cwd
+                subject: ToolCallSubject | CommandSubject = CommandSubject(line, cwd)
+                return RequestPermission(request.session_id, f"Run {line}", _OPTIONS, subject=subject)
+            case WriteTextFile(path=path):
+                text = None if before is None else before.decode(errors="replace")
+                call = ToolCallUpdate(
+                    "fs/write_text_file",
+                    kind="edit",
+                    locations=[Location(path)],
+                    content=[Diff.of(path, text, request.content)],
+                )
+                return RequestPermission(request.session_id, f"Write {path}", _OPTIONS, subject=ToolCallSubject(call))
+            case ReadTextFile(path=path):
+                call = ToolCallUpdate(
+                    "fs/read_text_file", kind="read", locations=[Location(path)], content=[ContentItem(Text(path))]
+                )
+                return RequestPermission(request.session_id, f"Read {path}", _OPTIONS, subject=ToolCallSubject(call))
 
 
 def allowing(request: RequestPermission) -> PermissionOption | None:
@@ -223,28 +274,3 @@ _OPTIONS: Final = [
     PermissionOption("allow", "Allow", "allow_once"),
     PermissionOption("reject", "Reject", "reject_once"),
 ]
-
-
-def _as_question(
-    request: ReadTextFile | WriteTextFile | CreateTerminal, before: bytes | None = None
-) -> RequestPermission:
-    """A file or a command, asked for as a permission: a person sees one kind of question."""
-    match request:
-        case CreateTerminal():
-            line = command_line(request)
-            cwd = request.cwd if isinstance(request.cwd, str) else ""
-            subject: ToolCallSubject | CommandSubject = CommandSubject(line, cwd)
-            return RequestPermission(request.session_id, f"Run {line}", _OPTIONS, subject=subject)
-        case WriteTextFile(path=path):
-            call = ToolCallUpdate(
-                "fs/write_text_file",
-                kind="edit",
-                locations=[Location(path)],
-                content=[Diff.of(path, None if before is None else before.decode(errors="replace"), request.content)],
-            )
-            return RequestPermission(request.session_id, f"Write {path}", _OPTIONS, subject=ToolCallSubject(call))
-        case ReadTextFile(path=path):
-            call = ToolCallUpdate(
-                "fs/read_text_file", kind="read", locations=[Location(path)], content=[ContentItem(Text(path))]
-            )
-            return RequestPermission(request.session_id, f"Read {path}", _OPTIONS, subject=ToolCallSubject(call))

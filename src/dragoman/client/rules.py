@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
+from dragoman.client.command_lines import BASH, CommandLine
 from dragoman.client.evidence import Evidence, Judged, evidence
 from dragoman.errors import UsageError
 from dragoman.host import wildcards
 from dragoman.host.commands import covers, denies
+from dragoman.host.protected import is_protected
+from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 
 Effect = Literal["allow", "reject", "ask"]
@@ -22,8 +25,11 @@ Level = Literal["", "read", "edit", "all"]
 _COVERED: Final[dict[str, frozenset[str]]] = {
     "": frozenset(),
     "read": frozenset({"read"}),
-    "edit": frozenset({"read", "edit", "other"}),
+    "edit": frozenset({"read", "edit"}),
 }
+
+
+_NOT_COVERED: Final[dict[str, str]] = {"read": "it reads files", "edit": "it changes files"}
 
 
 class Verdict(NamedTuple):
@@ -86,11 +92,17 @@ class Where:
     names: Callable[[str], Sequence[str]] = field(default=lambda path: (path,))
     # Whether it is what hooks, editors and agents take their orders from.
     protected: Callable[[str], bool] = field(default=lambda path: False)
+    # Whether it holds keys or passwords, by its name or place.
+    credential: Callable[[str], bool] = field(default=lambda path: False)
+    # The path by which several writes make a git folder that none of them makes alone; empty if none does.
+    git_folder: Callable[[Sequence[str]], str] = field(default=lambda paths: "")
+    # What runs a line of text in a terminal.
+    shell: str = BASH
 
 
 def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
     """What the policy says about a request."""
-    found = evidence(request)
+    found = evidence(request, where.shell)
     if policy.deny_all:
         return Verdict("reject", "the policy denies everything")
     for effect in ("reject", "ask"):
@@ -118,11 +130,25 @@ def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
     if outside:
         return Verdict("ask", f"{_short(outside[0])} is outside of the workspace")
     if found.kind not in _COVERED[level]:
-        return Verdict("ask", {"read": "it reads files"}.get(found.kind, "it changes files"))
-    orders = [] if found.kind == "read" else [path for path in found.paths if where.protected(path)]
-    if orders:
-        return Verdict("ask", f"{_short(orders[0])} is a protected file")
+        return Verdict("ask", _NOT_COVERED.get(found.kind, "it does not say whether it reads or changes files"))
+    guarded = _guarded(found, where)
+    if guarded:
+        return Verdict("ask", guarded)
     return Verdict("allow", f"{'reading' if found.kind == 'read' else 'editing'} in the workspace is allowed")
+
+
+def _guarded(found: Evidence, where: Where) -> str:
+    """Why a path needs a yes of its own; empty if none does."""
+    judge_path, what = (
+        (where.credential, "may hold credentials") if found.kind == "read" else (where.protected, "is a protected file")
+    )
+    if found.kind != "read" and "edit" not in found.kinds:
+        return ""
+    for path in found.paths:
+        if judge_path(path):
+            return f"{_short(path)} {what}"
+    made = "" if found.kind == "read" else where.git_folder(found.paths)
+    return f"{_short(made)} makes a git folder" if made else ""
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -138,22 +164,35 @@ def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
         return False
     if rule.command and not (found.commands and all(_runs_only(rule.command, line) for line in found.commands)):
         return False
-    if rule.path:
-        return bool(found.paths) and all(_fits(rule.path, path, where) for path in found.paths)
-    return all(where.inside(path) for path in found.paths)
+    if rule.path and not (found.paths and all(_fits(rule.path, path, where) for path in found.paths)):
+        return False
+    if not rule.path and not all(where.inside(path) for path in found.paths):
+        return False
+    # What asks although edits are allowed is covered by a rule that names it, and by no other.
+    return _names_guarded(rule.path) or not _guarded(found, where)
+
+
+def _names_guarded(pattern: str) -> bool:
+    """Whether a pattern is about protected or credential files by its own words: `.github/workflows/**`, `*.pem`."""
+    parts = [part for part in pattern.split("/") if part]
+    return is_protected(parts) or (bool(parts) and is_credential(f"/{'/'.join(parts)}", ""))
 
 
 def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
     """Whether a reject or ask rule may be about anything a request carries."""
-    if rule.kind and rule.kind != found.kind:
+    if rule.kind and rule.kind not in found.kinds:
         return False
-    if rule.command and not any(rule.command == "*" or denies(_words(rule.command), line) for line in found.commands):
+    if rule.command and not any(_may_run(rule.command, line) for line in found.commands):
         return False
     return not rule.path or any(_fits(rule.path, path, where) for path in found.paths)
 
 
-def _runs_only(pattern: str, line: str) -> bool:
-    return pattern == "*" or covers({_words(pattern)}, parse(line))
+def _runs_only(pattern: str, line: CommandLine) -> bool:
+    return pattern == "*" or covers({_words(pattern)}, parse(line.text, portable=not line.is_bash))
+
+
+def _may_run(pattern: str, line: CommandLine) -> bool:
+    return pattern == "*" or denies(_words(pattern), line.text, portable=not line.is_bash)
 
 
 def _words(command: str) -> tuple[str, ...]:

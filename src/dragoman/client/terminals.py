@@ -1,6 +1,7 @@
 """Terminals for an agent: real processes in groups of their own, with output that is bounded and ends that are certain.
 
-Of the output the end is kept. A terminal belongs to the session that made it; to any other it does not exist.
+A command is run as it was judged and shown (`command_lines`). Of its output the end is kept. A terminal belongs to the
+session that made it; to any other it does not exist.
 """
 
 import asyncio
@@ -10,6 +11,9 @@ import signal
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
+from dragoman.client.command_lines import check_terminal, terminal_argv, terminal_environment
 from dragoman.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -22,6 +26,7 @@ from dragoman.host.environment import child_environment
 from dragoman.host.paths import PathRefused, Roots
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
+from dragoman.host.programs import line_shell
 from dragoman.limits import MIB
 from dragoman.vocabulary.services import (
     CreateTerminal,
@@ -56,15 +61,16 @@ class RealTerminals:
 
     async def create(self, request: CreateTerminal) -> str:
         """Start a command in a folder inside the roots; its terminal id."""
+        check_terminal(request)
         cwd = self._folder(request.cwd)
-        await self._permit(request)
+        await self._permit(replace(request, cwd=cwd))
         if self._folder(request.cwd) != cwd:  # somebody has put a link there while it was judged
             raise RequestFailed(INVALID_REQUEST, "The working folder has changed meanwhile")
         self._check_room(request.session_id)
-        given = {variable.name: variable.value for variable in request.env or ()}
-        environment = child_environment(self._environment, given)
+        environment = terminal_environment(request, child_environment(self._environment))
+        argv = terminal_argv(request, line_shell())
         try:
-            terminal = _Terminal(_argv(request), cwd, environment, _limit(request.output_byte_limit))
+            terminal = _Terminal(argv, cwd, environment, _limit(request.output_byte_limit))
         except StartFailed as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
         terminal_id = f"term_{os.urandom(8).hex()}"
@@ -175,13 +181,6 @@ class _Terminal:
         if len(self._kept) > 2 * self._limit:  # seldom, so that a flood is not moved each time
             del self._kept[: len(self._kept) - self._limit]
             self._cut = True
-
-
-def _argv(request: CreateTerminal) -> list[str]:
-    """Agents put a program and its arguments, or a whole line for a shell into the command."""
-    if request.args or not any(character.isspace() for character in request.command):
-        return [request.command, *(request.args or [])]
-    return ["/bin/sh", "-c", request.command]
 
 
 def _limit(wanted: object) -> int:

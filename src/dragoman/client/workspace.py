@@ -4,7 +4,8 @@ workspace = Workspace(["/path/to/project"], environment=os.environ, decider=deci
 async with workspace, connect(command, permission=decider, **workspace.callbacks()) as client:
     ...
 
-With a decider, every file and every command is judged before it is touched. `close` leaves no process behind.
+With a decider, every file and every command is judged before it is touched: where it really lies, links followed, and
+that place is shown and opened. `close` leaves no process behind.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypedDict
+
+from msgspec.structs import replace
 
 from dragoman.client.face import ReadCallback, Terminals, WriteCallback
 from dragoman.client.terminals import RealTerminals
@@ -75,7 +78,7 @@ class Workspace:
     async def read_text_file(self, request: ReadTextFile) -> str:
         """The text of a file, or the lines of it that were asked for: `line` counts from 1."""
         place = self._place(request.path)
-        await self._permit(request)
+        await self._permit(replace(request, path=place.path))
         text = await asyncio.to_thread(_read, place)
         if isinstance(request.line, int) or isinstance(request.limit, int):
             return _lines(text, request.line or 1, request.limit if isinstance(request.limit, int) else None)
@@ -84,7 +87,7 @@ class Workspace:
     async def write_text_file(self, request: WriteTextFile) -> None:
         """Put a file there, whole or not at all."""
         place = self._place(request.path)
-        await self._permit(request, lambda: asyncio.to_thread(_as_it_is, place))
+        await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(_as_it_is, place))
         data = request.content.encode("utf-8", errors="surrogatepass")
         try:
             await asyncio.to_thread(write_bytes, place, data)

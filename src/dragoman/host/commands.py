@@ -77,8 +77,11 @@ def covers(
     )
 
 
-def denies(rule: Sequence[str], command: str) -> bool:
-    """Whether a deny rule (a program, and words that follow it) may be about anything in a text."""
+def denies(rule: Sequence[str], command: str, *, portable: bool = False) -> bool:
+    """Whether a deny rule (a program, and words that follow it) may be about anything in a text.
+
+    `portable`: it is not known that bash reads the text.
+    """
     try:
         found = commands_in(command)
     except TooMuch:
@@ -86,7 +89,7 @@ def denies(rule: Sequence[str], command: str) -> bool:
     if any(_may_run(rule, loose) for loose in found):
         return True
     names = {name for loose in found for name, _ in loose.names()}
-    if isinstance(parse(command), Unparsed) or any(_INTERPRETER.fullmatch(name) for name in names):
+    if isinstance(parse(command, portable=portable), Unparsed) or any(_INTERPRETER.fullmatch(name) for name in names):
         return _mentions(rule, command)
     return False
 

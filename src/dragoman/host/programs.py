@@ -1,9 +1,18 @@
-"""The PATH without what a workspace could have put there: nothing in it may take the name of `ls`."""
+"""Programs of this machine: a PATH without what a workspace could have put there, and the shell for a line."""
 
 import os
 from collections.abc import Sequence
+from typing import Final
 
 from dragoman.host.bubblewrap import is_inside
+
+# Where bash is, by its whole name: what a PATH has under that name may be another program.
+_BASH: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash")
+
+
+def line_shell() -> str:
+    """The shell that runs a line of text: bash, which is what `host.shell` reads; `/bin/sh` where there is none."""
+    return next((path for path in _BASH if os.access(path, os.X_OK)), "/bin/sh")
 
 
 def path_outside(path: str, roots: Sequence[str]) -> str:

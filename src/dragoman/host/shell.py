@@ -4,6 +4,9 @@
 the text alone. It knows pipelines and lists, quotes and redirects. What depends on a variable, another command or an
 earlier line is `Unparsed`, and so is a text that would not look like what it is (control characters, odd blanks).
 A word the shell may still turn into others (a glob, braces, a tilde) is kept as written and marked.
+
+Other shells read some lines in another way: `a &>f b` is one command in bash and two in dash. `parse(…, portable=True)`
+is for a line of which it is not known that bash reads it: what is parsed then means the same in sh, dash, zsh and bash.
 """
 
 import re
@@ -68,11 +71,16 @@ class Unparsed(NamedTuple):
     reason: str
 
 
-def parse(command: str) -> Parsed | Unparsed:
-    """The commands of a line, if they can be known."""
+def parse(command: str, *, portable: bool = False) -> Parsed | Unparsed:
+    """The commands of a line, if they can be known: from bash, or with `portable` from any shell."""
     try:
         _check_text(command)
-        return _Reader(command).read()
+        if portable:
+            _check_portable(command)
+        parsed = _Reader(command).read()
+        if portable and any(simple.argv[:1] and simple.argv[0] in _OTHER_WORDS for simple in parsed.commands):
+            raise _Unknown("it begins with a word that means something else in some shells")
+        return parsed
     except _Unknown as unknown:
         return Unparsed(command, str(unknown))
 
@@ -116,6 +124,33 @@ _NUMBER: Final = re.compile(r"[0-9]+")
 _DESCRIPTOR: Final = re.compile(r"[0-9]{1,4}-?|-")
 # What makes a `$` an expansion.
 _AFTER_DOLLAR: Final = re.compile(r"[A-Za-z0-9_@*#?$!({\[-]")
+
+
+# Words that some shells do not take for a program.
+_OTHER_WORDS: Final = _words(
+    "- always end foreach integer float nocorrect noglob repeat namespace nameref autoload functions r"
+)
+# One piece of a line that every shell reads alike: plain characters, quotes without escapes, blanks, ends of commands,
+# and redirects that stand apart from the word before them. In zsh `=a` at the start of a word is the path of `a`.
+_PORTABLE: Final = re.compile(
+    r"""
+      '[^']*' | "[^"$`\\!]*"
+    | (?<![^\s;&|<>]) (?![0-9]*[<>]|=) [A-Za-z0-9_./:,@%+-] [A-Za-z0-9_./:,@%+=-]*   # a word
+    | (?<=['"]) (?!=) [A-Za-z0-9_./:,@%+=-]+ (?![<>])                                     # what follows a quote
+    | [ \t\n]+ | && | \|\| | ; | \|(?!&) | &(?!>)
+    | (?<![^\s;&|]) [0-9]? (?: [<>]&[0-9-](?![^\s;&|]) | >>?(?![>&|(<]) | <(?![<&>(]) )
+    """,
+    re.VERBOSE,
+)
+
+
+def _check_portable(command: str) -> None:
+    at = 0
+    while at < len(command):
+        piece = _PORTABLE.match(command, at)
+        if piece is None:
+            raise _Unknown(f"shells other than bash may read it in another way, from {command[at : at + 20]!r} on")
+        at = piece.end()
 
 
 def _check_text(command: str) -> None:

@@ -1,0 +1,265 @@
+"""What the raw input of a tool call names: paths, commands, addresses. Pure.
+
+Every agent has fields of its own, so a field is read by its name where that is known, and by its value elsewhere. What
+a field holds that is neither a single plain word, nor a known kind of text, is a path, a command or an address by its
+looks, or it makes the call `unclear`. Texts that are patches are read for the files they name, under whatever name
+they stand.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from dragoman.client.command_lines import CommandLine, line_of
+from dragoman.client.patch_paths import patch_paths
+
+# A tool's input has some dozen values. More is not for a rule to judge.
+_VALUES: Final = 2_000
+_DEPTH: Final = 16
+# Each is looked up in the file system.
+_PATHS: Final = 1_000
+
+# Names of fields, in lower case and without `_`, `-` and `.`.
+_COMMAND_NAMES: Final = frozenset(
+    {"argv", "args", "arguments", "code", "program", "programs", "run", "runs", "script", "scripts", "shellscript"}
+    | {"cellsource", "sql", "eval", "stdin", "entrypoint", "terminal"}
+)
+_COMMAND_PARTS: Final = re.compile(r"command|cmd|shell|bash|exec|subprocess|runscript|torun")
+# With these, a program's words stand in two fields.
+_PROGRAM_NAMES: Final = frozenset({"command", "cmd", "program", "executable", "exec"})
+_WORDS_NAMES: Final = frozenset({"args", "arguments", "argv", "commandargs", "cmdargs"})
+_VARIABLE_NAMES: Final = frozenset({"env", "envs", "environ", "environment", "envvars", "environmentvariables"})
+_ADDRESS_NAMES: Final = frozenset(
+    {"url", "urls", "uri", "uris", "href", "endpoint", "host", "hostname", "link", "domain", "address"}
+)
+_PATH_ENDINGS: Final = ("path", "paths", "file", "files", "filename", "dir", "directory", "folder", "cwd", "workdir")
+_FOLDER_ENDINGS: Final = ("cwd", "workdir", "workingdirectory", "workingdir", "basedir", "dir", "directory", "folder")
+# Dictionaries whose keys are the files that are changed.
+_KEYED_BY_PATH: Final = frozenset({"changes", "filechanges", "fileedits"})
+# What is written: a call that has it changes a file, whatever its kind says.
+_WRITTEN_NAMES: Final = frozenset(
+    {"content", "contents", "newtext", "newstring", "newstr", "newcontent", "newcontents", "newsource", "patch", "diff"}
+    | {"unifieddiff", "filetext", "insert", "inserttext", "insertion", "replacement", "replace", "replacewith"}
+    | {
+        "modifiedcontent",
+        "aiproposedcontent",
+        "filecontent",
+        "filecontents",
+        "edits",
+        "changes",
+        "codeedit",
+        "patchtext",
+    }
+)
+# What is written, looked for or said, and not where.
+_TEXT_NAMES: Final = _WRITTEN_NAMES | frozenset(
+    {"text", "oldtext", "oldstring", "oldstr", "oldcontent", "search", "find", "regex", "query", "explanation"}
+    | {"description", "title", "reason", "reasoning", "instruction", "instructions", "prompt", "summary", "message"}
+    | {"thought", "thoughts", "thinking", "justification", "comment", "note", "notes", "label", "goal", "purpose"}
+    | {"originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
+)
+# A pattern is a text to look for, or the names of files.
+_PATTERN_NAMES: Final = frozenset({"pattern", "patterns", "glob", "globs", "include", "exclude", "searchpattern"})
+_BLANK: Final = re.compile(r"\s")
+_LEAVES: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
+
+
+class ToolInput:
+    """Collects what a call names; `unclear` is why that may not be all, or empty."""
+
+    def __init__(self) -> None:
+        self.paths: list[str] = []
+        self.commands: list[CommandLine] = []
+        self.addresses: list[str] = []
+        self.folders: list[str] = []
+        self.unclear = ""
+        # Whether something is written.
+        self.writes = False
+
+    def read(self, given: object) -> None:
+        """Read an input: an object, a list of them, or a bare text, which may be a command."""
+        if isinstance(given, str):
+            if given.strip() and not self.patch(given):
+                self.commands.append(CommandLine(given))
+            return
+        for count, (key, value) in enumerate(_values(given)):
+            if count > _VALUES:
+                self.unclear = "its input is too large to judge"
+                return
+            self._value(key, value)
+
+    def path(self, path: str) -> None:
+        """Note a path, or the address of a file."""
+        if scheme_of(path):
+            self.address(path)
+        else:
+            self.paths.append(path)
+
+    def patch(self, text: str) -> bool:
+        """Note the files that a text names as a patch does; whether there are any."""
+        found = patch_paths(text)
+        for path in found.paths:
+            self.path(path)
+        self.unclear = found.unclear or self.unclear
+        self.writes = self.writes or bool(found.paths)
+        return bool(found.paths)
+
+    def address(self, address: str) -> None:
+        """Note an address; one of a file is its path, with and without what is escaped in it."""
+        if scheme_of(address) != "file":
+            self.addresses.append(address)
+            return
+        try:
+            parts = urlsplit(address.strip())
+        except ValueError:
+            self.unclear = "an address in it cannot be read"
+            return
+        if parts.netloc in ("", "localhost"):
+            self.paths += dict.fromkeys([unquote(parts.path), parts.path])
+        else:
+            self.addresses.append(address)
+
+    def all_paths(self) -> tuple[str, ...]:
+        """Every path once; a relative one also from each folder that the call names."""
+        paths, folders = list(dict.fromkeys(self.paths)), list(dict.fromkeys(self.folders))
+        relative = [path for path in paths if not path.startswith(("/", "~"))]
+        if len(paths) + len(relative) * len(folders) > _PATHS:
+            self.unclear = self.unclear or "it names more files than can be judged"
+            return tuple(paths[:_PATHS])
+        joined = [posixpath.join(folder, path) for folder in folders for path in relative if path != folder]
+        return tuple(dict.fromkeys([*paths, *joined]))
+
+    def _value(self, key: str, value: object) -> None:
+        name = plain_name(key)
+        self.writes = self.writes or (name in _WRITTEN_NAMES and value not in (None, "", [], {}))
+        if value is _TOO_DEEP:
+            self.unclear = "its input is too deep to judge"
+        elif isinstance(value, _Keys):
+            self._keys(name, value)
+        elif name in _VARIABLE_NAMES:
+            if value not in (None, "", [], {}):
+                self.unclear = "it sets variables, which may change what a command means"
+        elif is_command_name(name):
+            self._command(key, value)
+        elif isinstance(value, str) and value:
+            self._text(key, name, value)
+
+    def _keys(self, name: str, keys: "_Keys") -> None:
+        """The keys of an object may be paths: agents list changes by the file they are made to."""
+        for key in keys:
+            if name in _KEYED_BY_PATH or _looks_like_path(key) or "/" in key or "\\" in key:
+                self.path(key)
+
+    def _command(self, key: str, value: object) -> None:
+        given: list[object] = value if isinstance(value, list) else [value]
+        words = [word for word in given if isinstance(word, str)]
+        if words and len(words) == len(given):
+            self.commands.append(CommandLine(words[0]) if len(words) == 1 else line_of(words))
+            for word in words:
+                self.patch(word)
+        elif not _is_read_whole(plain_name(key), value) or isinstance(value, (bool, int, float)):
+            return  # its parts are read one by one; a number is no command
+        elif value not in (None, [], {}):
+            self.unclear = f"its {key[:40]!r} cannot be judged"
+
+    def _text(self, key: str, name: str, value: str) -> None:
+        is_patch = self.patch(value)
+        if name in _TEXT_NAMES:
+            return
+        if name in _PATTERN_NAMES:
+            if _looks_like_path(value):
+                self.path(value)
+        elif scheme_of(value):
+            self.address(value)
+        elif name in _ADDRESS_NAMES and not value.startswith("/"):
+            self.addresses.append(value)
+        elif name in _ADDRESS_NAMES or name.endswith(_PATH_ENDINGS):
+            self.paths.append(value)
+            if name.endswith(_FOLDER_ENDINGS):
+                self.folders.append(value)
+        elif not is_patch:
+            self._unknown(key, value)
+
+    def _unknown(self, key: str, value: str) -> None:
+        """A text of which it is not known what it is: harmless if it is one plain word, a path if it looks like one."""
+        if _looks_like_path(value) or "/" in value or "\\" in value:
+            self.paths.append(value)
+        if _BLANK.search(value):
+            self.unclear = f"it is not known what its {key[:40]!r} is"
+
+
+class _Keys(tuple[str, ...]):
+    """The keys of an object."""
+
+
+_TOO_DEEP: Final = object()
+
+
+def plain_name(key: str) -> str:
+    """The name of a field, however it is spelled: `shell_command` is `shellCommand`."""
+    return key.lower().replace("_", "").replace("-", "").replace(".", "")
+
+
+def is_command_name(name: str) -> bool:
+    """Whether a field with this plain name holds something that is run."""
+    return name in _COMMAND_NAMES or _COMMAND_PARTS.search(name) is not None
+
+
+def scheme_of(value: str) -> str:
+    """The scheme of an address; empty for what is none."""
+    scheme, separator, _ = value.strip().partition("://")
+    plain = separator and scheme.isascii() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
+    if plain:
+        return scheme.lower()
+    return "file" if value[:5].lower() == "file:" else ""
+
+
+def _looks_like_path(value: str) -> bool:
+    return value.startswith(("/", "~", "./", "../", "$", "\\")) or _LEAVES.search(value) is not None
+
+
+def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str, object]]:
+    """Every value with the name of the field it stands in; a list's values have the list's name.
+
+    A command is one value, words and all; a program and its words in two fields are one command.
+    """
+    if depth > _DEPTH:
+        yield key, _TOO_DEEP
+    elif isinstance(given, dict):
+        yield key, _Keys(str(name) for name in given)
+        whole = _program_and_words(given)
+        if whole is not None:
+            yield "command", whole
+        for name, value in given.items():
+            if whole is not None and plain_name(str(name)) in _PROGRAM_NAMES | _WORDS_NAMES:
+                continue
+            yield str(name), value
+            if isinstance(value, (dict, list)) and not _is_read_whole(plain_name(str(name)), value):
+                yield from _values(value, str(name), depth + 1)
+    elif isinstance(given, list):
+        for value in given:
+            yield from _values(value, key, depth + 1)
+    else:
+        yield key, given
+
+
+def _is_read_whole(name: str, value: object) -> bool:
+    """Whether a value is not taken apart: variables, and a command in words."""
+    if is_command_name(name):
+        return not (isinstance(value, list) and value and all(isinstance(one, dict) for one in value))
+    return name in _VARIABLE_NAMES
+
+
+def _program_and_words(given: "dict[object, object]") -> list[str] | None:
+    """`{"command": "git", "args": ["status"]}` as one list of words; None for anything else."""
+    named = {plain_name(str(name)): value for name, value in given.items()}
+    programs = [value for name, value in named.items() if name in _PROGRAM_NAMES]
+    words = [value for name, value in named.items() if name in _WORDS_NAMES]
+    if len(programs) != 1 or len(words) != 1 or len(named) != len(given):
+        return None
+    program, following = programs[0], words[0]
+    if not isinstance(program, str) or not isinstance(following, list) or any(map(str.isspace, program)):
+        return None
+    return [program, *following] if following and all(isinstance(word, str) for word in following) else None

@@ -1,0 +1,345 @@
+"""Every form in which a call tells what it touches counts, and the edits of real agents are still plain edits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.client.policy import Decider, Policy, Rule
+from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.services import PermissionOption, ReadTextFile, RequestPermission, ToolCallSubject
+from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, Patch
+
+pytestmark = pytest.mark.anyio
+
+YES = PermissionOption("yes", "Yes", "allow_once")
+NO = PermissionOption("no", "No", "reject_once")
+
+
+async def says(root: Path, policy: Policy, **fields: Any) -> str:
+    """`yes`, or why not."""
+    decider = Decider(policy, [root])
+    request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(ToolCallUpdate("c", **fields)))
+    answer = await decider(request)
+    return "yes" if answer == YES else decider.denials[0].reason.removesuffix(", and there is nobody to ask")
+
+
+def patch(text: str, *changes: FileChange) -> Diff:
+    return Diff(list(changes), Patch("git_patch", text))
+
+
+OUT = "/etc/passwd"
+OUTSIDE = "/etc/passwd is outside of the workspace"
+UNIFIED = f"--- {OUT}\n+++ {OUT}\n@@ -1 +1 @@\n-x\n+y\n"
+MARKED = f"*** Begin Patch\n*** Update File: {OUT}\n@@\n-x\n+y\n*** End Patch\n"
+COMMAND = "it runs a command"
+
+
+def unknown(key: str) -> str:
+    return f"it is not known what its {key!r} is"
+
+
+# What stands beside a harmless location, with `--allow edit`.
+TELLINGS: list[tuple[str, dict[str, Any], str]] = [
+    ("a diff", {"content": [Diff.of(OUT, "x", "y")]}, OUTSIDE),
+    ("a patch that names another file", {"content": [patch(UNIFIED, FileChange("modify", "in.txt"))]}, OUTSIDE),
+    ("nothing but a patch", {"content": [patch(UNIFIED)]}, OUTSIDE),
+    ("nothing but a patch that cannot be read", {"content": [patch("s/x/y/")]}, "it has a diff that names no file"),
+    ("an empty diff", {"content": [Diff([])]}, "it has a diff that names no file"),
+    (
+        "a link",
+        {"content": [Diff([FileChange("add", "l", file_type="symlink")])]},
+        "it changes something that is not a plain file",
+    ),
+    ("a patch in a text block", {"content": [ContentItem(Text(f"Look:\n{UNIFIED}"))]}, OUTSIDE),
+    ("a marked patch in a text block", {"content": [ContentItem(Text(MARKED))]}, OUTSIDE),
+    ("a patch in a resource", {"content": [ContentItem(Resource(TextResource(UNIFIED, "x:y")))]}, OUTSIDE),
+    ("a resource", {"content": [ContentItem(Resource(BlobResource("", f"file://{OUT}")))]}, OUTSIDE),
+    ("a link to a file", {"content": [ContentItem(ResourceLink("x", f"file://{OUT}"))]}, OUTSIDE),
+    (
+        "a block nobody knows",
+        {"content": [ContentItem(UnknownContent("x", {}))]},
+        "it carries content of an unknown kind",
+    ),
+    ("patch", {"raw_input": {"patch": MARKED}}, OUTSIDE),
+    ("input", {"raw_input": {"input": MARKED}}, OUTSIDE),
+    ("content", {"raw_input": {"content": UNIFIED}}, OUTSIDE),
+    ("any key", {"raw_input": {"payload": {"v": [UNIFIED]}}}, OUTSIDE),
+    ("a bare patch", {"raw_input": MARKED}, OUTSIDE),
+    ("an unknown key, absolute", {"raw_input": {"where": OUT}}, OUTSIDE),
+    ("an unknown key, leaving", {"raw_input": {"where": "sub/../../x"}}, "sub/../../x is outside of the workspace"),
+    ("a pattern that leaves", {"raw_input": {"glob": "../**"}}, "../** is outside of the workspace"),
+    ("a key that is a path", {"raw_input": {"changes": {"../x": {}}}}, "../x is outside of the workspace"),
+    ("a key that is an address of a file", {"raw_input": {f"file://{OUT}": 1}}, OUTSIDE),
+    ("a location that is an address of a file", {"locations": [Location(f"file://{OUT}")]}, OUTSIDE),
+    ("an address with one slash", {"raw_input": {"x": f"file:{OUT}"}}, OUTSIDE),
+    ("an escaped address", {"raw_input": {"uri": "file:///%65tc/passwd"}}, OUTSIDE),
+    ("a path as uri", {"raw_input": {"uri": OUT}}, OUTSIDE),
+    ("from another folder", {"raw_input": {"cwd": "/etc", "path": "passwd"}}, "/etc is outside of the workspace"),
+    ("a variable", {"raw_input": {"x": "$HOME/a"}}, "$HOME/a is outside of the workspace"),
+    ("a text nobody knows", {"raw_input": {"what": "one two"}}, unknown("what")),
+    ("lines nobody knows", {"raw_input": {"what": "one\ntwo"}}, unknown("what")),
+    ("a script in a folder here", {"raw_input": {"invoke": "./x.sh --all"}}, unknown("invoke")),
+    *((key, {"raw_input": {key: "rm x"}}, COMMAND) for key in ("shellCommand", "run", "cmdline", "bash_command")),
+    *((key, {"raw_input": {"x": {key: "rm"}}}, COMMAND) for key in ("exec", "shell", "run_command", "stdin", "code")),
+    ("a program and its words", {"raw_input": {"program": "rm", "args": ["x"]}}, COMMAND),
+    ("variables", {"raw_input": {"env": {"PATH": "."}}}, "it sets variables, which may change what a command means"),
+    (
+        "too many files",
+        {"raw_input": {"paths": [f"f{n}" for n in range(1_500)]}},
+        "it names more files than can be judged",
+    ),
+]
+
+
+@pytest.mark.parametrize(("fields", "reason"), [row[1:] for row in TELLINGS], ids=[row[0] for row in TELLINGS])
+@pytest.mark.parametrize("kind", ["edit", "move", "read"])
+async def test_every_form_in_which_a_call_tells_its_paths_counts(
+    kind: str, fields: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    beside = {"kind": kind, "locations": [Location(str(tmp_path / "in.txt"))]}
+    assert await says(tmp_path, Policy("edit"), **{**beside, **fields}) == reason
+    assert await says(tmp_path, Policy("edit"), **beside) == "yes"
+
+
+@pytest.mark.parametrize("name", ["content", "new_string", "patch", "edits", "file_text"])
+async def test_a_call_that_writes_is_no_reading(name: str, tmp_path: Path) -> None:
+    given = {"kind": "read", "raw_input": {"path": "a.txt", name: "x"}}
+    assert await says(tmp_path, Policy("read"), **given) == "it changes files"
+    assert await says(tmp_path, Policy("edit"), **given) == "yes"
+
+
+@pytest.mark.parametrize("kind", ["other", "think", "switch_mode", "bless", None])
+async def test_edits_are_not_allowed_to_what_is_called_something_else(kind: str | None, tmp_path: Path) -> None:
+    beside = {"kind": kind, "locations": [Location(str(tmp_path / "a"))], "raw_input": {"path": "a", "content": "x"}}
+    assert await says(tmp_path, Policy("edit"), **beside) == "it does not say whether it reads or changes files"
+    shown = {**beside, "content": [Diff.of(str(tmp_path / "a"), None, "x")]}
+    assert await says(tmp_path, Policy("edit"), **shown) == "yes"
+
+
+DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
+# How real agents tell of an edit: the input of a tool, and what stands in the call. `/w` is the workspace.
+HONEST: list[tuple[str, dict[str, Any]]] = [
+    (
+        "Claude: Edit",
+        {
+            "raw_input": {
+                "file_path": "/w/src/a.py",
+                "old_string": "a / b\n",
+                "new_string": "rm -rf ../..\n",
+                "replace_all": False,
+            },
+            "content": [Diff.of("/w/src/a.py", "a / b\n", "rm -rf ../..\n")],
+            "locations": [Location("/w/src/a.py", 3)],
+        },
+    ),
+    ("Claude: Write", {"raw_input": {"file_path": "/w/n.md", "content": "# Run\n\n    sh -c 'rm -rf /'\n"}}),
+    (
+        "Claude: MultiEdit",
+        {"raw_input": {"file_path": "/w/a", "edits": [{"old_string": "x y", "new_string": "/etc/passwd"}]}},
+    ),
+    (
+        "Claude: NotebookEdit",
+        {
+            "raw_input": {
+                "notebook_path": "/w/a.ipynb",
+                "cell_id": "c1",
+                "cell_type": "code",
+                "edit_mode": "replace",
+                "new_source": "print(1)\nx = 2",
+            }
+        },
+    ),
+    (
+        "Gemini: replace",
+        {
+            "raw_input": {
+                "file_path": "/w/a.py",
+                "instruction": "Change the /etc path. Then ../x.",
+                "old_string": "a b",
+                "new_string": "c d",
+                "expected_replacements": 1,
+            },
+            "content": [Diff.of("/w/a.py", "a b", "c d")],
+        },
+    ),
+    (
+        "Gemini: write_file",
+        {
+            "raw_input": {
+                "file_path": "src/a.py",
+                "content": "x\n",
+                "ai_proposed_content": "x\n",
+                "modified_by_user": False,
+            },
+            "content": [Diff.of("/w/src/a.py", "", "x\n")],
+            "locations": [Location("/w/src/a.py")],
+        },
+    ),
+    (
+        "Codex: changes by file",
+        {
+            "raw_input": {
+                "call_id": "call_1aB-2",
+                "auto_approved": True,
+                "reason": "It needs ../x and a b.",
+                "changes": {
+                    "/w/src/a.py": {"type": "update", "unified_diff": "@@ -1 +1 @@\n-x\n+y\n", "move_path": None},
+                    "/w/b": {"type": "add", "content": "one two"},
+                },
+            },
+            "content": [Diff.of("/w/src/a.py", "x", "y")],
+        },
+    ),
+    (
+        "Codex: apply_patch",
+        {"raw_input": {"input": "*** Begin Patch\n*** Update File: src/a.py\n@@ f\n-x\n+y\n*** End Patch"}},
+    ),
+    (
+        "OpenCode: edit",
+        {
+            "raw_input": {"filePath": "/w/src/a.py", "oldString": "x y", "newString": "z", "replaceAll": True},
+            "content": [Diff.of("/w/src/a.py", "x y", "z")],
+        },
+    ),
+    ("OpenCode: permission with a diff", {"raw_input": {"filepath": "/w/src/a.py", "diff": DIFF}}),
+    ("OpenCode: patch", {"raw_input": {"patchText": "*** Begin Patch\n*** Add File: /w/n\n+x\n*** End Patch"}}),
+    ("str_replace", {"raw_input": {"command_id": None, "path": "/w/a", "old_str": "a b", "new_str": "c d"}}),
+    ("insert", {"raw_input": {"path": "/w/a", "insert_line": 3, "insert_text": "one two"}}),
+    (
+        "a patch with blocks",
+        {"raw_input": {"path": "src/a.py", "diff": "<<<<<<< SEARCH\na b\n=======\nc\n>>>>>>> REPLACE"}},
+    ),
+    ("a move", {"kind": "move", "raw_input": {"source_path": "/w/a", "destination_path": "/w/b c"}}),
+    ("a removal", {"kind": "delete", "raw_input": {"path": "old/file.txt", "recursive": False}}),
+    ("version 2", {"content": [Diff([FileChange("modify", "/w/src/a.py")], Patch("git_patch", DIFF))]}),
+    ("words beside a diff", {"content": [ContentItem(Text("I will run `rm`.")), Diff.of("/w/a", None, "x")]}),
+]
+
+
+def _placed(value: Any, root: str) -> Any:
+    """The same with `/w` replaced by the workspace of the test."""
+    if isinstance(value, str):
+        return value.replace("/w/", f"{root}/")
+    if isinstance(value, dict):
+        return {_placed(key, root): _placed(one, root) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_placed(one, root) for one in value]
+    match value:
+        case Location(path=path):
+            return Location(_placed(path, root))
+        case Diff(changes=changes, patch=text):
+            return Diff([FileChange(one.operation, _placed(one.path, root)) for one in changes], text)  # type: ignore[union-attr]
+        case _:
+            return value
+
+
+@pytest.mark.parametrize("fields", [row[1] for row in HONEST], ids=[row[0] for row in HONEST])
+async def test_an_ordinary_edit_of_a_real_agent_is_allowed(fields: dict[str, Any], tmp_path: Path) -> None:
+    told = {"kind": "edit", **_placed(fields, str(tmp_path))}
+    assert await says(tmp_path, Policy("edit"), **told) == "yes"
+    assert await says(tmp_path, Policy("read"), **told) == "it changes files"
+
+
+READS: list[dict[str, Any]] = [
+    {"file_path": "/w/src/a.py", "offset": 1, "limit": 20},
+    {"pattern": "def (a|b)", "path": "/w/src", "include": "*.{py,pyi}", "output_mode": "content", "-n": True},
+    {"pattern": "**/*.ts", "path": "/w/"},
+    {"absolute_path": "/w/a b.txt"},
+    {"query": "where is it?", "dir_path": "src"},
+]
+
+
+@pytest.mark.parametrize("given", READS)
+async def test_an_ordinary_read_of_a_real_agent_is_allowed(given: dict[str, Any], tmp_path: Path) -> None:
+    assert await says(tmp_path, Policy("read"), kind="read", raw_input=_placed(given, str(tmp_path))) == "yes"
+
+
+COMMANDS: list[tuple[str, dict[str, Any], bool]] = [
+    ("Claude", {"command": "git status", "description": "Look at it", "timeout": 5, "run_in_background": False}, True),
+    ("Gemini", {"command": "git status", "description": "Look", "dir_path": "src"}, True),
+    (
+        "Codex",
+        {
+            "call_id": "c_1",
+            "command": ["bash", "-lc", "git status"],
+            "cwd": "/w/",
+            "reason": "To see it.",
+            "parsed_cmd": [{"type": "unknown", "cmd": "git status"}],
+        },
+        True,
+    ),
+    ("OpenCode", {"command": "git status", "description": "Look at it"}, True),
+    ("a program and its words", {"command": "git", "args": ["status"]}, True),
+    ("for another shell", {"command": ["sh", "-c", "git status &>/dev/null rm x"]}, False),
+    ("for a shell that is not named", {"command": "git status &>/dev/null rm x"}, False),
+    ("with a variable", {"command": "git status", "env": {"GIT_DIR": "x"}}, False),
+    ("with words for its input", {"command": "git status", "stdin": "x"}, False),
+    ("and another", {"command": "git status", "then": {"run": "rm x"}}, False),
+    ("another program and its words", {"command": "git", "args": ["push"]}, False),
+]
+
+
+@pytest.mark.parametrize(("given", "allowed"), [row[1:] for row in COMMANDS], ids=[row[0] for row in COMMANDS])
+async def test_a_rule_for_a_command_knows_how_real_agents_tell_it(
+    given: dict[str, Any], allowed: bool, tmp_path: Path
+) -> None:
+    policy = Policy(rules=(Rule("allow", command="git status"),))
+    assert (await says(tmp_path, policy, kind="execute", raw_input=_placed(given, str(tmp_path))) == "yes") is allowed
+
+
+@pytest.mark.parametrize(
+    "given", [{"command": "git", "args": ["push"]}, {"program": "git", "arguments": ["push", "-f"]}]
+)
+async def test_a_rule_against_a_command_holds_where_its_words_stand_in_two_fields(given: Any, tmp_path: Path) -> None:
+    policy = Policy("all", (Rule("reject", command="git push"),))
+    assert await says(tmp_path, policy, kind="execute", raw_input=given) == "the rule reject command git push"
+
+
+@pytest.mark.parametrize("kind", ["execute", "fetch", "other", "bless", "edit"])
+async def test_a_rule_against_edits_holds_whatever_an_edit_is_called(kind: str, tmp_path: Path) -> None:
+    policy = Policy("all", (Rule("reject", kind="edit", path="*.lock"),))
+    told = {"kind": kind, "raw_input": {"path": "x.lock", "content": "y"}}
+    assert await says(tmp_path, policy, **told) == "the rule reject kind edit, path *.lock"
+
+
+@pytest.mark.parametrize("name", [".git/hooks/pre-commit", "sub/.vscode/tasks.json", ".github/workflows/ci.yml"])
+async def test_protected_files_ask_although_edits_are_allowed(name: str, tmp_path: Path) -> None:
+    path = str(tmp_path / name)
+    told = {"kind": "edit", "content": [Diff.of(path, None, "x")]}
+    reason = f"{path} is a protected file"
+    assert await says(tmp_path, Policy("edit"), **told) == reason
+    # A rule for everything else does not mean them either; one that names them does.
+    for rule, expected in (
+        (Rule("allow", kind="edit"), reason),
+        (Rule("allow", path="**"), reason),
+        (Rule("allow", path=name), "yes"),
+    ):
+        assert await says(tmp_path, Policy("edit", (rule,)), **told) == expected
+
+
+async def test_files_that_make_a_git_folder_together_ask(tmp_path: Path) -> None:
+    names = ("docs/HEAD", "docs/config", "docs/objects/x", "docs/refs/heads/y")
+    for name in names:
+        alone = {"kind": "edit", "content": [Diff.of(str(tmp_path / name), None, "x")]}
+        assert await says(tmp_path, Policy("edit"), **alone) == "yes"
+    together = {"kind": "edit", "content": [Diff.of(str(tmp_path / name), None, "x") for name in names]}
+    assert await says(tmp_path, Policy("edit"), **together) == f"{tmp_path}/docs/objects/x makes a git folder"
+    (tmp_path / "docs" / "objects").mkdir(parents=True)
+    last = {"kind": "edit", "content": [Diff.of(str(tmp_path / "docs" / "HEAD"), None, "x")]}
+    assert await says(tmp_path, Policy("edit"), **last) == f"{tmp_path}/docs/HEAD is a protected file"
+
+
+@pytest.mark.parametrize("name", [".env", ".ssh/id_ed25519", "deploy/server.pem"])
+async def test_credentials_ask_although_reading_is_allowed(name: str, tmp_path: Path) -> None:
+    path = str(tmp_path / name)
+    reason = f"{path} may hold credentials"
+    told = {"kind": "read", "raw_input": {"path": path}}
+    assert await says(tmp_path, Policy("read"), **told) == reason
+    assert await says(tmp_path, Policy("edit", (Rule("allow", kind="read"),)), **told) == reason
+    assert await says(tmp_path, Policy(rules=(Rule("allow", path=name),)), **told) == "yes"
+    assert (
+        await Decider(Policy("read"), [tmp_path]).permits(ReadTextFile("s", path))
+        == f"{reason}, and there is nobody to ask"
+    )
