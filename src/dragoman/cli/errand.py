@@ -203,7 +203,7 @@ class Errand:
 
     def _asker(self, stack: AsyncExitStack) -> Any:
         """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
-        from dragoman.cli.face.screen import colours_wanted, columns, is_terminal
+        from dragoman.cli.face.screen import colours_wanted, is_terminal, size
 
         if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
             return None
@@ -215,7 +215,7 @@ class Errand:
             return None
         stack.callback(keyboard.close)
         coloured = colours_wanted(sys.stderr)
-        return Asker(keyboard, self._screen.ask, columns, secret_word(), self._hold, coloured=coloured)
+        return Asker(keyboard, self._screen.ask, size, secret_word(), self._hold, coloured=coloured)
 
     async def _ask(self, asker: "Asker", request: "RequestPermission") -> "PermissionOption | None":
         self._teller.asked(request)

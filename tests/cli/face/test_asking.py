@@ -11,6 +11,7 @@ from dragoman.cli.face.asking import Asker, Keyboard
 from dragoman.cli.face.forms import answered, filled
 from dragoman.client.ask_user import Question
 from dragoman.vocabulary.services import (
+    CommandSubject,
     Elicit,
     ElicitationAnswer,
     Form,
@@ -28,12 +29,13 @@ class Person:
         self.hand, terminal = os.openpty()
         os.set_blocking(terminal, False)
         self.seen = ""
+        self.size = (80, 24)
         self.held: list[bool] = []
         self.lines: list[str | None] = []
         self.hasty: str | None = None
         self.asked = asyncio.Event()
         self.keyboard = Keyboard(terminal)
-        self.asker = Asker(self.keyboard, self._see, lambda: 80, "amber-wren", self.held.append)
+        self.asker = Asker(self.keyboard, self._see, lambda: self.size, "amber-wren", self.held.append)
 
     def _see(self, text: str) -> None:
         self.seen += text
@@ -108,6 +110,44 @@ async def test_what_is_typed_before_the_question_is_all_there_is_no_answer(perso
     person.hasty = "hasty"
     person.lines = ["considered"]
     assert await person.asker.ask(["Well?"], "say", lambda words: words or None) == "considered"
+
+
+YES = PermissionOption("yes", "Yes", "allow_once")
+NO = PermissionOption("no", "No", "reject_once")
+ALWAYS = PermissionOption("always", "Always", "allow_always")
+# Its first row and its last are what it is about; there are 41 screens between them.
+TALL = RequestPermission("s", "ls", [YES, ALWAYS, NO], subject=CommandSubject("\n".join(["x" * 3000] * 25), "/"))
+
+
+async def test_a_question_taller_than_the_screen_is_answered_only_below_its_end(person: Person) -> None:
+    person.lines = ["y", "1", "", "", "yes", "A", "y"]
+    answer = await person.asker.permission(TALL)
+    assert answer == YES
+    before, last = person.seen.rsplit("n: no: ", 1)
+    assert person.seen.count("Enter: go on") == 6
+    assert "1  yes, this once" not in before
+    assert "1  yes, this once" in last
+    assert last.endswith("║ 1-2, y or n: ")
+
+
+async def test_no_page_of_a_tall_question_is_longer_than_the_screen(person: Person) -> None:
+    person.lines = [""] * 100
+    person.lines[-1] = None
+    assert await person.asker.permission(TALL) is None
+    pages = person.seen.split("n: no: ")
+    assert len(pages) > 40
+    assert all(page.count("\n") <= 22 for page in pages[:-1])
+
+
+async def test_a_tall_question_can_be_refused_on_its_first_page(person: Person) -> None:
+    person.lines = ["n"]
+    assert await person.asker.permission(TALL) == NO
+
+
+async def test_who_types_other_things_below_a_page_has_not_answered(person: Person) -> None:
+    person.lines = ["y"] * 100
+    assert await person.asker.permission(TALL) is None
+    assert "1  yes, this once" not in person.seen
 
 
 async def test_questions_wait_for_each_other(person: Person) -> None:

@@ -1,14 +1,18 @@
 """Our frame, and what an answer means."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli.face.box import WIDEST, chosen, framed, question, secret_word
 from dragoman.cli.plain import width
+from dragoman.host.text import hidden_character
+from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import CommandSubject, PermissionOption, RequestPermission, ToolCallSubject
-from dragoman.vocabulary.tools import Diff, Location
+from dragoman.vocabulary.tools import ContentItem, Diff, Location
 
 OPTIONS = [
     PermissionOption("always", "Always", "allow_always"),
@@ -36,7 +40,7 @@ def test_yes_means_nothing_where_it_could_mean_two_things() -> None:
 @given(st.lists(st.text(max_size=200), max_size=5), st.integers(10, 300))
 def test_every_line_of_the_frame_is_as_wide_as_the_others(texts: list[str], columns: int) -> None:
     asked = RequestPermission("s", " ".join(texts), OPTIONS, subject=CommandSubject("\n".join(texts), "/"))
-    box = framed("dragoman asks", question(asked).lines, columns)
+    box = framed("dragoman asks", question(asked, columns, 24).lines, columns)
     assert {width(line) for line in box} == {width(box[0])}
     assert width(box[0]) <= min(max(columns - 1, 20), WIDEST)
     assert all(line[0] == "║" == line[-1] for line in box[1:-1])
@@ -46,24 +50,69 @@ def test_the_word_is_another_each_time() -> None:
     assert len({secret_word() for _ in range(50)}) > 30
 
 
-HIDDEN = {
-    "nothing": {"raw_input": {"command": "make\nmake test"}, "locations": [Location("/w/a")]},
-    "lines": {"raw_input": {"command": "make\n" * 100}},
-    "the end of a line": {"raw_input": {"command": "x" * 10_000}},
+SHOWN_WHOLE: dict[str, dict[str, Any]] = {
+    "short": {"raw_input": {"command": "make\nmake test"}, "locations": [Location("/w/a")]},
+    "as tall as the screen": {"raw_input": {"command": "make\n" * 12}},
+}
+TALL: dict[str, dict[str, Any]] = {
+    "many lines": {"raw_input": {"command": "make\n" * 100}},
+    "few lines, many rows": {"raw_input": {"command": "x" * 10_000}},
+    "wide letters": {"raw_input": {"command": "漢" * 700}},
     "input": {"raw_input": {"text": "x" * 10_000}},
-    "files": {"locations": [Location("/w/a")] * 11},
+    "files": {"locations": [Location("/w/a")] * 30},
     "changes": {"content": [Diff.of("/w/a", "", "x\n" * 1000)]},
+    "words": {"content": [ContentItem(Text("created: a (link)\n" * 30))]},
+}
+ENDLESS: dict[str, dict[str, Any]] = {
+    "command": {"raw_input": {"command": "x" * 10_000_000}},
+    "lines": {"raw_input": {"command": "make\n" * 10_000}},
+    "input": {"raw_input": {"text": "x" * 10_000_000}},
+    "files": {"locations": [Location("/w/a")] * 1000},
+    "changes": {"content": [Diff.of(f"/w/{n}", "", "x\n" * 1000) for n in range(10)]},
+}
+HIDING: dict[str, dict[str, Any]] = {
+    "a command": {"raw_input": {"command": "sh ./test\ufe0f.sh"}},
+    "a blank": {"raw_input": {"command": "rm\u00a0x"}},
+    "a file": {"locations": [Location("/w/a\u200b")]},
+    "input": {"raw_input": {"path": "a\u3164"}},
 }
 
 
-@pytest.mark.parametrize("what", HIDDEN)
-def test_f13_nothing_is_allowed_for_ever_that_was_not_shown_whole(what: str) -> None:
-    call = ToolCallUpdate("c", **HIDDEN[what])  # type: ignore[arg-type]
-    lines, options = question(RequestPermission("s", "May I", OPTIONS, subject=ToolCallSubject(call)))
-    offered = OPTIONS if what == "nothing" else OPTIONS[1:]
-    assert options == offered
-    assert lines[-len(offered) :] == [f"{number}  {line}" for number, line in enumerate(named(offered), 1)]
-    assert any("cannot be allowed for ever" in line for line in lines) == (what != "nothing")
+def asked_about(fields: dict[str, Any]) -> RequestPermission:
+    return RequestPermission("s", "May I", OPTIONS, subject=ToolCallSubject(ToolCallUpdate("c", **fields)))
+
+
+@pytest.mark.parametrize("what", SHOWN_WHOLE)
+def test_f13_what_is_shown_whole_can_be_allowed_for_ever(what: str) -> None:
+    lines, options = question(asked_about(SHOWN_WHOLE[what]), 80, 24)
+    assert options == OPTIONS
+    assert len(framed("dragoman asks", lines, 80)) <= 23
+
+
+@pytest.mark.parametrize("what", TALL)
+def test_f13_what_is_taller_than_the_screen_is_shown_whole_and_cannot_be_allowed_for_ever(what: str) -> None:
+    lines, options = question(asked_about(TALL[what]), 80, 24)
+    assert options == OPTIONS[1:]
+    assert lines[-2:] == [f"{number}  {line}" for number, line in enumerate(named(OPTIONS[1:]), 1)]
+    assert "(!) It is taller than the screen, so it cannot be allowed for ever." in lines
+    assert not any("not shown" in line for line in lines)
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_f13_what_cannot_be_shown_whole_can_only_be_refused(what: str) -> None:
+    lines, options = question(asked_about(ENDLESS[what]), 80, 24)
+    assert options == OPTIONS[2:]
+    assert "(!) Not all of it can be shown here, so it can only be refused." in lines
+    assert len(framed("dragoman asks", lines, 80)) < 100
+
+
+@pytest.mark.parametrize("what", HIDING)
+def test_f13_what_has_hidden_characters_shows_them_and_cannot_be_allowed_for_ever(what: str) -> None:
+    lines, options = question(asked_about(HIDING[what]), 80, 24)
+    assert options == OPTIONS[1:]
+    assert any("\\u" in line for line in lines)
+    assert hidden_character("".join(lines)) == ""
+    assert any("do not show, which are spelled out here, so it cannot be allowed for ever" in line for line in lines)
 
 
 def named(options: list[PermissionOption]) -> list[str]:
@@ -75,12 +124,12 @@ def test_f13_what_an_agent_says_cannot_pass_for_our_note() -> None:
     """Nor does it cost the user anything."""
     said = "(!) 7 more lines are not shown here"
     asked = RequestPermission("s", said, OPTIONS, description=said, subject=CommandSubject(said, "/"))
-    assert question(asked).options == OPTIONS
+    assert question(asked, 80, 24).options == OPTIONS
 
 
-@pytest.mark.parametrize("title", ["x" * 1_000_000, "\t" * 10_000, "\u202e" * 1000], ids=["long", "tabs", "bidi"])
+@pytest.mark.parametrize("title", ["x" * 1_000_000, "\t" * 10_000, "\u202e" * 10_000], ids=["long", "tabs", "bidi"])
 def test_f13_an_endless_title_is_cut_and_said_to_be(title: str) -> None:
-    lines, options = question(RequestPermission("s", title, OPTIONS))
+    lines, options = question(RequestPermission("s", title, OPTIONS), 80, 24)
     assert "  (!) the title is longer than this" in lines
-    assert options == OPTIONS[1:]
-    assert len("".join(lines)) < 2000
+    assert options == OPTIONS[2:]
+    assert len("".join(lines)) < 5000

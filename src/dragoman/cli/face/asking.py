@@ -19,6 +19,8 @@ T = TypeVar("T")
 LINE_BYTES: Final = 4096
 # Somebody who types this many things that are no answer has left the keyboard to something else.
 ATTEMPTS: Final = 20
+# What can be typed below a page of a long question.
+_PAGE_KEYS: Final = ("", "a", "n", "no")
 
 
 class Gone(Exception):
@@ -91,16 +93,17 @@ class Asker:
         self,
         keyboard: Keyboard,
         write: Callable[[str], None],
-        columns: Callable[[], int],
+        size: Callable[[], tuple[int, int]],
         word: str,
         hold: Callable[[bool], None],
         *,
         coloured: bool = False,
     ) -> None:
-        """`hold` is told when a question stands there, and when it does not any more."""
+        """`size` is the columns and rows of the terminal now; `hold` is told when a question stands there, and when it
+        does not any more."""
         self._keyboard = keyboard
         self._write = write
-        self._columns = columns
+        self._size = size
         self._word = word
         self._hold = hold
         self._coloured = coloured
@@ -108,35 +111,78 @@ class Asker:
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
         """The option chosen; None if nobody chose."""
-        lines, options = question(request)
-        how = f"1-{min(len(options), OPTIONS)}, y or n"
-        return await self.ask(lines, how, lambda words: chosen(words, options))
+        lines, options = question(request, *self._size())
+        how = f"1-{min(len(options), OPTIONS)}, y or n" if options else "n"
+        no = chosen("n", options)
+        # What can only be refused need not be read to its end.
+        paged = any(not option.kind.startswith("reject_") for option in options)
+        attempts = ATTEMPTS if options else 1
+        return await self.ask(lines, how, lambda words: chosen(words, options), no=no, paged=paged, attempts=attempts)
 
-    async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
-        """The answer, as soon as it can be understood."""
+    async def ask(
+        self,
+        lines: list[str],
+        how: str,
+        understood: "Callable[[str], T | None]",
+        *,
+        no: "T | None" = None,
+        paged: bool = True,
+        attempts: int = ATTEMPTS,
+    ) -> "T | None":
+        """The answer, as soon as it can be understood.
+
+        `no` is the answer of a person who does not read a question to its end that is `paged` because it is taller than
+        the screen. After so many `attempts` to understand what was typed there is no answer.
+        """
         async with self._turn:
             self._hold(True)
             try:
-                return await self._answer(lines, how, understood)
-            finally:
-                self._hold(False)
-
-    async def _answer(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
-        frame = framed(f"dragoman asks · {self._word}", lines, self._columns(), coloured=self._coloured)
-        self._write("\n".join(frame) + "\n")
-        for _ in range(ATTEMPTS):
-            # Behind the question and before this line: who sees it can answer at once, and no sooner.
-            self._keyboard.forget()
-            self._write(f"║ {how}: ")
-            try:
-                words = await self._keyboard.line()
+                if not await self._shown(lines, paged):
+                    return no
+                return await self._answer(how, understood, attempts)
             except Gone:
                 self._write("\n")
                 return None
             except asyncio.CancelledError:
                 self._write("\n║ The question has gone away.\n")
                 raise
-            answer = understood(words)
+            finally:
+                self._hold(False)
+
+    async def _shown(self, lines: list[str], paged: bool) -> bool:
+        """Show the question, a screen at a time where it is taller. False: the person has said no before its end."""
+        columns, rows = self._size()
+        frame = framed(f"dragoman asks · {self._word}", lines, columns, coloured=self._coloured)
+        # Below each page is the line that asks to go on, and the one that the cursor moves to.
+        page = max(rows - 2, 1) if paged else len(frame)
+        at = 0
+        others = 0
+        while len(frame) - at > page:
+            self._write("\n".join(frame[at : at + page]) + "\n")
+            at += page
+            words = await self._typed(f"{at} of {len(frame)} rows. Enter: go on, a: all the rest, n: no")
+            while words.lower() not in _PAGE_KEYS:
+                others += 1
+                if others > ATTEMPTS:
+                    raise Gone
+                words = await self._typed("read to the end before you answer. Enter: go on, a: all the rest, n: no")
+            if words.lower() in ("n", "no"):
+                return False
+            if words.lower() == "a":
+                break
+        self._write("\n".join(frame[at:]) + "\n")
+        return True
+
+    async def _typed(self, how: str) -> str:
+        """The next line that is typed below what stands there."""
+        # Behind the question and before this line: who sees it can answer at once, and no sooner.
+        self._keyboard.forget()
+        self._write(f"║ {how}: ")
+        return await self._keyboard.line()
+
+    async def _answer(self, how: str, understood: "Callable[[str], T | None]", attempts: int) -> "T | None":
+        for _ in range(attempts):
+            answer = understood(await self._typed(how))
             if answer is not None:
                 return answer
         return None

@@ -1,18 +1,22 @@
 """The frame that our own questions stand in, and the words of a permission request inside it.
 
 No agent can draw it: its glyphs are taken out of everything an agent says, and it bears a word that no agent was told.
-What an agent wrote stands behind our own labels, and an option is named by what it does and not by what it is called.
-Nobody can say yes for ever to what was not shown whole.
+What an agent wrote stands behind our own labels, with every hidden character spelled out, and an option is named by
+what it does and not by what it is called.
+
+What cannot be shown whole can only be refused. What is shown whole but is taller than the screen is read page by page
+(`asking`), and like what has hidden characters it cannot be allowed for ever.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, json
 
-from dragoman.cli.face.inert import inert, inert_line
-from dragoman.cli.face.telling import DIFF_LINES, TITLE_LENGTH, diff_text, title
+from dragoman.cli.face.inert import exact, exact_line
 from dragoman.cli.plain import pad, width
+from dragoman.host.text import hidden_character
+from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -21,16 +25,21 @@ from dragoman.vocabulary.services import (
     ToolCallSubject,
     UnknownSubject,
 )
-from dragoman.vocabulary.tools import Diff
+from dragoman.vocabulary.tools import ContentItem, Diff
 
 # A wider frame is harder to read and not more informative.
 WIDEST: Final = 100
-# Lines and places of one question that are shown; more of them are counted.
+# Lines of a message that asks for nothing to be done; more of them are counted.
 LINES: Final = 30
-PLACES: Final = 10
+# What one question can show of a title, of a text and of the places it is about, and how tall it can be. More than
+# that is read by no one, and can only be refused.
+TITLE_CHARACTERS: Final = 4_000
+TEXT_CHARACTERS: Final = 200_000
+PLACES: Final = 500
+QUESTION_CHARACTERS: Final = 500_000
+MOST_ROWS: Final = 3_000
 # Options that fit on a screen. An agent that offers more is mistaken.
 OPTIONS: Final = 20
-_INPUT_LENGTH: Final = 2000
 _MEANINGS: Final = {
     "allow_once": "yes, this once",
     "allow_always": "yes, and do not ask again",
@@ -64,7 +73,7 @@ _COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
 
 def framed(heading: str, lines: Sequence[str], columns: int, *, coloured: bool = False) -> list[str]:
     """The lines inside the frame; long ones are wrapped."""
-    inner = max(min(columns - 1, WIDEST) - 4, 16)
+    inner = _inner(columns)
     top = f"═ {heading} "
     return [
         f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗",
@@ -75,6 +84,11 @@ def framed(heading: str, lines: Sequence[str], columns: int, *, coloured: bool =
         ),
         f"╚{'═' * (inner + 2)}╝",
     ]
+
+
+def _inner(columns: int) -> int:
+    """How wide the inside of the frame is."""
+    return max(min(columns - 1, WIDEST) - 4, 16)
 
 
 def _painted(part: str, line: str) -> str:
@@ -110,65 +124,123 @@ class _Cut(str):
     """A line that says that something is not shown."""
 
 
-def question(request: RequestPermission) -> Question:
-    """A permission request, to be put into the frame."""
-    lines = list(_subject(request))
+def question(request: RequestPermission, columns: int, rows: int) -> Question:
+    """A permission request, to be put into the frame on a screen of this size."""
+    lines = list(_up_to(QUESTION_CHARACTERS, MOST_ROWS, _subject(request, _text)))
     options = list(request.options)
-    if any(isinstance(line, _Cut) for line in lines):
+    if any(isinstance(line, _Cut) for line in lines) or _height(lines, columns) > MOST_ROWS:
+        lines = list(_up_to(30 * WIDEST, 3 * LINES, _subject(request, _some)))
+        options = [option for option in options if option.kind in ("reject_once", "reject_always")]
+        lines.append("(!) Not all of it can be shown here, so it can only be refused.")
+    elif (reason := _once_only(request, lines, columns, rows)) and any(one.kind == "allow_always" for one in options):
         options = [option for option in options if option.kind != "allow_always"]
-        if len(options) < len(request.options):
-            lines.append("(!) Not all of it is shown, so it cannot be allowed for ever.")
+        lines.append(f"(!) {reason}, so it cannot be allowed for ever.")
     return Question([*lines, "", *_choices(options)], options)
 
 
-def _subject(request: RequestPermission) -> Iterator[str]:
-    yield "The agent asks for permission:"
-    yield f"  {title(request.title)}"
-    if len(request.title) > TITLE_LENGTH:
-        yield _Cut("  (!) the title is longer than this")
-    if isinstance(request.description, str):
-        yield from _some(inert(request.description))
+def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
+    """The lines, until there are more of them, or more characters, than that."""
+    for number, line in enumerate(lines, 1):
+        yield line
+        characters -= len(line)
+        if characters < 0 or number > most:
+            yield _Cut("(!) More of it is not shown here")
+            return
+
+
+def _once_only(request: RequestPermission, lines: Sequence[str], columns: int, rows: int) -> str:
+    """Why nobody should say yes for ever to this, or nothing."""
+    # The frame, a note, the options, and the line of the answer.
+    if _height(lines, columns) + min(len(request.options), OPTIONS) + 5 > rows:
+        return "It is taller than the screen"
+    if isinstance(request.subject, UnknownSubject):
+        return "It is about something this release does not know"
+    if any(map(hidden_character, _judged_texts(request))):
+        return "It has characters that do not show, which are spelled out here"
+    return ""
+
+
+def _height(lines: Sequence[str], columns: int) -> int:
+    """How many rows the lines take inside the frame."""
+    return sum(1 for line in lines for _ in wrapped(line, _inner(columns)))
+
+
+def _judged_texts(request: RequestPermission) -> Iterator[str]:
+    """What a rule would be about: the title, the command, the paths and whatever else the tool is given."""
+    yield request.title
     match request.subject:
         case CommandSubject(command=command, cwd=cwd):
-            yield "Command:"
-            yield from _some(inert(command))
-            yield f"In: {inert_line(cwd)}"
+            yield from (command, cwd)
         case ToolCallSubject(tool_call=call):
-            yield from _call(call)
-        case UnknownSubject(kind=kind):
-            yield _Cut(f"About something this release does not know: {inert_line(kind)}")
+            yield from (place.path for place in call.locations or ())
+            if not any(isinstance(item, Diff) for item in call.content or ()) and call.raw_input is not UNSET:
+                yield _as_json(call.raw_input)
         case _:
             pass
 
 
-def _call(call: ToolCallUpdate) -> Iterator[str]:
+# A text in lines, whole or the parts of it that tell what it is.
+_Show = Callable[[str], Iterator[str]]
+
+
+def _subject(request: RequestPermission, show: _Show) -> Iterator[str]:
+    yield "The agent asks for permission:"
+    most = TITLE_CHARACTERS if show is _text else 3 * WIDEST
+    yield f"  {exact_line(request.title[:most])}"
+    if len(request.title) > most:
+        yield _Cut("  (!) the title is longer than this")
+    if isinstance(request.description, str):
+        yield from show(request.description)
+    match request.subject:
+        case CommandSubject(command=command, cwd=cwd):
+            yield "Command:"
+            yield from show(command)
+            yield f"In: {exact_line(cwd)}"
+        case ToolCallSubject(tool_call=call):
+            yield from _call(call, show)
+        case UnknownSubject(kind=kind, fields=fields):
+            yield f"About something this release does not know: {exact_line(kind)}"
+            yield from show(_as_json(fields))
+        case _:
+            pass
+
+
+def _call(call: ToolCallUpdate, show: _Show) -> Iterator[str]:
     if isinstance(call.kind, str):
-        yield f"Kind: {title(call.kind)}"
+        yield f"Kind: {exact_line(call.kind)}"
     places = list(call.locations or ())
-    for place in places[:PLACES]:
-        yield f"File: {inert_line(place.path)}"
-    if len(places) > PLACES:
-        yield _Cut(f"(!) {len(places) - PLACES:,} more files are not shown here")
-    diffs = [item for item in call.content or () if isinstance(item, Diff)]
-    for diff in diffs:
-        for line in _some(diff_text(diff), DIFF_LINES):
-            yield line if isinstance(line, _Cut) else _Changed(line)
-    yield from _input(call.raw_input, told=bool(diffs))
+    most = PLACES if show is _text else 10
+    for place in places[:most]:
+        yield f"File: {exact_line(place.path)}"
+    if len(places) > most:
+        yield _Cut(f"(!) {len(places) - most:,} more files are not shown here")
+    shows_diff = False
+    for item in call.content or ():
+        if isinstance(item, Diff):
+            shows_diff = True
+            yield from _diff(item, show)
+        elif isinstance(item, ContentItem):
+            yield from show(text_of((item.content,)))
+    yield from _input(call.raw_input, show, told=shows_diff)
 
 
-def _input(given: object, *, told: bool) -> Iterator[str]:
+def _diff(diff: Diff, show: _Show) -> Iterator[str]:
+    from dragoman.agent.updates import patch_text  # the second version's words, which many turns never need
+
+    for line in show(patch_text(diff)):
+        yield line if isinstance(line, _Cut) else _Changed(line)
+
+
+def _input(given: object, show: _Show, *, told: bool) -> Iterator[str]:
     """What the tool is given: a command as it would be typed, the rest as it is unless a diff tells it."""
     rest = given
     if isinstance(given, dict) and isinstance(given.get("command"), str):
         yield "Command:"
-        yield from _some(inert(given["command"]))
+        yield from show(given["command"])
         rest = {name: value for name, value in given.items() if name != "command"}
     if not told and rest is not UNSET and rest not in (None, {}):
         yield "Input:"
-        text = _as_json(rest)
-        yield from _some(inert(text[:_INPUT_LENGTH]))
-        if len(text) > _INPUT_LENGTH:
-            yield _Cut(f"  (!) {len(text) - _INPUT_LENGTH:,} more characters are not shown here")
+        yield from show(_as_json(rest))
 
 
 def _as_json(value: object) -> str:
@@ -178,22 +250,29 @@ def _as_json(value: object) -> str:
         return repr(value)
 
 
-def _some(text: str, most: int = LINES) -> Iterator[str]:
-    """The text, its middle left out if it is long: what stands at its end counts as much as its start."""
+def _text(text: str) -> Iterator[str]:
+    """A text, each line behind our margin."""
+    for line in exact(text[:TEXT_CHARACTERS]).rstrip("\n").split("\n"):
+        yield f"  {line}"
+    if len(text) > TEXT_CHARACTERS:
+        yield _Cut(f"  (!) {len(text) - TEXT_CHARACTERS:,} more characters are not shown here")
+
+
+def _some(text: str) -> Iterator[str]:
+    """The start and the end of a text that is too long to be judged: what it is can still be told."""
     lines = text.rstrip("\n").split("\n")
-    if len(lines) <= most:
-        yield from _lines(lines)
-        return
-    yield from _lines(lines[: most - 5])
-    yield _Cut(f"  (!) {len(lines) - most:,} more lines are not shown here")
-    yield from _lines(lines[-5:])
+    for line in lines if len(lines) <= LINES else lines[: LINES - 5]:
+        yield from _start_of(line)
+    if len(lines) > LINES:
+        yield _Cut(f"  (!) {len(lines) - LINES:,} more lines are not shown here")
+        for line in lines[-5:]:
+            yield from _start_of(line)
 
 
-def _lines(lines: Sequence[str]) -> Iterator[str]:
-    for line in lines:
-        yield f"  {line[: LINES * WIDEST]}"
-        if len(line) > LINES * WIDEST:
-            yield _Cut(f"  (!) {len(line) - LINES * WIDEST:,} more characters are not shown here")
+def _start_of(line: str) -> Iterator[str]:
+    yield f"  {exact(line[: 3 * WIDEST])}"
+    if len(line) > 3 * WIDEST:
+        yield _Cut(f"  (!) {len(line) - 3 * WIDEST:,} more characters are not shown here")
 
 
 def _choices(options: Sequence[PermissionOption]) -> Iterator[str]:
@@ -202,7 +281,7 @@ def _choices(options: Sequence[PermissionOption]) -> Iterator[str]:
 
 
 def _meaning(option: PermissionOption) -> str:
-    called = title(option.name)[:80]
+    called = exact_line(option.name[:80])[:80]
     known = _MEANINGS.get(option.kind)
     if known is None:
         return f"(something else) “{called}”"

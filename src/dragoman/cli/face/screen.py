@@ -14,6 +14,7 @@ from dragoman.cli.face.telling import Piece
 from dragoman.cli.plain import fit, harmless_line
 
 _USUAL_COLUMNS: Final = 80
+_USUAL_ROWS: Final = 24
 _STEP_SECONDS: Final = 0.1
 # Before that a turn needs no clock.
 _PATIENCE_SECONDS: Final = 0.5
@@ -35,12 +36,18 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 def columns() -> int:
     """How wide the terminal is that people see us on."""
+    return size()[0]
+
+
+def size() -> tuple[int, int]:
+    """How many columns and rows the terminal has that people see us on."""
     for number in (2, 1, 0):
         try:
-            return os.get_terminal_size(number).columns or _USUAL_COLUMNS
+            found = os.get_terminal_size(number)
         except (OSError, ValueError):
             continue
-    return _USUAL_COLUMNS
+        return found.columns or _USUAL_COLUMNS, found.lines or _USUAL_ROWS
+    return _USUAL_COLUMNS, _USUAL_ROWS
 
 
 def prepare(stream: TextIO | None) -> None:

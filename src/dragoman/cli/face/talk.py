@@ -28,7 +28,7 @@ from dragoman.cli.face.orders import (
     values_of,
 )
 from dragoman.cli.face.recap import Recap
-from dragoman.cli.face.screen import colours_wanted
+from dragoman.cli.face.screen import colours_wanted, size
 from dragoman.cli.face.stage import Stage
 from dragoman.cli.face.stderr import Stderr
 from dragoman.cli.face.telling import Teller, title
@@ -115,7 +115,7 @@ class Talk:
             asker = Asker(
                 keyboard,
                 self._paper.ask,
-                lambda: self._paper.console.width,
+                lambda: (self._paper.console.width, size()[1]),
                 self._word,
                 self._stage.hold,
                 coloured=colours_wanted(sys.stdout),
