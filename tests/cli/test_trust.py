@@ -44,7 +44,7 @@ def test_what_would_be_started_is_shown(tmp_path: Path) -> None:
         "    is lent     reading files, writing files, terminals, forms to fill in",
         "",
         "  MCP server clock",
-        "    starts      /opt/clock '--to the' '\\x1b[31m'",
+        "    starts      /opt/clock '--to the' '\\u001b[31m'",
         "",
         "  MCP server far",
         "    reaches     https://x/y?key=[hidden]",

@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli import rogue
 from tests.cli.called import Called
+from tests.cli.editor import turns
 from tests.cli.rogue import permission, text
 from tests.cli.test_ours import CANARY, dragoman
 
@@ -178,3 +179,15 @@ def test_an_agent_that_wants_a_key_is_not_started_without_a_yes_for_it(project: 
     trust(project, "--allow-secret", "OPENAI_API_KEY", OPENAI_API_KEY=CANARY)
     run(project, "--agent", "theirs", "hi", OPENAI_API_KEY=CANARY)
     assert mark.read_text() == f"{CANARY}\n"
+
+
+def test_a_script_that_trust_covers_is_written_only_after_a_question(project: Path) -> None:
+    script = project / "srv.sh"
+    script.write_text("#!/bin/sh\n")
+    servers(project, mine={"command": "./srv.sh"})
+    trust(project)
+    steps = [{"call": "write_file", "input": {"path": name, "content": "evil"}} for name in ("srv.sh", "other.sh")]
+    model = project.parent / "script.json"
+    model.write_text(json.dumps(turns([*steps, {"say": "Done."}])))
+    done = run(project, "--model", f"script:{model}", "--mode", "workspace-write", "hi")
+    assert (done.code, script.read_text(), (project / "other.sh").read_text()) == (5, "#!/bin/sh\n", "evil"), done

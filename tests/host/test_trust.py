@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.host.scripts import Launch, named_files
-from dragoman.host.trust import Trust, TrustFailed, is_trusted, revoke, standing, trust, trusted_folders
+from dragoman.host.trust import Trust, TrustFailed, is_trusted, revoke, standing, started_files, trust, trusted_folders
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_file_that_the_configuration_starts_is_covered_with_it(tmp_path: Path,
     registry, script = tmp_path / "trust.json", project / "srv.sh"
     script.write_text("one")
     trust(registry, project, named=named_files(str(project), [Launch("./srv.sh")], os.environ))
-    assert standing(registry, project).scripts() == [str(script)]
+    assert started_files(registry) == [str(script)]
     script.write_text("two")
     assert standing(registry, project) == (None, "srv.sh has changed since it was trusted", Trust(""))
     script.write_text("one")

@@ -58,6 +58,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Se
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
         remarks=_remarks,
+        protected_paths=_started_files,
         fetches=manner.fetches,
         before_children=_hide_keys,
     )
@@ -161,6 +162,18 @@ def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
 def _remarks(cwd: str) -> list[str]:
     project = _of_project(cwd)
     return [] if project is None else list(project.remarks)
+
+
+def _started_files() -> list[str]:
+    """The files that configurations of trusted projects start."""
+    registry = os.path.join(home_folder(), "trust.json")
+    if not os.path.lexists(registry):
+        return []
+    from pathlib import Path
+
+    from dragoman.host.trust import started_files
+
+    return started_files(Path(registry))
 
 
 def _of_project(cwd: str) -> "OfProject | None":

@@ -20,11 +20,10 @@ NAME: Final = ".mcp.json"
 
 
 class OfProject(NamedTuple):
-    """Its servers, why some or all of them are left out, and the files that they start."""
+    """Its servers, and why some or all of them are left out."""
 
     servers: Sequence[McpServer]
     remarks: Sequence[str] = ()
-    scripts: Sequence[str] = ()
 
 
 def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
@@ -63,7 +62,7 @@ def _allowed(found: "Standing", folder: str, environment: Mapping[str, str]) -> 
             servers.append(filled(server, environment))
         except UsageError as error:
             remarks.append(f"MCP server {harmless_line(name)} is not used: {harmless_line(str(error)).rstrip('.')}")
-    return OfProject(servers, remarks, found.scripts())
+    return OfProject(servers, remarks)
 
 
 def part_of(name: str) -> str:

@@ -121,16 +121,13 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
 
 
 def _lines(parts: "Sequence[ConfigPart]") -> Iterator[str]:
-    """A block for each part. What a value holds cannot look like a line of ours."""
-    from dragoman.cli.plain import harmless
-
-    def inert(text: str) -> str:
-        return harmless(text.replace("\r", "\\r").replace("\n", "\\n").replace("\t", "\\t"))
+    """A block for each part. Nothing that a value holds can hide, or look like a line of ours."""
+    from dragoman.host.text import visible_line
 
     for part in parts:
         yield ""
-        yield f"  {inert(part.title)}"
-        yield from (f"    {inert(label):{_LABEL}} {inert(text)}" for label, text in part.rows)
+        yield f"  {visible_line(part.title)}"
+        yield from (f"    {visible_line(label):{_LABEL}} {visible_line(text)}" for label, text in part.rows)
     yield ""
 
 
@@ -159,15 +156,14 @@ def _agreed(question: str) -> bool:
 
 def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: bool) -> bool:
     """Whether a part gets a secret: by an option, or by a yes of its own."""
-    from dragoman.cli.plain import harmless_line
+    from dragoman.host.text import visible_line
 
     if any(_allows(given, secret) for given in allowed):
         return True
     if asking:
-        return _agreed(harmless_line(part.question(secret)))
-    print(
-        f"dragoman: {harmless_line(part.title)} is not used without {secret}: --allow-secret {secret}", file=sys.stderr
-    )
+        return _agreed(visible_line(part.question(secret)))
+    sentence = f"{part.title} is not used without {secret}: --allow-secret {secret}"
+    print(f"dragoman: {visible_line(sentence)}", file=sys.stderr)
     return False
 
 

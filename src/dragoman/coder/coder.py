@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman.coder.mcp import Servers
     from dragoman.coder.tools.contract import Tool
     from dragoman.coder.work import Work
+    from dragoman.vocabulary.requests import McpServer
 
 
 class Coder:
@@ -72,8 +73,21 @@ class Coder:
                 notice=self._warn,
                 changed=lambda: None,
                 roots=self.session.roots,
+                allow=self._is_still_configured,
             )
             self._servers.start()
+
+    async def _is_still_configured(self, server: "McpServer") -> bool:
+        """Whether a server may be started now: the editor's, or one that the settings still have as it is.
+
+        A project's server is gone from there when a file that it starts has changed.
+        """
+        if server in (self.session.opening.mcp_servers or ()):
+            return True
+        try:
+            return server in await asyncio.to_thread(self.setup.servers, self.session.cwd)
+        except RequestFailed:
+            return False
 
     async def close(self) -> None:
         """The session is over."""

@@ -45,7 +45,8 @@ class Setup:
 
     `environment` is this process's; commands see of it what is no secret. `home` is our data folder; empty: there is
     none. `servers` has the user's own MCP servers for a folder, `remarks` what the user should know about those that
-    are not among them. `before_children` is called before anything is started.
+    are not among them. `protected_paths` are files that something else starts: written only after a yes.
+    `before_children` is called before anything is started.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Setup:
         thought_level: str = "",
         servers: "Callable[[str], Sequence[McpServer]]" = lambda cwd: (),
         remarks: "Callable[[str], Sequence[str]]" = lambda cwd: (),
+        protected_paths: "Callable[[], Sequence[str]]" = tuple,
         fetches: bool = False,
         before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
@@ -70,6 +72,7 @@ class Setup:
         self.thought_level: Final = thought_level
         self.servers: Final = servers
         self.remarks: Final = remarks
+        self.protected_paths: Final = protected_paths
         # A page of the public web is looked at without a question, where the mode would ask one.
         self.fetches: Final = fetches
         self._before_children = before_children

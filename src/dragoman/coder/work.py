@@ -173,7 +173,8 @@ class Work:
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots = self._roots()
         rig = Ground(self.session, roots, self.mode, environment, home)
-        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home)
+        protected = tuple(self._setup.protected_paths())
+        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home, protected)
 
     def _roots(self) -> Roots:
         """The roots as they were with the first prompt: what a command puts in the place of one is none."""

@@ -45,10 +45,6 @@ class Standing(NamedTuple):
     reason: str = ""
     trust: Trust = Trust("")
 
-    def scripts(self) -> list[str]:
-        """The files that the configuration starts: nothing that runs unasked may write them."""
-        return [name for name, state in self.trust.named.items() if state and "\0" not in name]
-
 
 def covered(folder: Path) -> dict[str, bytes]:
     """The files of a folder that trust is about, and what is in them."""
@@ -124,6 +120,19 @@ def revoke(registry: Path, folder: Path) -> bool:
 def trusted_folders(registry: Path) -> list[str]:
     """Every folder that was trusted, whether or not it still says the same."""
     return sorted(_read(registry))
+
+
+def started_files(registry: Path) -> list[str]:
+    """The files that trusted configurations start, wherever they are: as they are named, and where that leads.
+
+    Nothing that runs unasked may write them. A list that cannot be read trusts nothing, so nothing is started.
+    """
+    try:
+        known = _read(registry)
+    except TrustFailed:
+        return []
+    paths = [name for trusted in known.values() for name, state in trusted.named.items() if state and "\0" not in name]
+    return list(dict.fromkeys(path for name in paths for path in (os.path.normpath(name), os.path.realpath(name))))
 
 
 def _key(folder: Path) -> str:

@@ -28,6 +28,8 @@ CANCEL_SECONDS: Final = 0.1
 # What ending a child takes at most, and a moment.
 CLOSE_SECONDS: Final = limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + limits.CHILD_KILL_SECONDS + 0.5
 NAME_CHARACTERS: Final = 64
+# A server that was lost, and that is not what it was when the session was opened.
+CHANGED: Final = "it is not started again, because its configuration or a file that it starts has changed"
 
 
 class Gone(Exception):
@@ -158,6 +160,9 @@ class Server:
             self.error = reason
             await asyncio.sleep(self._bounds.pauses[tries])
             tries += 1
+            if not await self._manners.allow(self.config):
+                await self._give_up(f"{reason}; {CHANGED}")
+                return
 
     async def _attempt(self, sdk: "Sdk", peer: "Peer") -> _Ended:
         """One connection, from its beginning to its end."""

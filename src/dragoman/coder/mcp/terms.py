@@ -37,5 +37,6 @@ class Manners(NamedTuple):
 
     notice: Callable[[str], Awaitable[None]]
     changed: Callable[[], None]
+    # Asked before every start, the first and those after a server was lost.
     allow: Callable[[Config], Awaitable[bool]]
     bounds: Bounds
