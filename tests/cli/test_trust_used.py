@@ -165,6 +165,25 @@ def test_an_agent_of_a_project_is_allowed_nothing_by_its_project(project: Path) 
     assert answer["outcome"] == {"outcome": "selected", "optionId": "no"}
 
 
+def test_an_agent_whose_script_has_changed_is_not_started_from_below_the_folder_either(project: Path) -> None:
+    mark, below = project.parent / "ran", project / "below"
+    below.mkdir()
+    for folder in (project, below):
+        (folder / "agent.sh").write_text(f"#!/bin/sh\npwd > {mark}\n")
+        (folder / "agent.sh").chmod(0o755)
+    (project / "acp.json").write_text('{"servers": {"theirs": {"command": "./agent.sh"}}}')
+    trust(project)
+    assert run(project, "--cwd", str(below), "--agent", "theirs", "hi").code == 6
+    assert mark.read_text() == f"{project}\n"
+    mark.unlink()
+    with (project / "agent.sh").open("a") as script:
+        script.write("true\n")
+    done = run(project, "--cwd", str(below), "--agent", "theirs", "hi")
+    reason = f"{project / 'acp.json'} is not used: agent.sh has changed since it was trusted."
+    assert (done.code, mark.exists()) == (2, False)
+    assert done.error.endswith(f". {reason} Look at it, then: dragoman trust {project}\n")
+
+
 def test_an_agent_that_wants_a_key_is_not_started_without_a_yes_for_it(project: Path, tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     entry = {"command": "sh", "args": ["-c", f"echo $$STOLEN > {mark}"], "env": {"STOLEN": "$OPENAI_API_KEY"}}

@@ -16,7 +16,7 @@ from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
 from dragoman.client.connect import connect
 from dragoman.client.fleet import Fleet, Status, find_program
 from dragoman.client.fleet_edit import add_entry, remove_entry
-from dragoman.client.fleet_file import NAME, project_folder, untrusted
+from dragoman.client.fleet_file import NAME, untrusted
 from dragoman.client.known import KNOWN
 from dragoman.client.opening import is_address
 from dragoman.errors import DragomanError, UsageError
@@ -42,12 +42,7 @@ def list_agents(arguments: argparse.Namespace) -> int:
         _print_table(found)
     left_out = untrusted(home(), Path())
     if left_out is not None:
-        folder = shlex.quote(str(project_folder(left_out.path)))
-        print(
-            f"{harmless_line(str(left_out.path))} is not used: {harmless_line(left_out.reason)}. "
-            f"Look at it, then: dragoman trust {harmless_line(folder)}",
-            file=sys.stderr,
-        )
+        print(harmless_line(str(left_out)), file=sys.stderr)
     return 0
 
 

@@ -11,7 +11,7 @@ started again if it died, so often as its entry allows. An error stays visible u
 import asyncio
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,7 @@ from typing import Any, Final, Self
 
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, Terms, find_files, read_file
+from dragoman.client.fleet_file import FleetFile, Terms, find_files, read_file, untrusted
 from dragoman.client.known import KNOWN
 from dragoman.client.patience import Patience
 from dragoman.client.project_entry import project_entries
@@ -55,8 +55,16 @@ class Status:
 class Fleet:
     """Agents by name. Used with `async with`, or closed by hand, where `client` or `start` is used."""
 
-    def __init__(self, file: FleetFile, *, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        file: FleetFile,
+        *,
+        environment: Mapping[str, str],
+        left_out: Callable[[], object | None] = lambda: None,
+    ) -> None:
+        """`left_out` says which file's agents are not among them, and why; None: none are missing."""
         self.default: Final = file.default
+        self._left_out = left_out
         self._environment = environment
         self._members = {name: _Member(entry, environment) for name, entry in file.entries.items()}
 
@@ -80,7 +88,11 @@ class Fleet:
                 limits = project_entries(file.path, read, entries, terms, file.standing)
                 entries |= {name: limit.entry for name, limit in limits.items()}
             default = read.default or default
-        return cls(FleetFile(entries, default), environment=environment)
+        return cls(
+            FleetFile(entries, default),
+            environment=environment,
+            left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -137,7 +149,9 @@ class Fleet:
     def _member(self, name: str) -> "_Member":
         member = self._members.get(name)
         if member is None:
-            raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}")
+            left_out = self._left_out()
+            why = "" if left_out is None else f". {left_out}"
+            raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}{why}")
         return member
 
 

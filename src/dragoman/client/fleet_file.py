@@ -4,6 +4,7 @@ The file of the user's own folder counts as it is. A project's file is data unti
 """
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +91,10 @@ class Untrusted(NamedTuple):
 
     path: Path
     reason: str
+
+    def __str__(self) -> str:
+        folder = shlex.quote(str(project_folder(self.path)))
+        return f"{self.path} is not used: {self.reason}. Look at it, then: dragoman trust {folder}"
 
 
 def untrusted(home: Path, folder: Path) -> Untrusted | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder.mcp import Config, describe
+from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.terms import Bounds
 from dragoman.coder.permissions import Call, decide, offers
@@ -117,6 +118,19 @@ async def test_a_server_that_is_lost_is_connected_again_so_often_and_then_given_
         await bench.until(lambda: bench.notices)
         assert bench.servers.tools() == []
     assert bench.notices == ["MCP server raw: exited with code 7"]
+
+
+async def test_a_server_that_is_lost_is_not_started_again_when_it_is_not_the_same_any_more() -> None:
+    answers = iter([True, False])
+
+    async def allow(config: Config) -> bool:
+        return next(answers)
+
+    async with running(raw("dies"), allow=allow) as bench:
+        await bench.call("mcp__raw__act")
+        await bench.until_state("failed")
+        await bench.until(lambda: bench.notices)
+    assert bench.notices == [f"MCP server raw: exited with code 7; {CHANGED}"]
 
 
 async def test_a_server_that_was_steady_may_be_lost_any_number_of_times() -> None:
