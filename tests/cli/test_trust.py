@@ -16,7 +16,7 @@ from tests.nursery.nursery import MAIN, nursery
 MCP = {
     "mcpServers": {
         "clock": {"command": "/opt/clock", "args": ["--to the", "\x1b[31m"]},
-        "far": {"url": "https://x/y?key=1"},
+        "far": {"url": "https://x/y?key=word"},
     }
 }
 
