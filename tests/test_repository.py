@@ -21,7 +21,9 @@ LOCKS_WITH_ADDRESSES = re.compile(
 GENERATED = {
     "src/dragoman/wire/v1.py": "tools.generate_wire",
     "src/dragoman/wire/v2.py": "tools.generate_wire",
+    "requirements/build.txt": "./dev lock",
     "requirements/dev.txt": "./dev lock",
+    "requirements/runtime.txt": "./dev lock",
     "docs/compatibility.md": "tools.compatibility",
     "docs/losses.md": "tools.compatibility",
 }

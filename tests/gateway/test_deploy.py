@@ -121,6 +121,29 @@ def test_the_image_is_not_root_and_names_no_registry() -> None:
         assert (ROOT / name).exists()
 
 
+def test_the_image_has_a_base_of_one_version() -> None:
+    (base,) = [rest.partition("=")[2] for word, rest in steps() if word == "ARG"]
+    assert re.fullmatch(r"python:3\.\d+\.\d+-slim-[a-z]+", base)
+
+
+def test_the_image_fetches_nothing_but_what_has_a_hash_and_builds_nothing_that_fetches() -> None:
+    commands = [command.split() for word, rest in steps() if word == "RUN" for command in rest.split("&&")]
+    pip = [words for words in commands if words[0].endswith("/pip")]
+    fetching = [words for words in pip if words[1] in ("install", "wheel", "download") and "--no-index" not in words]
+    files = []
+    for words in fetching:
+        assert {"--require-hashes", "--no-deps", "--only-binary", ":all:"} <= set(words)
+        assert words[-2] == "-r"
+        files.append(words[-1])
+    assert files == ["requirements/build.txt", "requirements/runtime.txt"]
+    here = [words for words in pip if "--no-index" in words]
+    assert [words[1] for words in here] == ["wheel", "install"]
+    assert "--no-build-isolation" in here[0]  # or pip would fetch what builds it
+    assert all("--no-deps" in words for words in here)
+    others = {words[0] for words in commands if words not in pip}
+    assert others == {"python", "/opt/dragoman/bin/python", "mkdir", "chown"}
+
+
 def test_the_image_starts_the_command() -> None:
     (entry,) = [json.loads(rest) for word, rest in steps() if word == "ENTRYPOINT"]
     given = parsed(entry[1:])
