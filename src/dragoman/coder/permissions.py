@@ -218,7 +218,7 @@ def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:
     return [
         Rule(effect, call.tool, matched)
         for act in call.acts
-        if act.kind not in ("read", "free")
+        if act.kind != "free" and (act.kind != "read" or act.guarded)
         for matched in (_command_rules(act.subject) if act.kind == "command" else [act.subject])
     ]
 

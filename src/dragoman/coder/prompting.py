@@ -1,7 +1,7 @@
 """A prompt as the model is given it: links inside the roots are read, what the model cannot see is a marker."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -27,9 +27,11 @@ LINKED_BYTES: Final = 2 * 1024 * 1024
 MEDIA_CHARACTERS: Final = 24 * 1024 * 1024
 
 
-async def seen(content: Sequence[Content], roots: Roots, sees: frozenset[str]) -> list[Content]:
-    """What the model gets."""
-    reader = _Reader(roots)
+async def seen(
+    content: Sequence[Content], roots: Roots, sees: frozenset[str], is_withheld: Callable[[str], bool]
+) -> list[Content]:
+    """What the model gets. A link to a file that `is_withheld` is named only: the tool that reads it asks the user."""
+    reader = _Reader(roots, is_withheld)
     return [await _seen(block, reader, sees) for block in content]
 
 
@@ -57,8 +59,9 @@ async def _seen(block: Content, reader: "_Reader", sees: frozenset[str]) -> Cont
 class _Reader:
     """Reads what the links of one prompt lead to, up to a bound."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, is_withheld: Callable[[str], bool]) -> None:
         self._roots = roots
+        self._is_withheld = is_withheld
         self._links = READ_LINKS
         self._bytes = LINKED_BYTES
 
@@ -74,6 +77,8 @@ class _Reader:
         self._links -= 1
         try:
             place = self._roots.place(unquote(address.path))
+            if self._is_withheld(place.path):
+                return Text(f"{named.text} (not read here, because it may hold credentials; read_file asks the user)")
             data, more = await asyncio.to_thread(read_bytes, place, min(LINK_BYTES, self._bytes))
         except (PathRefused, ValueError):
             return named

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from dragoman.agent.session import Session
+from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import path_outside
 from dragoman.host.quiet_git import quiet_environment
@@ -71,12 +72,17 @@ class Ground:
                 # What only looks needs no writing, whatever git or another program makes of the files it finds.
                 writable=() if looks else self._roots.real,
                 readable=self._roots.real if looks else (),
-                hidden=hidden_from_commands(self._home, self._environment),
+                hidden=await asyncio.to_thread(self._hidden, looks),
             )
             start = _confined(box, environment)
         else:
             start = Start(list(argv), environment, lambda: None)
         return start._replace(environment=quiet_environment(start.environment)) if looks else start
+
+    def _hidden(self, looks: bool) -> list[str]:
+        """What a command may not read. One that was not asked about reads no credentials of the workspace either."""
+        hidden = hidden_from_commands(self._home, self._environment)
+        return hidden + (credential_files(self._roots.real, _user_home(self._environment)) if looks else [])
 
 
 class Above:
@@ -155,8 +161,11 @@ class ViewPlace(Place):
 
 def hidden_from_commands(home: str, environment: Mapping[str, str]) -> list[str]:
     """What no confined command may read: our data, and where keys are kept."""
-    user = environment.get("HOME") or os.path.expanduser("~")
-    return [path for path in (home, *credential_paths(user)) if path]
+    return [path for path in (home, *credential_paths(_user_home(environment))) if path]
+
+
+def _user_home(environment: Mapping[str, str]) -> str:
+    return os.path.realpath(environment.get("HOME") or os.path.expanduser("~"))
 
 
 def _confined(box: Confined, environment: Mapping[str, str]) -> Start:

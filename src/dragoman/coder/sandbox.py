@@ -188,7 +188,11 @@ class Sandboxed:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         seen = await self._tool.preview(call, await self._desk(desk))
         hopeless = next((act.hopeless for act in seen.acts if act.hopeless), "")
-        acts = [Act("sandboxed", act.subject, hopeless=hopeless) for act in seen.acts]
+        # What is read goes to the model at once, and is asked about as it is elsewhere; what is written, at the end.
+        acts = [
+            Act("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", hopeless=hopeless)
+            for act in seen.acts
+        ]
         return seen._replace(acts=acts)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:

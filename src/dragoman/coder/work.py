@@ -25,6 +25,7 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
 from dragoman.coder.tools.delegating import Delegate
+from dragoman.coder.tools.files import is_withheld
 from dragoman.coder.tools.reading import ReadFile
 from dragoman.coder.tools.searching import Glob, Grep, ListFiles
 from dragoman.coder.tools.talking import AskUser, UpdatePlan
@@ -122,7 +123,7 @@ class Work:
         toolbox.begin_turn(self._desk())
         model.begin_turn()
         system = await asyncio.to_thread(system_prompt, self._roots(), self.mode())
-        said = UserSaid(message_id, await seen(content, self._roots(), model.sees))
+        said = UserSaid(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
         turn = loop.turn(
             model,
             context,
@@ -157,7 +158,12 @@ class Work:
         heard = await self.session.interjected()
         for prompt in heard:
             self._identity = self._identity.joined(prompt.identity)
-        return [UserSaid(prompt.message_id, await seen(prompt.content, roots, sees)) for prompt in heard]
+        return [
+            UserSaid(prompt.message_id, await seen(prompt.content, roots, sees, self._is_withheld)) for prompt in heard
+        ]
+
+    def _is_withheld(self, path: str) -> bool:
+        return is_withheld(path, self._desk())
 
     async def _ready(self) -> tuple[Context, Toolbox, Room]:
         if self._context is None or self._toolbox is None or self._room is None:

@@ -20,6 +20,7 @@ from dragoman.host.finder import Hit
 from dragoman.host.guardian import Guardian
 from dragoman.host.ignore import Ignores
 from dragoman.host.paths import Place
+from dragoman.host.secrets import is_credential
 from dragoman.host.walk import rules_above, rules_inside
 
 # 100,000 files take a second or two; a tree that takes this long should be asked about in parts.
@@ -41,6 +42,7 @@ class Search(NamedTuple):
     file_patterns: list[str]
     ignore_case: bool
     limit: int
+    credentials_of: str | None
     guardian: Guardian | None
 
 
@@ -69,6 +71,7 @@ async def by_searcher(search: Search) -> Outcome:
         "patterns": search.file_patterns,
         "ignore_case": search.ignore_case,
         "limit": search.limit,
+        "credentials_of": search.credentials_of,
     }
     found: list[Found] = []
 
@@ -173,6 +176,8 @@ def _what_counts(search: Search, found: Iterable[rg.Found], above: Ignores) -> l
         folder += slash
         around = rules_of(folder)
         if around is None or around.leave_out(base + folder, name, is_folder=False):
+            continue
+        if search.credentials_of is not None and is_credential(f"{place.path}/{path}", search.credentials_of):
             continue
         if wanted is None or wanted(folder, name):
             kept += [Found(base + path, each.hit) for each in hits]

@@ -108,11 +108,13 @@ async def grep(
     glob: str | None = None,
     case_insensitive: bool = False,
     max_results: int = GREP_RESULTS,
+    credentials_of: str | None = None,
     ripgrep: str | None = None,
     guardian: Guardian | None = None,
 ) -> Matches:
     """The lines that match a regular expression, in a file or below a folder.
 
+    Files that hold credentials are left out if `credentials_of` is a home folder, and neither found nor counted.
     `glob` chooses files: by name (`*.py`), or with a slash by the path from the folder (`src/**/*.py`). `ripgrep` is
     the program to use (`ripgrep.find_ripgrep`); without it, or where it does not know the expression, we search.
     """
@@ -123,6 +125,7 @@ async def grep(
         file_patterns=[_relative(each, place) for each in wildcards.expand_braces(glob)] if glob else [],
         ignore_case=case_insensitive,
         limit=max(1, min(max_results, MOST_GREP_RESULTS)),
+        credentials_of=credentials_of,
         guardian=guardian,
     )
     if not pattern or "\0" in pattern or len(pattern) > PATTERN_CHARACTERS:

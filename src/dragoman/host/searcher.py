@@ -13,12 +13,14 @@ import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from types import FrameType
 from typing import Any, Final
 
 from dragoman.host import wildcards
 from dragoman.host.finder import Finder
 from dragoman.host.paths import Place
+from dragoman.host.secrets import is_credential
 from dragoman.host.walk import FILE_FLAGS, Walk, open_file
 from dragoman.host.wildcards import PatternRefused
 
@@ -85,6 +87,7 @@ def _grep_share(place: Place, request: dict[str, Any], out: "_Output", finder: F
     wanted = wildcards.file_filter(request["patterns"])
     walk = Walk(place)
     start = sum(len(part) + 1 for part in place.parts)
+    home: str | None = request["credentials_of"]
     for index, (folder_fd, folder, name) in enumerate(walk.files()):
         if not pair.is_mine(index):
             if pair.is_over(index):
@@ -96,7 +99,11 @@ def _grep_share(place: Place, request: dict[str, Any], out: "_Output", finder: F
             data = _read(os.open(name, FILE_FLAGS, dir_fd=folder_fd))
         except OSError:
             continue
-        for hit in finder.find(data):
+        hits = finder.find(data)
+        first = next(hits, None)
+        if first is None or (home is not None and is_credential(f"{place.root}/{folder}{name}", home)):
+            continue
+        for hit in chain([first], hits):
             if not out.put(folder + name, f"{hit.line}:{hit.column}:{hit.offset}:"):
                 pair.end_at(index)
                 return {"more": True}

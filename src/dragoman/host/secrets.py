@@ -6,6 +6,7 @@ of the project need them. The lists are of what is known. The environment is jud
 children (`environment.child_environment`): a confined command needs less.
 """
 
+import functools
 import os
 import re
 from collections.abc import Mapping
@@ -77,16 +78,31 @@ def is_credential(path: str, home: str) -> bool:
     `path` is absolute, with links resolved; `home` is the user's home folder, resolved as well, or empty. What a file
     system may take for the same name counts as the same name.
     """
-    parts = [plain(part) for part in path.split("/") if part]
-    name = parts[-1] if parts else ""
-    if not _CREDENTIAL_FOLDERS.isdisjoint(parts) or tuple(parts[-2:]) in _CREDENTIAL_PAIRS:
+    parts = [part for part in path.split("/") if part]
+    names = [plain(part) for part in parts]
+    if any(name in _CREDENTIAL_FOLDERS for name in names) or (names and is_credential_name(*names[-2:])):
         return True
-    if _EXAMPLE.fullmatch(name) is None and (
-        name in _CREDENTIAL_FILES or name.endswith(_CREDENTIAL_ENDINGS) or _CREDENTIAL_PATTERN.fullmatch(name)
-    ):
+    known = _known_places(home)
+    place = ""
+    for part in parts:
+        place += "/" + part
+        if place in known:
+            return True
+    return False
+
+
+def is_credential_name(*names: str) -> bool:
+    """Whether a file or folder is one by its name alone, which is the last of `names`; before it, its folder's."""
+    name = names[-1]
+    if name in _CREDENTIAL_FOLDERS or names[-2:] in _CREDENTIAL_PAIRS:
         return True
-    known = (*SYSTEM_SECRETS, *(credential_paths(home) if home else ()))
-    return any((path + "/").startswith(folder.rstrip("/") + "/") for folder in known)
+    is_one = name in _CREDENTIAL_FILES or name.endswith(_CREDENTIAL_ENDINGS) or _CREDENTIAL_PATTERN.fullmatch(name)
+    return bool(is_one) and _EXAMPLE.fullmatch(name) is None
+
+
+@functools.lru_cache(maxsize=8)
+def _known_places(home: str) -> frozenset[str]:
+    return frozenset((*SYSTEM_SECRETS, *(credential_paths(home) if home else ())))
 
 
 # Anywhere in a name; "PASS" would be in BYPASS, "PAT" in PATH.

@@ -22,12 +22,14 @@ from dragoman.coder.tools.contract import (
     shown_text,
     text_input,
 )
+from dragoman.coder.tools.files import user_home
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
 from dragoman.host.quiet_git import git_programs, runs_git, shows_changes
+from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem
@@ -192,7 +194,10 @@ def _act(command: str, desk: Desk) -> Act:
     parsed = parse(command)
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
-    inside = tuple(path for path in reads or () if _led(path, desk) is not None)
+    home = user_home(desk)
+    inside = tuple(
+        path for path in reads or () if (led := _led(path, desk)) is not None and not is_credential(led, home)
+    )
     return Act(
         "command",
         command,

@@ -15,6 +15,7 @@ from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, write_bytes
 from dragoman.host.protected import is_protected_write
+from dragoman.host.secrets import is_credential
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
@@ -53,11 +54,31 @@ def writing(place: Place, desk: Desk) -> Act:
     return Act("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
+def reading(path: str, desk: Desk) -> Act:
+    """The act of reading a file or folder, by its real path. Credentials need a yes in every mode but full-access."""
+    return Act("read", path, guarded=is_credential(path, user_home(desk)))
+
+
+def user_home(desk: Desk) -> str:
+    """The user's home folder, as it really is."""
+    return os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~"))
+
+
+def named_for_reading(act: Act) -> str:
+    """What to add to the title of a call that reads this: why there is a question."""
+    return ", which may hold credentials" if act.guarded else ""
+
+
 def is_ours(path: str, desk: Desk) -> bool:
     """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
     if path == os.path.join(desk.home, "credentials.toml"):
         return bool(desk.home)
     return _is_below(path, desk.home) and not _is_below(desk.roots.real[0], desk.home)
+
+
+def is_withheld(path: str, desk: Desk) -> bool:
+    """Whether a file is not to be read without a question: it is ours, or it holds credentials."""
+    return is_ours(path, desk) or reading(path, desk).guarded
 
 
 def check_not_ours(path: str, desk: Desk) -> None:

@@ -3,7 +3,7 @@
 from msgspec import UNSET
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Act, ActKind
+from dragoman.coder.modes import ActKind
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import (
     BadInput,
@@ -17,7 +17,7 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import check_not_ours, load, placed
+from dragoman.coder.tools.files import check_not_ours, check_unmoved, load, named_for_reading, placed, reading
 from dragoman.vocabulary.tools import Location
 
 
@@ -47,12 +47,14 @@ class ReadFile:
         check_not_ours(place.path, desk)
         start = count_input(call, "start_line", 1)
         where = Location(place.path, UNSET if start is None else start)
-        return Preview(title_text(f"Read {call.input['path']}"), [Act("read", place.path)], locations=[where])
+        act = reading(place.path, desk)
+        return Preview(title_text(f"Read {call.input['path']}{named_for_reading(act)}"), [act], locations=[where])
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
         start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
         place = placed(call, desk)
+        check_unmoved(approved, place)
         check_not_ours(place.path, desk)
         file = await load(place, desk)
         if file.text is None:

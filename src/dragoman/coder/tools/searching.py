@@ -19,7 +19,7 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import check_not_ours, is_ours
+from dragoman.coder.tools.files import check_not_ours, check_unmoved, is_ours, named_for_reading, reading, user_home
 from dragoman.errors import WorldError
 from dragoman.host import search
 from dragoman.host.paths import Place
@@ -92,7 +92,10 @@ class Grep:
     name = "grep"
     kind = "search"
     does: ActKind = "read"
-    description = "Find lines by a regular expression. What the project ignores is left out, and so are binary files."
+    description = (
+        "Find lines by a regular expression. What the project ignores is left out, and so are binary files and files "
+        "that hold credentials (.env, private keys): name one as the path to search it."
+    )
     schema = schema(
         ["pattern"],
         pattern={"type": "string", "description": "a regular expression"},
@@ -112,18 +115,22 @@ class Grep:
         count_input(call, "max_results", 1)
 
     async def preview(self, call: Call, desk: Desk) -> Preview:
-        return _preview(f"Search for {call.input['pattern']}", call, desk)
+        return _preview(f"Search for {call.input['pattern']}", call, desk, content=True)
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
+        place = _place(call, desk)
+        check_unmoved(approved, Place(desk.roots.seen(place.path), ()))
         most = count_input(call, "max_results", 1) or search.GREP_RESULTS
         try:
             found = await search.grep(
                 text_input(call, "pattern"),
-                _place(call, desk),
+                place,
                 glob=text_input(call, "glob") if call.input.get("glob") is not None else None,
                 case_insensitive=flag_input(call, "case_insensitive"),
                 max_results=min(most, search.MOST_GREP_RESULTS),
+                # Left out before they are counted: else the count would tell what is in them.
+                credentials_of=None if approved.call.acts[0].guarded else _home_in(place, desk),
                 ripgrep=find_ripgrep(desk.environment.get("PATH", os.defpath), desk.roots),
                 guardian=desk.guardian,
             )
@@ -148,9 +155,18 @@ def _place(call: Call, desk: Desk) -> Place:
     return place
 
 
-def _preview(title: str, call: Call, desk: Desk) -> Preview:
+def _home_in(place: Place, desk: Desk) -> str:
+    """The user's home folder; where a copy of it is searched, its place there."""
+    home, seen = user_home(desk), desk.roots.seen(place.path)
+    return place.path + home[len(seen) :] if seen != place.path and home.startswith(seen) else home
+
+
+def _preview(title: str, call: Call, desk: Desk, *, content: bool = False) -> Preview:
+    """`content`: what is in the files is shown, and not their names alone."""
     path = desk.roots.seen(_place(call, desk).path)
-    return Preview(title_text(title), [Act("read", path)], locations=[Location(path)])
+    act = reading(path, desk) if content else Act("read", path)
+    where = f" in {_where(call)}{named_for_reading(act)}" if act.guarded else ""
+    return Preview(title_text(title + where), [act], locations=[Location(path)])
 
 
 async def _locate(shown: ToolCall, places: list[Location]) -> None:

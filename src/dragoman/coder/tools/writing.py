@@ -16,7 +16,17 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import FILE_BYTES, Loaded, check_unmoved, load, placed, save, writing
+from dragoman.coder.tools.files import (
+    FILE_BYTES,
+    Loaded,
+    check_unmoved,
+    load,
+    named_for_reading,
+    placed,
+    reading,
+    save,
+    writing,
+)
 from dragoman.host.paths import Place
 from dragoman.vocabulary.tools import Diff, Location
 
@@ -84,9 +94,17 @@ class EditFile:
     async def preview(self, call: Call, desk: Desk) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
-        return await _preview(
-            title_text(f"Edit {call.input['path']}"), place, before, _edited(call, place, before)[0], desk
-        )
+        look = reading(place.path, desk)
+        title = title_text(f"Edit {call.input['path']}{named_for_reading(look)}")
+        try:
+            text = _edited(call, place, before)[0]
+        except BadInput:
+            if not look.guarded:
+                raise
+            # Whether a text is in a file that holds credentials is told after a yes, and not before.
+            return Preview(title, [await asyncio.to_thread(writing, place, desk), look], stamp=before.stamp)
+        seen = await _preview(title, place, before, text, desk)
+        return seen._replace(acts=[*seen.acts, look]) if look.guarded else seen
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         place = placed(approved.call, desk, write=True)

@@ -1,0 +1,49 @@
+"""Finds the files of a workspace that hold credentials, so that commands which run without a question cannot see them.
+
+A bounded look: links are not followed, folders that hold other people's packages and git's own data are left out, and
+after `MOST_ENTRIES` names it ends. What a command that only looks could print beyond that is what any file is: inside
+the workspace. Nothing is read.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from dragoman.host.protected import plain
+from dragoman.host.secrets import credential_paths, is_credential_name
+
+# 20 ms; most projects have fewer names outside of the folders that are left out.
+MOST_ENTRIES: Final = 20_000
+# Each is one mount more for the command.
+MOST_FOUND: Final = 100
+_LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "target"})
+
+
+def credential_files(roots: Sequence[str], home: str) -> list[str]:
+    """The files and folders below `roots` that hold credentials, at most `MOST_FOUND`. Blocks."""
+    found: list[str] = []
+    left = MOST_ENTRIES
+    waiting = list(roots)
+    places = frozenset(credential_paths(home))
+    while waiting and left > 0 and len(found) < MOST_FOUND:
+        folder = waiting.pop(0)
+        folder_name = plain(os.path.basename(folder))
+        for entry in _entries(folder):
+            left -= 1
+            if left <= 0 or len(found) >= MOST_FOUND:
+                break
+            if entry.is_symlink():
+                continue
+            if is_credential_name(folder_name, plain(entry.name)) or entry.path in places:
+                found.append(entry.path)
+            elif entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+    return found
+
+
+def _entries(folder: str) -> "Iterator[os.DirEntry[str]]":
+    try:
+        with os.scandir(folder) as entries:
+            yield from entries
+    except OSError:  # gone, or not ours to read: then it is not the command's either
+        return

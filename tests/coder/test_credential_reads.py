@@ -1,0 +1,178 @@
+"""Files that hold credentials are read after a yes, in every mode that asks; without one the model learns nothing."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.coder.context import read
+from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.content import ResourceLink, Text
+from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
+from tests.coder.whole import User, ends, events_of, scripted, whole
+from tests.needs import need
+
+CANARY = "canary-2c77"
+ASKING = ["read-only", "plan", "ask", "workspace-write", "safe"]
+
+
+def call(tool: str, **words: Any) -> dict[str, Any]:
+    return {"call": tool, "input": words}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / ".env").write_text(f"API={CANARY}\n")
+    (tmp_path / "notes.txt").symlink_to(".env")
+    (tmp_path / "plain.txt").write_text("API is documented here\n")
+    return tmp_path
+
+
+def shown(events: list[AnyEvent]) -> str:
+    """All of it, with what commands have printed."""
+    printed = [base64.b64decode(e.data).decode() for e in events if isinstance(e, TerminalOutputChunk)]
+    return repr(events) + "".join(printed)
+
+
+async def told(project: Path, *steps: dict[str, Any], user: User, mode: str = "ask") -> list[AnyEvent]:
+    async with whole(project, scripted(list(steps)), user=user, mode=mode) as (_, session):
+        return await events_of(session)
+
+
+@pytest.mark.parametrize("mode", ASKING)
+@pytest.mark.parametrize("path", [".env", "notes.txt", "sub/../.env"])
+async def test_reading_one_asks_and_a_no_shows_nothing(project: Path, mode: str, path: str) -> None:
+    (project / "sub").mkdir()
+    user = User("reject_once")
+    events = await told(project, call("read_file", path=path), user=user, mode=mode)
+    assert [asked.title for asked in user.asked] == [f"Read {path}, which may hold credentials"]
+    assert ends(events) == [("read_file", "failed")]
+    assert CANARY not in repr(events)
+
+
+async def test_after_a_yes_it_is_read_and_always_is_about_this_file(project: Path) -> None:
+    (project / "other.env").write_text(CANARY)
+    user = User("allow_always", "reject_once")
+    steps = [call("read_file", path=".env"), {"say": "x"}, call("read_file", path=".env", start_line=1)]
+    events = await told(project, *steps, {"say": "y"}, call("read_file", path="other.env"), user=user)
+    assert [status for _, status in ends(events)] == ["completed", "completed", "failed"]
+    assert len(user.asked) == 2
+    assert CANARY in repr(events)
+
+
+async def test_full_access_asks_nothing(project: Path) -> None:
+    user = User("reject_once")
+    events = await told(project, call("read_file", path=".env"), user=user, mode="full-access")
+    assert (ends(events), user.asked) == ([("read_file", "completed")], [])
+
+
+@pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
+@pytest.mark.parametrize("path", [".ssh/id_ed25519", ".netrc", ".bash_history", ".config/gh/hosts.yml"])
+async def test_in_a_home_folder_the_users_own_keys_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, path: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text(f"{CANARY}\n")
+    user = User("reject_once")
+    steps = [call("read_file", path=path), call("grep", pattern="canary"), call("grep", pattern="canary", path=path)]
+    events = await told(tmp_path, *steps, user=user, mode=mode)
+    assert sorted(ends(events)) == [("grep", "completed"), ("grep", "failed"), ("read_file", "failed")]
+    assert len(user.asked) == 2
+    assert CANARY not in repr(events).replace("Search for canary", "")
+
+
+@pytest.mark.parametrize("engine", ["ripgrep", "own"])
+async def test_a_search_neither_finds_nor_counts_what_is_in_one(
+    project: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    """A search that told how many it left out, or had room for one less, would answer any question about them."""
+    if engine == "ripgrep":
+        need("rg")
+    else:
+        monkeypatch.setattr("dragoman.coder.tools.searching.find_ripgrep", lambda *_: None)
+    steps = [call("grep", pattern=pattern, max_results=1) for pattern in (f"{CANARY}|documented", "xyzzy|documented")]
+    async with whole(project, scripted([steps[0]], [steps[1]])) as (_, session):
+        texts = [[e.content for e in await events_of(session) if isinstance(e, ToolCallUpdate)] for _ in steps]
+    assert "plain.txt:1:API is documented here" in repr(texts[0])
+    assert "matches are shown" not in repr(texts[0])
+    assert repr(texts[0]) == repr(texts[1])
+
+
+async def test_searching_one_by_its_name_asks(project: Path) -> None:
+    user = User("allow_once")
+    events = await told(project, call("grep", pattern="API", path=".env"), user=user)
+    assert [asked.title for asked in user.asked] == ["Search for API in .env, which may hold credentials"]
+    assert f".env:1:API={CANARY}" in repr(events)
+
+
+async def test_its_name_is_listed_without_a_question(project: Path) -> None:
+    user = User("reject_once")
+    events = await told(project, call("list_files"), call("glob", pattern="**/*env"), user=user, mode="read-only")
+    assert (repr(events).count(".env"), user.asked) > (1, [])
+    assert [status for _, status in ends(events)] == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("old", [f"API={CANARY}", "API=guess"])
+async def test_an_edit_does_not_tell_what_is_in_one(project: Path, old: str) -> None:
+    user = User("reject_once")
+    step = call("edit_file", path=".env", old_string=old, new_string="x")
+    events = await told(project, step, user=user, mode="workspace-write")
+    assert len(user.asked) == 1
+    assert ends(events) == [("edit_file", "failed")]
+    assert "is not in" not in repr(events)
+
+
+async def test_an_edit_after_a_yes_is_done(project: Path) -> None:
+    step = call("edit_file", path=".env", old_string=CANARY, new_string="x")
+    await told(project, step, user=User("allow_once"), mode="workspace-write")
+    assert (project / ".env").read_text() == "API=x\n"
+
+
+@pytest.mark.parametrize("command", ["cat .env", "head -1 notes.txt", "grep API .env plain.txt"])
+async def test_a_command_that_only_looks_asks_where_it_names_one(project: Path, command: str) -> None:
+    user = User("reject_once")
+    events = await told(project, call("bash", command=command), user=user, mode="workspace-write")
+    assert (len(user.asked), CANARY in shown(events)) == (1, False)
+
+
+async def test_a_command_that_only_looks_sees_none_where_it_names_none(project: Path) -> None:
+    need("bwrap")
+    (project / "deep" / "er").mkdir(parents=True)
+    (project / "deep" / "er" / "server.key").write_text(CANARY)
+    user = User("reject_once")
+    events = await told(project, call("bash", command="grep -r API ."), user=user, mode="workspace-write")
+    assert ("documented here" in shown(events), CANARY in shown(events), user.asked) == (True, False, [])
+    events = await told(project, call("bash", command="grep -r canary ."), user=user, mode="workspace-write")
+    assert "canary-" not in shown(events)
+
+
+async def test_a_rule_about_a_command_does_not_cover_one(project: Path) -> None:
+    user = User("allow_always", "reject_once")
+    steps = [call("bash", command="cat plain.txt"), {"say": "x"}, call("bash", command="cat .env")]
+    events = await told(project, *steps, user=user)
+    assert (len(user.asked), CANARY in shown(events)) == (2, False)
+
+
+async def test_a_link_to_one_is_named_and_not_read(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    links = [ResourceLink(name, f"file://{project / name}") for name in (".env", "notes.txt", "plain.txt")]
+    store = SqliteStore(tmp_path_factory.mktemp("store"))
+    async with whole(project, scripted([{"say": "ok"}]), store=store) as (_, session):
+        async for _event in session.prompt([Text("look"), *links]):
+            pass
+        entries = [record.entry async for records in store.read(session.id) for record in records]
+    await store.close()
+    said = repr(read(entries)[0])
+    assert CANARY not in said
+    assert ("documented here" in said, said.count("read_file asks the user")) == (True, 2)
+
+
+async def test_in_a_sandbox_it_asks_as_well(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    need("bwrap")
+    user = User("reject_once")
+    home = tmp_path_factory.mktemp("home")
+    model = scripted([call("sandbox_read_file", path=".env"), call("sandbox_grep", pattern="API")])
+    async with whole(project, model, user=user, mode="sandbox", home=home) as (_, session):
+        events = await events_of(session)
+    assert (len(user.asked), CANARY in repr(events), "documented here" in repr(events)) == (1, False, True)
