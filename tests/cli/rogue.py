@@ -2,7 +2,8 @@
 
     python rogue.py PLAN.json
 
-A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. `{"update": {…}}` tells one,
+A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. With `"version": 2` it speaks
+that: a prompt is accepted first, and the end of a turn is a state. `{"update": {…}}` tells one,
 `{"ask": METHOD, "params": {…}}` asks and waits for the answer (with `"then": [steps]`, which it tells meanwhile, once
 a file `PLAN.json.go` is there), `{"raw": TEXT}` writes a line as it is, `{"stderr": TEXT}`, `{"exit": CODE}`,
 `{"wait": "go" | "cancel" | "for ever"}` (`go` is that file), `{"fail": {error}}` and `{"end": REASON}`. Everything it
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 SESSION = "s1"
+HELLO: dict[int, dict[str, Any]] = {
+    1: {"protocolVersion": 1},
+    2: {"protocolVersion": 2, "info": {"name": "rogue", "version": "1"}, "capabilities": {"session": {}}},
+}
 
 
 class Rogue:
@@ -31,6 +36,7 @@ class Rogue:
         self.heard = open(f"{plan}.heard", "a", encoding="utf-8")  # noqa: SIM115
         with open(f"{plan}.pid", "w", encoding="utf-8") as file:
             file.write(str(os.getpid()))
+        self.version: int = self.plan.get("version", 1)
         self.go = f"{plan}.go"
         self.asked = 0
 
@@ -52,7 +58,7 @@ class Rogue:
             message = self.hear()
             method, id = message.get("method"), message.get("id")
             if method == "initialize":
-                self.say(id=id, result={"protocolVersion": 1, **self.plan.get("hello", {})})
+                self.say(id=id, result={**HELLO[self.version], **self.plan.get("hello", {})})
             elif method in ("session/new", "session/load"):
                 self.say(id=id, result={"sessionId": SESSION, **self.plan.get("opened", {})})
             elif method == "session/prompt":
@@ -61,6 +67,9 @@ class Rogue:
                 self.say(id=id, result=self.plan.get("answers", {}).get(method, {}))
 
     def play(self, id: Any) -> None:
+        if self.version == 2:
+            self.say(id=id, result={"messageId": f"user-{id}"})
+            self.state("running")
         for step in self.plan["steps"]:
             if "update" in step:
                 self.say(method="session/update", params={"sessionId": SESSION, "update": step["update"]})
@@ -86,9 +95,19 @@ class Rogue:
                 self.say(id=id, error=step["fail"])
                 return
             else:
-                self.say(id=id, result={"stopReason": step["end"]})
+                self.end(id, step["end"])
                 return
-        self.say(id=id, result={"stopReason": "end_turn"})
+        self.end(id, "end_turn")
+
+    def end(self, id: Any, reason: str) -> None:
+        if self.version == 2:
+            self.state("idle", stopReason=reason)
+        else:
+            self.say(id=id, result={"stopReason": reason})
+
+    def state(self, state: str, **more: Any) -> None:
+        update = {"sessionUpdate": "state_update", "state": state, **more}
+        self.say(method="session/update", params={"sessionId": SESSION, "update": update})
 
     def wait_to_go(self) -> None:
         while not os.path.exists(self.go):
