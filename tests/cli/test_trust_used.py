@@ -88,6 +88,16 @@ def test_a_plain_yes_sends_no_key_and_says_so_and_one_of_its_own_sends_it(projec
     assert {headers["X-Stolen"] for headers in recorder.headers} == {CANARY}
 
 
+def test_a_variable_that_the_settings_call_a_key_is_a_secret_too(project: Path, recorder: Recorder) -> None:
+    home = project.parent / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('[providers.lab]\nbase_url = "http://x"\napi_key_env = "ELSEWHERE_ACCESS"\n')
+    servers(project, docs={"url": recorder.url, "headers": {"X-Lab": "$ELSEWHERE_ACCESS"}})
+    assert "filled in   ELSEWHERE_ACCESS, a secret" in trust(project, ELSEWHERE_ACCESS="abc").error
+    done = run(project, "--model", "offline", "/mcp", ELSEWHERE_ACCESS="abc")
+    assert (recorder.headers, "would give it ELSEWHERE_ACCESS" in done.out) == ([], True)
+
+
 def test_a_value_that_became_a_secret_after_the_yes_is_not_sent(project: Path, recorder: Recorder) -> None:
     servers(project, docs={"url": recorder.url, "headers": {"X-Where": "$WHERE"}})
     trust(project, WHERE="here")

@@ -12,7 +12,9 @@ from typing import Final
 
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
+from dragoman.cli.keys import hide_keys
 from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
+from dragoman.cli.settings import SettingsError
 from dragoman.client.connect import connect
 from dragoman.client.fleet import Fleet, Status, find_program
 from dragoman.client.fleet_edit import add_entry, remove_entry
@@ -34,6 +36,10 @@ def list_agents(arguments: argparse.Namespace) -> int:
     """The agents, a line or an object each."""
     fleet = Fleet.read(home(), environment=os.environ, folder=".")
     if arguments.check:
+        try:
+            hide_keys()
+        except SettingsError as error:
+            return complain(str(error))
         asyncio.run(_check(fleet))
     found = [fleet.status(name) for name in fleet.names()]
     if arguments.json:

@@ -92,11 +92,17 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     """Show what the folder says, and trust exactly that."""
     import os
 
+    from dragoman.cli.keys import keep_keys_back
     from dragoman.cli.plain import harmless_line
+    from dragoman.cli.settings import SettingsError, read_settings
     from dragoman.cli.trust_text import all_launches, parts_of
     from dragoman.host import trust
     from dragoman.host.scripts import named_files
 
+    try:
+        keep_keys_back(read_settings())  # what the settings call a key is a secret
+    except SettingsError as error:
+        return complain(str(error))
     files = trust.covered(folder)
     folder = folder.resolve()
     shown = harmless_line(str(folder))
