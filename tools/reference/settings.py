@@ -37,7 +37,7 @@ FLEET_KEYS: Final = {
     "tokenFile": "or a file that holds it, which only you can read",
     "args": "its arguments; `$NAME` is taken from your environment",
     "env": "variables for it; secrets of your environment reach it only when they are named here",
-    "cwd": "where it is started, relative to the file; without it where you are, and for a project's agent in its folder",
+    "cwd": "where it is started, relative to the file; if not given where you are, a project's agent in its folder",
     "dialect": "how it speaks, where that is not the protocol's own: {dialects}",
     "startupTimeoutMs": "how long `initialize` may take",
     "requestTimeoutMs": "how long an answer may take, but for prompts",
