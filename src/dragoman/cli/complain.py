@@ -9,6 +9,18 @@ def complain(sentence: str, code: int = 2) -> int:
     return code
 
 
+def warn_of_plain_http(url: str) -> None:
+    """Say on stderr that a token for this address is sent where others can read it; nothing where they cannot."""
+    from dragoman.transports.remote import is_readable_on_the_way
+
+    if is_readable_on_the_way(url):
+        print(
+            f"dragoman: warning: {url} is not encrypted: others on the way can read the token and all that is said. "
+            "Use https:// or wss://, or an SSH tunnel to a port of this machine.",
+            file=sys.stderr,
+        )
+
+
 def can_ask() -> bool:
     """Whether a person at a terminal can read a question on stderr and answer it on stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import complain, warn_of_plain_http
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
         open_far = far_of(arguments.url, token, _tell)
     except UsageError as error:
         return complain(str(error))
+    if token is not None:
+        warn_of_plain_http(arguments.url)
     for library in ("httpx2", "websockets"):
         if find_spec(library) is None:
             return complain(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")

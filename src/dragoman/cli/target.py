@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman.cli.complain import warn_of_plain_http
 from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
@@ -136,6 +137,8 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     # What stands there is meant as it is: a $ in it is no variable.
     exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
     entry = Entry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
+    if token or arguments.token_file is not None:
+        warn_of_plain_http(url)
     return Target(url, (), fleet=Fleet(FleetFile({url: entry}), environment=os.environ))
 
 
@@ -146,9 +149,11 @@ def _of_fleet(arguments: argparse.Namespace) -> Target:
 
     try:
         fleet = Fleet.read(home(), environment=os.environ, folder=arguments.cwd or ".")
-        fleet.entry(arguments.agent)
+        entry = fleet.entry(arguments.agent)
     except DragomanError as error:
         raise Wrong(str(error)) from None
+    if entry.url and (entry.token or entry.token_file):
+        warn_of_plain_http(entry.url)
     return Target(arguments.agent, (), fleet=fleet)
 
 

@@ -18,8 +18,10 @@ from dragoman.coder.ceilings import check_folders, check_mode, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
+from dragoman.coder.wide_workspace import wide_workspace_notice
 from dragoman.errors import RequestFailed
-from dragoman.vocabulary.events import AnyEvent, Notice
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Notice
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
 # A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
@@ -154,12 +156,22 @@ class Coder:
         """The tools of the servers that are connected now."""
         return [] if self._servers is None else self._servers.tools()
 
-    def remarks(self) -> list[Notice]:
-        """What the user should know about servers that are not used: once, with the first prompt."""
+    def remarks(self) -> list[AnyEvent]:
+        """What the user should know about a wide workspace and servers that are not used: once, with the first prompt.
+
+        A client that takes no notices is told of the workspace in a message: this one must be seen.
+        """
         if self._remarked:
             return []
         self._remarked = True
-        return [Notice("warning", remark) for remark in self.setup.remarks(self.session.cwd)]
+        remarks: list[AnyEvent] = [Notice("warning", remark) for remark in self.setup.remarks(self.session.cwd)]
+        home = os.path.realpath(self.setup.environment.get("HOME") or os.path.expanduser("~"))
+        wide = wide_workspace_notice([os.path.realpath(root) for root in self.session.roots], home)
+        if wide and self.session.client.notices:
+            remarks.insert(0, Notice("warning", wide))
+        elif wide:
+            remarks.insert(0, AgentMessageChunk(Text(f"{wide}\n\n")))
+        return remarks
 
     async def servers_started(self) -> None:
         """Waits, but not long, for servers that are being started: what was asked may need them."""

@@ -1,0 +1,52 @@
+"""A token for a server elsewhere is not sent in the clear without a word."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from dragoman.transports.remote import is_readable_on_the_way
+from tests.cli import called
+
+FAR = "http://192.0.2.7:9"
+
+
+@pytest.mark.parametrize("url", [FAR, "ws://agents.example.org", "http://[2001:db8::1]/acp", "http://0.0.0.0:1"])
+def test_plain_http_to_another_host_can_be_read_on_the_way(url: str) -> None:
+    assert is_readable_on_the_way(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://a.example", "wss://a.example", "http://127.0.0.9:1", "ws://[::1]:1", "http://x.localhost"]
+)
+def test_tls_and_this_machine_cannot(url: str) -> None:
+    assert not is_readable_on_the_way(url)
+
+
+@pytest.mark.parametrize(
+    ("words", "warned"),
+    [
+        (("connect", FAR), True),
+        (("connect", "http://127.0.0.1:9"), False),
+        (("run", "hi", "--agent", FAR), True),
+        (("run", "hi", "--agent", "http://127.0.0.1:9"), False),
+        (("run", "hi", "--agent", "far"), True),
+        (("chat", "--agent", FAR), True),
+    ],
+)
+def test_a_command_that_sends_a_token_there_warns_on_stderr(
+    words: tuple[str, ...], warned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.transports.remote.FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("dragoman.transports.remote.OPEN_SECONDS", 0.1)
+    (tmp_path / "acp.json").write_text(json.dumps({"servers": {"far": {"url": FAR, "token": "$FAR_TOKEN"}}}))
+    token = "t" * 43
+    done = called.call(*words, cwd=tmp_path, DRAGOMAN_HOME=str(tmp_path), DRAGOMAN_TOKEN=token, FAR_TOKEN=token)
+    assert ("is not encrypted" in done.error) is warned
+    assert token not in done.error
+
+
+def test_without_a_token_there_is_no_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.transports.remote.OPEN_SECONDS", 0.1)
+    done = called.call("connect", FAR, cwd=tmp_path, DRAGOMAN_HOME=str(tmp_path), DRAGOMAN_TOKEN=None)
+    assert "is not encrypted" not in done.error
