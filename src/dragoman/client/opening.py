@@ -33,6 +33,21 @@ def is_address(target: object) -> bool:
     return isinstance(target, str) and _ADDRESS.match(target) is not None
 
 
+def is_readable_on_the_way(url: str) -> bool:
+    """Whether what is sent to an address, a token first of all, can be read by others: not encrypted, and not here."""
+    import ipaddress
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme not in ("http", "ws") or host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        return not ipaddress.ip_address(host).is_loopback
+    except ValueError:  # a name
+        return True
+
+
 def resolved(
     target: Target,
     *,

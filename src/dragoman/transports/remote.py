@@ -37,20 +37,6 @@ _GOODBYE_SECONDS: Final = 2.0
 _CAUSES: Final = 8
 
 
-def is_readable_on_the_way(url: str) -> bool:
-    """Whether what is sent to an address, a token first of all, can be read by others: not encrypted, and not here."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if parts.scheme not in ("http", "ws") or host == "localhost" or host.endswith(".localhost"):
-        return False
-    import ipaddress
-
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:  # a name
-        return True
-
-
 def transport_for(url: str, token: str | None = None, tell: Callable[[str], None] | None = None) -> "Transport":
     """A transport to an agent behind `http(s)://` or `ws(s)://`. A path is `/acp` unless it is given.
 
