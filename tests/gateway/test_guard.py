@@ -121,6 +121,13 @@ def test_no_page_but_ours_uses_us(host: str, origin: str, scheme: str, status: i
     assert Door("localhost", "agents.example").origin(host, origin, scheme) == status
 
 
+@pytest.mark.parametrize("host", ["[::1]:8790", "127.0.0.7:8790", "localhost", "[::1]"])
+def test_no_proxy_with_tls_is_before_a_loopback_address(host: str) -> None:
+    door = Door("localhost", "::1", "127.0.0.7")
+    assert door.origin(host, f"http://{host}") is None
+    assert door.origin(host, f"https://{host}") == 403
+
+
 def test_two_origins_are_one_too_many() -> None:
     ours = (b"origin", b"http://localhost")
     assert Door().status([(b"host", b"localhost"), ours, ours]) == 403

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,18 @@ async def test_revoking_the_token_ends_the_cookie(served: Served) -> None:
     await browser.login(token)
     await other.login()
     assert served.tokens.revoke("phone")
+    assert (await browser.post("/me")).status_code == 401
+    assert await refused(browser.socket()) == 401
+    assert (await other.post("/me")).status_code == 200
+
+
+async def test_a_token_that_expires_ends_the_login(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser, other = Browser(served), Browser(served)
+    now = time.time()
+    await browser.login(served.tokens.make("short", expires=now + 3600))
+    await other.login()
+    assert (await browser.post("/me")).status_code == 200
+    monkeypatch.setattr(served.tokens, "_clock", lambda: now + 3601)
     assert (await browser.post("/me")).status_code == 401
     assert await refused(browser.socket()) == 401
     assert (await other.post("/me")).status_code == 200

@@ -33,6 +33,8 @@ SAVE_SECONDS: Final = 300.0
 _CLOCK_SECONDS: Final = 3600.0
 # A half of ours has 43 characters; nobody needs to have more hashed.
 _LENGTH: Final = 64
+# Cookies of our name in one request that are looked at; there is one, unless another server of this host sets some.
+_SHOWN: Final = 8
 # How the page shows its key. A browser lets a page set no header of a WebSocket, but name subprotocols.
 PAGE_KEY_HEADER: Final = b"x-dragoman-page-key"
 _OFFERED: Final = b"dragoman."
@@ -128,14 +130,16 @@ class Cookies:
         age, idle = self._clock() - kept.made, self._clock() - kept.used
         return -_CLOCK_SECONDS < age < LIFE_SECONDS and -_CLOCK_SECONDS < idle < IDLE_SECONDS
 
-    def shown(self, header: str, *, secure: bool | None = None) -> str | None:
-        """The digest of the cookie of ours in a `Cookie` header. A page that came by TLS has the one that only TLS can
-        have set, and one that did not has the other: what somebody else on this machine has set counts for neither.
-        None: nobody knows; the one of TLS goes first."""
-        pairs = dict(reversed([_pair(part) for part in header.split(";")]))
-        plain, tls = pairs.get(self._name), pairs.get(f"__Host-{self._name}")
-        value = (tls or plain) if secure is None else tls if secure else plain
-        return _digest(value) if value and len(value) <= _LENGTH else None
+    def shown(self, header: str, *, secure: bool | None = None) -> list[str]:
+        """The digests of the cookies of ours in a `Cookie` header. A page that came by TLS has the one that only TLS
+        can have set, and one that did not has the other: what somebody else on this machine has set counts for neither.
+        None: nobody knows; the one of TLS goes first. There may be several of one name: another port of this host can
+        set one for a path, which the browser puts before ours (RFC 6265 5.4)."""
+        pairs = [_pair(part) for part in header.split(";")]
+        plain = [value for name, value in pairs if name == self._name]
+        tls = [value for name, value in pairs if name == f"__Host-{self._name}"]
+        values = [*tls, *plain] if secure is None else tls if secure else plain
+        return [_digest(value) for value in values if value and len(value) <= _LENGTH][:_SHOWN]
 
     def header(self, value: str, *, secure: bool) -> bytes:
         """`Set-Cookie`; an empty value takes it away."""

@@ -145,7 +145,7 @@ class Guard:
             return Refusal(421, "This server does not answer to that name.")
         origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
         ours = {f"{scheme}://{host}"}
-        if host.partition(":")[0] not in LOOPBACK:
+        if not _is_of_this_machine(host):
             ours.add(f"https://{host}")  # TLS ends at a proxy before us
         if len(origins) > 1 or not ours.issuperset(origins):
             return Refusal(403, "Pages of another origin may not use this server.")
@@ -165,16 +165,17 @@ class Guard:
     def _enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
         shown = _bearer(headers)
         token = None if shown is None else self._known(shown)
-        cookie = "" if value_of(headers, b"authorization") is not None else self._cookie(headers)
-        if cookie:
+        cookies = [] if value_of(headers, b"authorization") is not None else self._cookies_in(headers)
+        cookie = ""
+        if cookies:
             if not _is_of_our_page(headers, method):
                 return Refusal(403, "A cookie counts only for our own page.")
-            token = self._meant(cookie, page_key_in(headers))
+            cookie, token = self._meant(cookies, page_key_in(headers))
         if token is None:
             # Whoever knows a token comes in all the same: behind a proxy many share an address.
             if not self._wrong.take(address):
                 return Refusal(429, "Too many wrong tokens. Wait a minute.")
-            if cookie:
+            if cookies:
                 return Refusal(401, "This login has ended, or another page asks. Open the page and log in again.")
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
@@ -230,21 +231,23 @@ class Guard:
                 found = token
         return found
 
-    def _cookie(self, headers: Headers) -> str:
+    def _cookies_in(self, headers: Headers) -> list[str]:
         shown = b"; ".join(value for name, value in headers if name == b"cookie")
         origin = value_of(headers, b"origin")
         secure = None if origin is None else origin.lower().startswith("https:")
-        return self.cookies.shown(shown.decode("latin-1"), secure=secure) or ""
+        return self.cookies.shown(shown.decode("latin-1"), secure=secure)
 
-    def _meant(self, cookie: str, page_key: str) -> Token | None:
-        """The token a cookie stands for, if its other half is here and the token was not revoked."""
-        digest = self.cookies.token_digest(cookie, page_key)
-        if digest is None:
-            return None
-        found = next((token for token in self._tokens() if token.digest == digest), None)
-        if found is None:
-            self.cookies.end(cookie)
-        return found
+    def _meant(self, cookies: list[str], page_key: str) -> tuple[str, Token | None]:
+        """The cookie that this page key belongs to, and the token it stands for, if that was not revoked."""
+        for cookie in cookies:
+            digest = self.cookies.token_digest(cookie, page_key)
+            if digest is None:
+                continue
+            found = next((token for token in self._tokens() if token.digest == digest), None)
+            if found is None:
+                self.cookies.end(cookie)
+            return cookie, found
+        return "", None
 
     def _is_ours(self, host: str) -> bool:
         match = _HOST.fullmatch(host)
@@ -275,6 +278,12 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def _is_of_this_machine(host: str) -> bool:
+    """Whether a `Host`, with or without a port, is a loopback name or address."""
+    match = _HOST.fullmatch(host)
+    return match is not None and is_loopback(match[1].strip("[]"))
 
 
 def digest_of(token: bytes) -> str:
