@@ -72,6 +72,7 @@ async def gateway(
     versions: tuple[int, ...] = (1, 2),
     elephant: bool = False,
     host: str = "127.0.0.1",
+    logins: Path | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
     tokens = Tokens(folder / "tokens.json")
@@ -85,7 +86,7 @@ async def gateway(
         log=log,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
-    server = Server(hub, tokens, host=host, port=free_port(), allowed_hosts=allowed, elephant=elephant)
+    server = Server(hub, tokens, port=free_port(), elephant=elephant, logins=logins, host=host, allowed_hosts=allowed)
     await server.start()
     try:
         yield Served(server, tokens, token, bugs)

@@ -1,6 +1,7 @@
 """The page's own routes on the real server: its files, and a token that becomes a login. See tests/browser for use."""
 
 import asyncio
+import hashlib
 import re
 import time
 from collections.abc import AsyncIterator
@@ -222,6 +223,19 @@ async def test_revoking_the_token_ends_the_cookie(served: Served) -> None:
     assert (await browser.post("/me")).status_code == 401
     assert await refused(browser.socket()) == 401
     assert (await other.post("/me")).status_code == 200
+
+
+async def test_a_login_and_a_logout_are_answered_when_they_are_on_disk(tmp_path: Path) -> None:
+    async with gateway(counting(1), tmp_path, logins=tmp_path) as served:
+        file = tmp_path / f"logins-127.0.0.1-{served.server.port}.json"
+        browser = Browser(served)
+        await browser.login()
+        kept = [
+            hashlib.sha256(half.encode()).hexdigest() for half in (browser.cookie.partition("=")[2], browser.page_key)
+        ]
+        assert all(digest in file.read_text() for digest in kept)
+        await browser.post("/logout")
+        assert not [digest for digest in kept if digest in file.read_text()]
 
 
 async def test_a_token_that_expires_ends_the_login(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
