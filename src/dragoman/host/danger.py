@@ -11,6 +11,7 @@ from typing import Final
 
 from dragoman.host.loose import HOLE, Loose, TooMuch, commands_in
 from dragoman.host.shell import Parsed
+from dragoman.host.working_folder import WorkingFolders, without_proc
 
 # Braces are spelled out up to this; more counts as the worst.
 _BRACE_WORDS: Final = 64
@@ -49,6 +50,10 @@ _SYSTEM: Final = frozenset(
     )
 )
 _HOMES: Final = ("/home", "/Users")
+# Nobody climbs so many folders within a project.
+_TO_THE_ROOT: Final = 5
+# What bash has instead of `$PWD`, `$OLDPWD` and the folders of `pushd`.
+_OTHER_FOLDER: Final = re.compile(r"~[+-]?[0-9]*(?<!~)(?=/|$)")
 _ONLY_GLOB: Final = re.compile(r"[*?.]*[*?][*?.]*")
 _DEVICE: Final = re.compile(
     r"/dev/(?:[shv]d[a-z]|xvd[a-z]|nvme\d|mmcblk\d|disk\d|rdisk\d|dm-\d|md\d|mapper/|disk/|loop\d|k?mem$|port$|nbd\d|sr\d)"
@@ -57,9 +62,11 @@ _SYSRQ: Final = "/proc/sysrq-trigger"
 
 
 def _reasons(found: Sequence[Loose]) -> Iterator[str]:
+    folders = WorkingFolders(_spellings)
     for loose in found:
         judged = 0
-        for target in loose.written:
+        folders.follow(loose)
+        for target in (path for written in loose.written for path in folders.paths(written)):
             if _DEVICE.match(posixpath.normpath(target)) or posixpath.normpath(target) == _SYSRQ:
                 yield f"It writes over {target}."
         for name, at in loose.names():
@@ -70,7 +77,8 @@ def _reasons(found: Sequence[Loose]) -> Iterator[str]:
             if judged > _JUDGED_NAMES:
                 raise TooMuch("it names too many programs in one command")
             words = loose.words[at + 1 :]
-            yield from (reason for judge in judges if (reason := judge(words)))
+            for each in [words, *folders.words_from(loose, at)]:
+                yield from (reason for judge in judges if (reason := judge(each)))
             if name == "rm" and _is_recursive(words) and not _operands(words) and "xargs" in loose.words[:at]:
                 yield from _fed_to_rm(found)
 
@@ -228,6 +236,8 @@ def _is_here(word: str) -> bool:
 
 
 def _is_vital_path(path: str) -> bool:
+    if _OTHER_FOLDER.match(path):
+        path = _OTHER_FOLDER.sub(HOLE, path)
     if path.startswith("~"):
         rest = [part for part in path.split("/")[1:] if part.replace(HOLE, "") not in ("", ".")]
         return not rest or ".." in rest or (len(rest) == 1 and bool(_ONLY_GLOB.fullmatch(rest[0])))
@@ -235,7 +245,7 @@ def _is_vital_path(path: str) -> bool:
     if HOLE in path and not known.strip("/.*?"):
         return True
     if not known.startswith("/"):
-        return False
+        return _climbs_to_vital(known)
     parts = posixpath.normpath("/" + known.lstrip("/")).split("/")[1:]
     while parts and (_ONLY_GLOB.fullmatch(parts[-1]) or parts[-1] == ""):
         parts = parts[:-1]
@@ -247,8 +257,19 @@ def _is_vital_path(path: str) -> bool:
     return normal in _SYSTEM or (len(parts) == 2 and "/" + parts[0] in _HOMES)
 
 
+def _climbs_to_vital(path: str) -> bool:
+    """Whether a relative path goes up so far that what it names may stand in the root."""
+    parts = posixpath.normpath(path).split("/")
+    above = next((at for at, part in enumerate(parts) if part != ".."), len(parts))
+    return above >= _TO_THE_ROOT and "/" + "/".join(parts[above:]) in _SYSTEM
+
+
 def _spellings(word: str) -> list[str]:
-    """What braces make of a word."""
+    """What braces make of a word, with the links of /proc followed."""
+    return [without_proc(path) for path in _choices(word)]
+
+
+def _choices(word: str) -> list[str]:
     words = [word]
     for _ in range(_BRACE_WORDS):
         at = next((at for at, path in enumerate(words) if _BRACES.search(path)), None)

@@ -33,15 +33,15 @@ class Loose(NamedTuple):
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every name this command may go by, without its folder, and where in `words` it stands."""
-        first = 0
-        while first < len(self.words) and (_ASSIGNMENT.match(self.words[first]) or self.words[first] in _PREFIXES):
-            first += 1
+        starts = True  # a command may begin with the next word
         wrapped = False
-        for at in range(first, len(self.words)):
-            word = self.words[at]
-            if at == first or wrapped:
+        for at, word in enumerate(self.words):
+            if starts and (_ASSIGNMENT.match(word) or word in _PREFIXES):
+                continue
+            if starts or wrapped:
                 yield name_of(word), at
-            wrapped = wrapped or word in _RUNS_THE_REST or (at == first and name_of(word) in WRAPPERS | SHELLS)
+            wrapped = wrapped or word in _RUNS_THE_REST or (starts and name_of(word) in WRAPPERS | SHELLS)
+            starts = word == "{"  # a group may begin in the middle: `function f { rm x`, `coproc NAME { rm x`
 
 
 def name_of(word: str) -> str:
