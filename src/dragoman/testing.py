@@ -1,7 +1,10 @@
 """For tests of your own agents and clients: an in-memory pair, a scripted agent, a scripted client.
 
-As functions, and as pytest fixtures (`pytest_plugins = ["dragoman.testing"]` in your conftest, or installed with the
-package):
+As functions, and as pytest fixtures. pytest loads them where your `conftest.py` says so, and nowhere else:
+
+    pytest_plugins = ["dragoman.testing"]
+
+    # in a test
 
     async def test_it_greets(acp_pair):
         async with acp_pair(my_agent) as client:

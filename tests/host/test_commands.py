@@ -495,7 +495,7 @@ UNRECOVERABLE = [
         "rm -rf /proc/$PPID/cwd/..",
         "rm -rf /proc/1/cwd/*",
     ),
-    *("rm -rf /proc/self/root", "rm -rf /proc/self/root/home", "rm -rf /proc/$$/root/*", "rm -rf /proc/1/root/etc/"),
+    *(f"rm -rf /proc/{process}/{link}" for process in ("self", "$$", "1") for link in ("root", "root/home", "root/*")),
     *(
         "rm -rf //proc/./self//cwd/..",
         "rm -rf /proc/self/task/1/cwd",

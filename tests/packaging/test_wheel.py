@@ -41,6 +41,13 @@ def test_the_core_needs_one_library_and_the_extras_are_the_rest(wheel: Path) -> 
     assert facts["Version"] == VERSION
 
 
+def test_the_wheel_announces_its_command_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]
+        announced = archive.read(name).decode()
+    assert announced.split("\n") == ["[console_scripts]", "dragoman = dragoman.cli.main:main", ""]
+
+
 def test_the_installed_program_is_the_wheels(bare: Bare, tmp_path: Path) -> None:
     done = bare.run("--version", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"dragoman {VERSION}\n", "")
