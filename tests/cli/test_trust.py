@@ -209,6 +209,22 @@ def test_at_a_terminal_nothing_scrolls_away_unread(tmp_path: Path) -> None:
     child.close()
 
 
+def test_at_a_terminal_a_long_value_cannot_look_like_rows_of_ours(tmp_path: Path) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    padded = "x" + " " * (80 - len("    starts      sh 'x")) + "  MCP server harmless"
+    servers = {"a": {"command": "sh", "args": [padded]}, "b? [y/N] y": {"command": "true"}}
+    (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    child = nursery().at_terminal(MAIN, "trust", str(folder), env=surroundings(tmp_path))
+    child.expect_exact("Trust this? [y/N] ")
+    rows = child.before.splitlines()
+    child.sendline("n")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert [row for row in rows if row.startswith("  MCP server")] == ["  MCP server a", "  MCP server 'b? [y/N] y'"]
+    assert "      …   MCP server harmless'" in rows
+
+
 def test_the_list_says_which_file_ended_trust(tmp_path: Path) -> None:
     folder = tmp_path / "project"
     folder.mkdir()

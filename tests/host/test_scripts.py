@@ -43,6 +43,8 @@ def found(folder: Path, launch: Launch, **environment: str) -> list[str]:
         (Launch("{folder}/srv.sh"), ["srv.sh"]),
         (Launch("x", ["evil.js"], cwd="lib"), ["lib/evil.js"]),
         (Launch("x", ["../srv.sh"], cwd="lib"), ["srv.sh"]),
+        (Launch("srv.sh", [], {"PATH": "$PATH:lib/.."}), ["srv.sh"]),
+        (Launch("srv.sh", [], {"PATH": ""}), ["srv.sh"]),
         (Launch("x", ["lib", ".", "/etc/passwd", "nothing"]), []),
     ],
 )
@@ -54,7 +56,9 @@ def test_what_is_named_below_the_folder_is_found(launch: Launch, names: list[str
 def test_a_program_of_the_folder_that_is_found_on_the_path_is_one_of_its_files(folder: Path) -> None:
     (folder / "srv.sh").chmod(0o755)
     assert found(folder, Launch("srv.sh"), PATH=f"/bin:{folder}") == ["srv.sh"]
+    assert found(folder, Launch("srv.sh"), PATH="/bin:.") == ["srv.sh"]
     assert found(folder, Launch("srv.sh")) == []
+    assert found(folder, Launch("sh"), PATH=f"/bin:{folder}") == []
 
 
 def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> list[str]:

@@ -24,6 +24,7 @@ not used.
 """
 NOT_DONE = 1
 _LABEL: Final = 11
+_GOES_ON: Final = "      … "
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -141,18 +142,28 @@ def _print(lines: Sequence[str], *, paged: bool) -> None:
     """All of it, on stderr; at a terminal a screen at a time, so that nothing scrolls away unseen."""
     import os
 
-    from dragoman.cli.plain import width
-
-    columns, height = os.get_terminal_size(sys.stderr.fileno()) if paged else (80, 24)
-    used = 0
-    for line in lines:
-        rows = max(1, -(-width(line) // max(1, columns)))
-        if paged and used and used + rows >= height:
+    if not paged:
+        print(*lines, sep="\n", file=sys.stderr)
+        return
+    columns, height = os.get_terminal_size(sys.stderr.fileno())
+    for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, 20))):
+        if number and number % max(1, height - 1) == 0:
             print("-- Enter shows more -- ", end="", file=sys.stderr, flush=True)
             sys.stdin.readline()
-            used = 0
-        print(line, file=sys.stderr)
-        used += rows
+        print(row, file=sys.stderr)
+
+
+def _rows(line: str, columns: int) -> Iterator[str]:
+    """A line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
+    from dragoman.cli.plain import width
+
+    row = ""
+    for character in line:
+        if width(row + character) > columns:
+            yield row
+            row = _GOES_ON
+        row += character
+    yield row
 
 
 def _agreed(question: str) -> bool:

@@ -6,6 +6,7 @@ user's environment is named.
 """
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -32,6 +33,8 @@ from dragoman.vocabulary.requests import McpServer, McpStdio
 
 # Label and text.
 Row = tuple[str, str]
+_NAME: Final = re.compile(r"[\w.@/+-]{1,64}")
+_NAME_CHARACTERS: Final = 64
 # Headers that carry a login, beside those that are called like a secret.
 _LOGIN_HEADERS: Final = frozenset({"AUTHORIZATION", "PROXY_AUTHORIZATION", "COOKIE"})
 
@@ -121,7 +124,7 @@ def _agent(
     secrets = entry.secrets_wanted(environment)
     rows += _wanted(secrets)
     url = described_url(entry.url) if entry.url else ""
-    return ConfigPart(f"agent {entry.name}", rows, part_of(file, entry.name), secrets, url, launches)
+    return ConfigPart(f"agent {shown_name_of(entry.name)}", rows, part_of(file, entry.name), secrets, url, launches)
 
 
 def agent_rows(entry: Entry) -> Iterator[Row]:
@@ -161,7 +164,7 @@ def agent_rows(entry: Entry) -> Iterator[Row]:
                 yield "questions", {"prompt": "you are asked"}.get(value, value)
             case "mcp_servers":
                 for server in value:
-                    yield "MCP server", name_of(server)
+                    yield "MCP server", shown_name_of(name_of(server))
                     yield from ((f"  {label}", text) for label, text in server_rows(server))
             case _:
                 if value != _default(field):
@@ -200,7 +203,7 @@ def _servers(folder: Path, file: str, data: bytes, environment: Mapping[str, str
         rows += [*_files(folder, launches, environment), *_wanted(secrets)]
         name = name_of(server)
         url = described_url(getattr(server, "url", ""))
-        yield ConfigPart(f"MCP server {name}", rows, server_part(name), secrets, url, launches)
+        yield ConfigPart(f"MCP server {shown_name_of(name)}", rows, server_part(name), secrets, url, launches)
 
 
 def server_rows(server: McpServer) -> Iterator[Row]:
@@ -228,6 +231,11 @@ def _server_launch(server: McpStdio) -> Launch:
 
 
 # -- values ----------------------------------------------------------------------------------------------------------
+
+
+def shown_name_of(name: str) -> str:
+    """A name that cannot be taken for a part of the sentence it stands in."""
+    return name if _NAME.fullmatch(name) else shlex.quote(name if len(name) <= _NAME_CHARACTERS else f"{name[:60]}…")
 
 
 def shown_value(name: str, value: str) -> str:

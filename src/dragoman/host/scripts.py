@@ -12,7 +12,6 @@ that is changed in between by something unconfined is not noticed.
 import hashlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -116,6 +115,9 @@ def _words(launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
     """The words of a launch that may be names of files."""
     if "/" in launch.command:
         yield launch.command
+    elif "PATH" in launch.env:
+        folders = (launch.env["PATH"], _filled(launch.env["PATH"], environment))
+        yield from (f"{folder or '.'}/{launch.command}" for text in folders for folder in text.split(os.pathsep))
     # A secret that stands in the file is no name. A lone word in a variable hardly is, and one among arguments may be.
     values = [value for name, value in launch.env.items() if not is_secret(name, value)]
     yield from (word for value in values for word in _words_in(value, environment) if "/" in word or "." in word)
@@ -187,11 +189,13 @@ def _state(folder: str, name: str, environment: Mapping[str, str], budget: _Budg
 
 
 def _program(command: str, real: str, environment: Mapping[str, str]) -> str | None:
-    """A program of the folder that is found on the search path. What is installed elsewhere is the user's."""
-    found = shutil.which(command, path=environment.get("PATH", os.defpath))
-    if found is None:
-        return None
-    return found if _is_below(os.path.abspath(found), real) or _is_below(os.path.realpath(found), real) else None
+    """A program of the folder that is found first on the search path. What is installed elsewhere is the user's."""
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        path = os.path.join(real, folder or ".", command)  # relative ones: the program is started in the folder
+        if _is_file(path) and os.access(path, os.X_OK):
+            is_theirs = _is_below(os.path.normpath(path), real) or _is_below(os.path.realpath(path), real)
+            return path if is_theirs else None
+    return None
 
 
 def _hash(fd: int, path: str, budget: _Budget) -> str:
