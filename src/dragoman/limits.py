@@ -4,6 +4,7 @@ from typing import Final
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
+GIB: Final = 1024 * MIB
 
 # One message. The largest real ones are diffs and images; codex takes 64 MiB on stdio as well.
 FRAME_BYTES: Final = 64 * MIB
@@ -52,3 +53,11 @@ PATH_BYTES: Final = 4096
 EARLY_UPDATES: Final = EARLY_UPDATE_BYTES // KIB
 # An agent that is a wrapper around npx may have to fetch itself first.
 START_SECONDS: Final = 60.0
+
+# A confined command and all it starts: at least this, and half of the machine's memory where that is more. A build of a
+# large project takes a few gibibytes; the other half keeps the machine alive.
+SANDBOX_MEMORY_BYTES: Final = 2 * GIB
+# Processes and threads of one: at least this, and so many for each core. A parallel build has some tens of threads for
+# each core; a fork bomb of this size is felt by nobody else.
+SANDBOX_PROCESSES: Final = 1024
+SANDBOX_CORE_PROCESSES: Final = 64

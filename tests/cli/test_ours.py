@@ -97,6 +97,18 @@ def test_keys_decide_which_models_are_offered_and_no_file_can_be_chosen(tmp_path
         assert CANARY.encode() not in json.dumps(answer).encode()
 
 
+def test_limits_of_confined_commands_are_settings(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "config.toml").write_text('sandbox_memory = "4GiB"\nsandbox_processes = 200\n')
+    shown = json.loads(dragoman(home, "config", "show", "--json").out)["settings"]
+    assert (shown["sandbox_memory"]["value"], shown["sandbox_processes"]["value"]) == ("4GiB", 200)
+    (home / "config.toml").write_text('sandbox_memory = "4 apples"\n')
+    told = dragoman(home, "acp")
+    assert told.code == 2
+    assert "sandbox_memory must be a size such as 4GiB" in told.error
+
+
 def test_settings_come_from_the_command_line_the_environment_and_the_file(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

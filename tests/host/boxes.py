@@ -11,6 +11,7 @@ import pytest
 
 from dragoman.host import landlock
 from dragoman.host.bubblewrap import FRESH
+from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import Confinement, confine, try_out
 from tests.needs import need
 
@@ -53,6 +54,7 @@ class Box:
         self.hidden: list[str] = []
         self.protected: Sequence[str] = ()
         self.network = False
+        self.limits: ResourceLimits | None = None
         self._confinement = confinement(level)
 
     def run(self, *argv: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -63,6 +65,7 @@ class Box:
             hidden=self.hidden,
             protected=self.protected,
             network=self.network,
+            limits=self.limits,
             confinement=self._confinement,
         ) as box:
             assert box.level == self.level

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dragoman.cli.project_servers import OfProject
     from dragoman.coder.models.contract import Model
     from dragoman.coder.resolver import Provider
+    from dragoman.host.resources import ResourceLimits
     from dragoman.vocabulary.requests import McpServer
 
 _ALIASES = {"full": "full-access"}
@@ -60,8 +61,22 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Se
         remarks=_remarks,
         protected_paths=_started_files,
         fetches=manner.fetches,
+        sandbox_limits=_sandbox_limits(settings),
         before_children=_hide_keys,
     )
+
+
+def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
+    """What confined commands may have, if the user has said anything about it."""
+    memory, processes = settings.text("sandbox_memory"), settings.number("sandbox_processes")
+    if not memory and not processes:
+        return None
+    from dragoman.host.resources import read_limits  # few have set it, and editors wait for our start
+
+    try:
+        return read_limits(memory, processes)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
 
 
 def _hide_keys() -> None:

@@ -27,6 +27,10 @@ KEYS: Final[dict[str, Key]] = {
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),
     "thought_level": Key(str, "", "how hard the model thinks, where it can be told"),
+    "sandbox_memory": Key(
+        str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
+    ),
+    "sandbox_processes": Key(int, 0, "processes and threads of a confined command; 0: 64 for each core, at least 1024"),
 }
 # Tables, whose content others read.
 TABLES: Final = ("providers", "mcp")

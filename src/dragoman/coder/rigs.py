@@ -14,6 +14,7 @@ from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import path_outside
 from dragoman.host.quiet_git import quiet_environment
+from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import Confined, confine
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.view import View
@@ -25,6 +26,10 @@ class Start(NamedTuple):
     argv: list[str]
     environment: Mapping[str, str]
     close: Callable[[], None]
+    # What it may have, where a look from outside has to see to it; None: it is free, or the kernel sees to it.
+    watched: ResourceLimits | None = None
+    # Which limit it has met, by what it printed and whether it failed; None: none that is known.
+    excess: Callable[[str, bool], str | None] = lambda text, failed: None
 
 
 class Rig(Protocol):
@@ -45,8 +50,16 @@ class Ground:
     """The files themselves."""
 
     def __init__(
-        self, session: Session, roots: Roots, mode: Callable[[], str], environment: Mapping[str, str], home: str
+        self,
+        session: Session,
+        roots: Roots,
+        mode: Callable[[], str],
+        environment: Mapping[str, str],
+        home: str,
+        limits: ResourceLimits | None = None,
     ) -> None:
+        """`limits`: what a confined command may have; None: what `resources` thinks is right."""
+        self._limits = limits
         self._session = session
         self._roots = roots
         self._mode = mode
@@ -73,6 +86,7 @@ class Ground:
                 writable=() if looks else self._roots.real,
                 readable=self._roots.real if looks else (),
                 hidden=await asyncio.to_thread(self._hidden, looks),
+                limits=self._limits,
             )
             start = _confined(box, environment)
         else:
@@ -88,7 +102,15 @@ class Ground:
 class Above:
     """A view of the files. Nothing of what happens there has happened yet."""
 
-    def __init__(self, view: View, roots: Roots, environment: Mapping[str, str], home: str) -> None:
+    def __init__(
+        self,
+        view: View,
+        roots: Roots,
+        environment: Mapping[str, str],
+        home: str,
+        limits: ResourceLimits | None = None,
+    ) -> None:
+        self._limits = limits
         self._view = view
         self._roots = roots
         self._environment = environment
@@ -109,6 +131,7 @@ class Above:
             hidden=hidden_from_commands(self._home, self._environment),
             views=self._view.sources,
             enter=self._view.enter,
+            limits=self._limits,
         )
         return _confined(box, self._environment)
 
@@ -169,4 +192,10 @@ def _user_home(environment: Mapping[str, str]) -> str:
 
 
 def _confined(box: Confined, environment: Mapping[str, str]) -> Start:
-    return Start(box.argv, {**confined_environment(environment), **box.environment}, box.close)
+    return Start(
+        box.argv,
+        {**confined_environment(environment), **box.environment},
+        box.close,
+        box.watched,
+        lambda text, failed: box.excess(text, failed=failed),
+    )

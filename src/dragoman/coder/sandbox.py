@@ -24,6 +24,7 @@ from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool
 from dragoman.errors import WorldError
 from dragoman.host.own_folder import OwnFolder
 from dragoman.host.paths import Roots
+from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
 from dragoman.host.view import Change, View, ViewRefused
 from dragoman.host.views import open_view
@@ -39,7 +40,15 @@ _MOST_REASONS: Final = 20
 class Sandbox:
     """The view of one turn."""
 
-    def __init__(self, session: Session, roots: Callable[[], Roots], home: str, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        roots: Callable[[], Roots],
+        home: str,
+        environment: Mapping[str, str],
+        limits: ResourceLimits | None = None,
+    ) -> None:
+        self._limits = limits
         self._session = session
         self._roots = roots
         self._home = home
@@ -57,7 +66,7 @@ class Sandbox:
         """A desk that stands in the view."""
         view = await self.view()
         roots = ViewRoots(view, self._roots())
-        rig = Above(view, roots, self._environment, self._home)
+        rig = Above(view, roots, self._environment, self._home, self._limits)
         return desk._replace(roots=roots, changes=Changes(), rig=rig)
 
     async def settle(self) -> None:

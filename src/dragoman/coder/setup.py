@@ -8,6 +8,7 @@ from dragoman.vocabulary.options import Choice
 if TYPE_CHECKING:
     from dragoman.coder.models.contract import Model
     from dragoman.host.guardian import Guardian
+    from dragoman.host.resources import ResourceLimits
     from dragoman.vocabulary.requests import AuthStatus, McpServer
 
 DEFAULT_MODE: Final = "ask"
@@ -62,6 +63,7 @@ class Setup:
         remarks: "Callable[[str], Sequence[str]]" = lambda cwd: (),
         protected_paths: "Callable[[], Sequence[str]]" = tuple,
         fetches: bool = False,
+        sandbox_limits: "ResourceLimits | None" = None,
         before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
         self.models: Final = models
@@ -75,6 +77,8 @@ class Setup:
         self.protected_paths: Final = protected_paths
         # A page of the public web is looked at without a question, where the mode would ask one.
         self.fetches: Final = fetches
+        # What a confined command may have; None: what is right for this machine.
+        self.sandbox_limits: Final = sandbox_limits
         self._before_children = before_children
         self._guardian: Guardian | None = None
 

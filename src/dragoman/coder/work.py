@@ -58,7 +58,8 @@ class Work:
         self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
-        self._sandbox = None if not home else Sandbox(self.session, self._roots, home, self._command_environment())
+        limits = coder.setup.sandbox_limits
+        self._sandbox = Sandbox(self.session, self._roots, home, self._command_environment(), limits) if home else None
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
@@ -178,7 +179,7 @@ class Work:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots = self._roots()
-        rig = Ground(self.session, roots, self.mode, environment, home)
+        rig = Ground(self.session, roots, self.mode, environment, home, self._setup.sandbox_limits)
         protected = tuple(self._setup.protected_paths())
         return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home, protected)
 

@@ -25,16 +25,17 @@ class Mounts(NamedTuple):
     fixed: Sequence[tuple[str, str]] = ()  # what may not be changed, source first
 
 
-def arguments(mounts: Mounts, *, network: bool, cwd: str) -> list[str]:
-    """All but the program and the command."""
+def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list[str]:
+    """All but the program and the command. `room` bounds each temporary folder, in bytes; 0: half of the memory."""
+    temporary = [*(["--size", str(room)] if room else []), "--perms", "1777", "--tmpfs"]
     return [
         *_NAMESPACES,
         *([] if network else ["--unshare-net"]),
         *("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"),
-        *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
+        *("--ro-bind", "/", "/", "--dev", "/dev", *temporary, "/dev/shm", "--remount-ro", "/dev", "--proc", "/proc"),
         # Root without any capability may still write to most of /proc/sys: it owns it.
         *("--remount-ro", "/proc"),
-        *(word for path in FRESH if _is_real_folder(path) for word in ("--perms", "1777", "--tmpfs", path)),
+        *(word for path in FRESH if _is_real_folder(path) for word in (*temporary, path)),
         *(_resolver() if network else []),
         *_hides(mounts, inside=False),
         *(word for root, source in mounts.readable.items() for word in ("--ro-bind", source, root)),

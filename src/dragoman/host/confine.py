@@ -8,13 +8,13 @@ somebody may change; standard library only, because every command pays for the i
 import ctypes
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from dragoman.host import landlock, seccomp
+from dragoman.host.resources import ProcessLimits
 
 # What `env`, `nice` and others say when they could not start a command.
 CANNOT_CONFINE: Final = 125
@@ -41,6 +41,9 @@ class Policy(NamedTuple):
     protected: list[str]
     network: bool
     parent: int
+    groups: list[str]  # control groups to enter
+    memory: int  # limits of the process, 0: none
+    processes: int
 
     def dumped(self) -> str:
         """As an argument."""
@@ -68,14 +71,24 @@ def confine(policy: Policy) -> None:
     abi = landlock.version()
     if abi < landlock.LEAST_VERSION:
         raise OSError("this kernel has no Landlock, or one that is too old")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for group in policy.groups:
+        _enter(group)
     _prctl(libc, _SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != policy.parent:
         raise OSError("who started the command is gone")
     _prctl(libc, _SET_NO_NEW_PRIVILEGES, 1)
+    ProcessLimits(policy.memory, policy.processes).set()
     _drop_capabilities(libc)
     landlock.restrict(rules(policy, abi), abi=abi, network=policy.network)
     seccomp.apply(seccomp.program(seccomp.NETWORK if policy.network else (), namespaces=False))
+
+
+def _enter(group: str) -> None:
+    fd = os.open(group, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, str(os.getpid()).encode())
+    finally:
+        os.close(fd)
 
 
 def _drop_capabilities(libc: ctypes.CDLL) -> None:
@@ -98,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
     policy, *argv = arguments
     try:
         confine(Policy(**json.loads(policy)))
-    except OSError as error:
+    except (OSError, ValueError) as error:
         sys.stderr.write(f"The command was not run, because it could not be confined: {error}.\n")
         return CANNOT_CONFINE
     try:

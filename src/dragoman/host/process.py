@@ -99,6 +99,10 @@ class Child:
         await self._exit.wait()
         return self.exit_code
 
+    def members(self) -> list[int]:
+        """The processes of its tree that live, itself among them. Blocks for some milliseconds: for a thread."""
+        return [process.pid for process in self._tree.members()]
+
     def stderr_tail(self) -> str:
         """The last `limits.STDERR_RING_BYTES` of what it wrote to stderr."""
         return self._stderr_ring[-limits.STDERR_RING_BYTES :].decode(errors="replace")

@@ -24,9 +24,11 @@ from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
+from dragoman.host.allowance import Allowance
 from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
 from dragoman.host.confine import Policy
 from dragoman.host.placeholders import Placeholder, is_placeholder
+from dragoman.host.resources import ResourceLimits, default_limits
 from dragoman.host.secrets import SYSTEM_SECRETS
 
 Level = Literal["bubblewrap", "landlock"]
@@ -83,15 +85,25 @@ class Confined:
         environment: dict[str, str],
         placeholders: Sequence[Placeholder] = (),
         scratch: str | None = None,
+        *,
+        allowance: Allowance,
     ) -> None:
         self.level: Final = level
         self.argv: Final = argv
         self.environment: Final = environment  # to be set beside the others
+        # Limits that only a look from outside can keep all of the command to; None: the kernel does.
+        self.watched: Final = allowance.watched
         self._placeholders = placeholders
         self._scratch = scratch
+        self._allowance = allowance
+
+    def excess(self, text: str, *, failed: bool) -> str | None:
+        """Which of its limits the command has met, in a sentence; None if none is known. `text` is what it printed."""
+        return self._allowance.excess(text, failed=failed)
 
     def close(self) -> None:
         """Takes away what was only there for the command."""
+        self._allowance.close()
         for placeholder in self._placeholders:
             placeholder.release()
         if self._scratch is not None:
@@ -115,6 +127,7 @@ def confine(
     network: bool = False,
     views: Mapping[str, str] | None = None,
     enter: Sequence[str] = (),
+    limits: ResourceLimits | None = None,
     confinement: Confinement | None = None,
 ) -> Confined:
     """The command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
@@ -122,6 +135,7 @@ def confine(
     `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). `protected` are names
     relative to each writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
     the place of a root, and how it comes there (bubblewrap only). In a view nothing is protected: changes are reviewed.
+    `limits` are `resources.default_limits` unless said otherwise.
     Whoever starts it does so in `cwd`, from a thread that lives as long as the command, with what
     `secrets.confined_environment` leaves of the environment and `Confined.environment` beside it.
     """
@@ -140,10 +154,12 @@ def confine(
     if confinement.bubblewrap is None:
         if views:
             raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
-        return _by_landlock(argv, writable, readable, secret, protected, network)
+        return _by_landlock(argv, writable, readable, secret, protected, network, limits or default_limits())
     looked_at = {root: root for root in views} if enter else {}
     mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
-    return _by_bubblewrap(confinement.bubblewrap, argv, mounts, () if views else protected, network, cwd, enter)
+    names = () if views else protected
+    wanted = limits or default_limits()
+    return _by_bubblewrap(confinement.bubblewrap, argv, mounts, names, network, cwd, enter, limits=wanted)
 
 
 def probe(*, again: bool = False) -> Confinement:
@@ -163,6 +179,18 @@ def find_bubblewrap() -> str | None:
     return shutil.which("bwrap", path=os.pathsep.join(_PROGRAM_FOLDERS))
 
 
+@functools.cache
+def has_tmpfs_size(program: str) -> bool:
+    """Whether this bubblewrap can bound a temporary folder (0.7 and newer)."""
+    try:
+        done = subprocess.run(
+            [program, "--help"], stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return b"--size" in done.stdout + done.stderr
+
+
 def try_out(program: str | None) -> Confinement:
     """What works, with this bubblewrap: it is run, and the command in it has to see that it is confined."""
     lacks: list[str] = []
@@ -171,7 +199,8 @@ def try_out(program: str | None) -> Confinement:
     if program is None:
         lacks.append(f"There is no bubblewrap. {_INSTALL}")
     else:
-        box = _by_bubblewrap(program, _probe_command(_ALONE), Mounts({}, {}, ()), (), False, "/")
+        mounts = Mounts({}, {}, ())
+        box = _by_bubblewrap(program, _probe_command(_ALONE), mounts, (), False, "/", limits=default_limits())
         if failure := _failure(box):
             lacks.append(f"Bubblewrap does not work here: {failure}")
             program = None
@@ -180,7 +209,7 @@ def try_out(program: str | None) -> Confinement:
         lacks.append("This kernel has no Landlock, or one older than version 3 (Linux 6.2).")
         abi = 0
     else:
-        box = _by_landlock(_probe_command(_BLIND), [], [], [_HIDDEN], (), False)
+        box = _by_landlock(_probe_command(_BLIND), [], [], [_HIDDEN], (), False, default_limits())
         if failure := _failure(box):
             lacks.append(f"Landlock does not work here: {failure}")
             abi = 0
@@ -237,6 +266,8 @@ def _by_bubblewrap(
     network: bool,
     cwd: str,
     enter: Sequence[str] = (),
+    *,
+    limits: ResourceLimits,
 ) -> Confined:
     placeholders: list[Placeholder] = []
     pinned: dict[str, str] = {}
@@ -253,12 +284,17 @@ def _by_bubblewrap(
         pinned=[(source, path) for path, source in pinned.items()],
         fixed=[(source, path) for path, source in fixed.items()],
     )
-    words = bubblewrap.arguments(full, network=network, cwd=cwd)
-    line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", _filter_text()]
+    allowance = Allowance(limits, namespace=True)
+    room = limits.memory // _TEMPORARY_FOLDERS if has_tmpfs_size(program) else 0
+    words = bubblewrap.arguments(full, network=network, cwd=cwd, room=room)
+    script = _WITH_FILTER
+    line = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", *allowance.entrances, "--", _filter_text()]
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
-    line += [*enter, program, "--seccomp", "9", *user, *words, "--", *argv]
-    return Confined("bubblewrap", line, _scratch_variables("/tmp"), placeholders)
+    # Inside, where the kernel counts the processes of this command alone.
+    limited = ["/bin/sh", "-c", f'{allowance.process.shell()} && exec "$@"', "sh"]
+    line += [*enter, program, "--seccomp", "9", *user, *words, "--", *limited, *argv]
+    return Confined("bubblewrap", line, _scratch_variables("/tmp"), placeholders, allowance=allowance)
 
 
 def _protect(
@@ -282,7 +318,13 @@ def _protect(
 
 # `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`private.forbid_reading`): a
 # shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
-_WITH_FILTER: Final = 'exec 9< <(builtin printf "$1"); shift; exec "$@"'
+# Before, it enters the control group of the command.
+_WITH_FILTER: Final = (
+    'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; '
+    'exec 9< <(builtin printf "$2"); shift 2; exec "$@"'
+)
+# The temporary folders and shared memory of a command are memory: each may have its part of what the command may have.
+_TEMPORARY_FOLDERS: Final = 4
 
 
 @functools.cache
@@ -298,6 +340,7 @@ def _by_landlock(
     hidden: Sequence[str],
     protected: Sequence[str],
     network: bool,
+    limits: ResourceLimits,
 ) -> Confined:
     scratch = tempfile.mkdtemp(prefix="dragoman-")
     fixed = [os.path.join(root, name) for root in writable for name in protected]
@@ -305,6 +348,7 @@ def _by_landlock(
         if os.path.realpath(path) != path:
             shutil.rmtree(scratch, ignore_errors=True)
             raise SandboxRefused(f"{path} cannot be protected from commands: it is a link.")
+    allowance = Allowance(limits, namespace=False)
     fresh = [path for path in FRESH if os.path.isdir(path) and not os.path.islink(path)]
     policy = Policy(
         writable=[*writable, os.path.realpath(scratch)],
@@ -313,9 +357,12 @@ def _by_landlock(
         protected=fixed,
         network=network,
         parent=os.getpid(),
+        groups=allowance.entrances,
+        memory=allowance.process.memory,
+        processes=allowance.process.processes,
     )
     line = [sys.executable, "-I", "-S", "-c", _LAUNCHER, _PACKAGES, policy.dumped(), *argv]
-    return Confined("landlock", line, _scratch_variables(scratch), scratch=scratch)
+    return Confined("landlock", line, _scratch_variables(scratch), scratch=scratch, allowance=allowance)
 
 
 def _scratch_variables(folder: str) -> dict[str, str]:

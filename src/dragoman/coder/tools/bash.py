@@ -23,6 +23,7 @@ from dragoman.coder.tools.contract import (
     text_input,
 )
 from dragoman.coder.tools.files import user_home
+from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
@@ -123,12 +124,14 @@ class Bash:
             return Outcome(str(error), failed=True)
         screen = desk.session.terminal(command)
         output = _Output(child)
+        overuse = OveruseWatch(child, start)
         try:
             await shown.update(content=[screen.item])
             async with screen:
                 await screen.allow_stopping(child.kill_now)
-                return await self._follow(child, output, screen, seconds)
+                return overuse.told(await self._follow(child, output, screen, seconds))
         finally:
+            overuse.close()
             output.stop()
             # Nobody asks nicely here: the deadline is over, or the user has cancelled and waits, or it is done.
             child.kill_now()

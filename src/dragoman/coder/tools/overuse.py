@@ -1,0 +1,35 @@
+"""Ends a confined command that outgrows its limits, and says so in its result."""
+
+import asyncio
+
+from dragoman.coder.rigs import Start
+from dragoman.coder.tools.contract import Outcome
+from dragoman.host.process import Child
+from dragoman.host.resources import WATCH_SECONDS, Watch
+
+
+class OveruseWatch:
+    """Looks at a running command now and then. `close` when it has ended."""
+
+    def __init__(self, child: Child, start: Start) -> None:
+        self._child = child
+        self._start = start
+        self._sentence: str | None = None
+        watch = None if start.watched is None else Watch(start.watched, child.members)
+        self._looking = None if watch is None else asyncio.ensure_future(self._look(watch))
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """The outcome, with the limit that was met if one was. Before `Start.close`."""
+        sentence = self._sentence or self._start.excess(outcome.text, outcome.failed)
+        return outcome if sentence is None else outcome._replace(text=f"{outcome.text}\n[{sentence}]", failed=True)
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._looking is not None:
+            self._looking.cancel()
+
+    async def _look(self, watch: Watch) -> None:
+        while self._sentence is None:
+            await asyncio.sleep(WATCH_SECONDS)
+            self._sentence = await asyncio.to_thread(watch.excess)
+        self._child.kill_now()
