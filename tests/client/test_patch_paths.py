@@ -56,6 +56,7 @@ CASES: list[tuple[str, str, list[str]]] = [
     ("blocks for a known file", "<<<<<<< SEARCH\nx\n=======\ny\n>>>>>>> REPLACE\n\n<<<<<<< SEARCH\na\n", []),
     ("hunks alone", "@@ -1,2 +1,2 @@\n-x\n+y\n", []),
     ("a line that was taken away", "--- a/x.sql\n+++ b/x.sql\n@@ -1,2 +1 @@\n--- /etc/y\n z\n", ["x.sql"]),
+    ("described by a bridge", "move: /a b -> /etc/c\nmodify: /w/d\n", ["/a b", "/etc/c", "/w/d"]),
     ("prose", "A line.\n\n---\n\nAnother one, *** with stars ***.\n", []),
 ]
 

@@ -325,6 +325,18 @@ async def test_links_and_look_alikes_do_not_lie_inside(tmp_path: Path) -> None:
             assert (answer == YES) is allowed, path
 
 
+async def test_a_path_with_a_variable_is_rejected_by_where_it_may_lead_and_never_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    told = asked(kind="edit", locations=at("$HOME/.ssh/id"))
+    reject = Decider(Policy("all", (Rule("reject", path="/home/me/**"),)), [tmp_path])
+    await reject(told)
+    assert [denial.reason for denial in reject.denials] == ["the rule reject path /home/me/**"]
+    allow = Decider(Policy(rules=(Rule("allow", path=f"{tmp_path}/**"), Rule("allow", path="**"))), [tmp_path])
+    assert await allow(told) != YES
+
+
 async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path) -> None:
     decider = Decider(Policy("edit"), [tmp_path])
     hook = str(tmp_path / ".git" / "hooks" / "pre-commit")

@@ -8,10 +8,14 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+# Without any of these a text is no patch.
+_MARKS: Final = ("--- ", "+++ ", "***", "diff --git", "rename ", "copy ", "Index: ", "<<<<<", "mode 1", ": /")
 _DEV_NULL: Final = "/dev/null"
 # `*** Update File: a`, `*** Add File: a`, `*** Delete File: a`, `*** Move to: a`, and others like them.
 _MARKED: Final = re.compile(r"\s*\*\*\*\s*[A-Za-z][A-Za-z ]*:\s*(\S.*)")
 _GIT_NAME: Final = re.compile(r"(?:rename from|rename to|copy from|copy to|Index:) +(\S.*)")
+# `move: /a -> /b`: how a bridge to version 1 tells of a change whose texts are not known.
+_DESCRIBED: Final = re.compile(r"(?:add|modify|delete|move|copy): (?:(/.*) -> )?(/.*)")
 # `new file mode 120000` makes a link, 160000 another repository: what it leads to is not a name of a file.
 _ODD_MODE: Final = re.compile(r"(?:new file |deleted file |old |new )mode (?:120000|160000)")
 _SEARCH: Final = re.compile(r"<{5,}\s*(?:SEARCH|ORIGINAL)\b")
@@ -28,9 +32,9 @@ class PatchPaths(NamedTuple):
 
 def patch_paths(text: str) -> PatchPaths:
     """The files that a text names as a patch does; none if it is no patch."""
-    reader = _PatchReader()
-    if not any(mark in text for mark in ("--- ", "+++ ", "***", "diff --git", "rename ", "copy ", "Index: ", "<<<<<")):
+    if not any(mark in text for mark in _MARKS):
         return PatchPaths()
+    reader = _PatchReader()
     lines = text.split("\n")
     reader.read([line.removesuffix("\r") for line in lines])
     others = text.splitlines()
@@ -54,6 +58,8 @@ class _PatchReader:
                 self._name(found[1])
             elif _is_header(before, line, after):
                 self._name(line[4:], prefixed=True)
+            elif described := _DESCRIBED.fullmatch(line):
+                self.paths += [name for name in described.groups() if name]
             elif _ODD_MODE.match(line):
                 self.unclear = "a patch in it makes a link or a repository"
             elif _SEARCH.match(line):

@@ -176,7 +176,10 @@ class Decider:
 
     def _names(self, path: str) -> list[str]:
         parts = self._parts(path)
-        whole = path if "\0" in path else os.path.realpath(os.path.join(self._roots.cwd, os.path.expanduser(path)))
+        if "\0" in path:
+            return [path]
+        meant = os.path.expanduser(os.path.expandvars(path))  # as an agent's shell may take it
+        whole = os.path.realpath(os.path.join(self._roots.cwd, meant))
         return [whole] if parts is None else ["/".join(parts), whole]
 
     def _protected(self, path: str) -> bool:

@@ -164,6 +164,8 @@ def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
         return False
     if rule.command and not (found.commands and all(_runs_only(rule.command, line) for line in found.commands)):
         return False
+    if any("$" in path for path in found.paths):
+        return False  # a shell may take it elsewhere
     if rule.path and not (found.paths and all(_fits(rule.path, path, where) for path in found.paths)):
         return False
     if not rule.path and not all(where.inside(path) for path in found.paths):

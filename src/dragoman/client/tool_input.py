@@ -8,7 +8,7 @@ they stand.
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
@@ -205,6 +205,16 @@ def plain_name(key: str) -> str:
 def is_command_name(name: str) -> bool:
     """Whether a field with this plain name holds something that is run."""
     return name in _COMMAND_NAMES or _COMMAND_PARTS.search(name) is not None
+
+
+def is_told_by_diff(key: str, value: object, told: Sequence[str]) -> bool:
+    """Whether a field says nothing that the texts and paths of a diff (`told`) do not say. A command never does."""
+    name = plain_name(key)
+    if value is None or isinstance(value, (bool, int, float)):
+        return True
+    if is_command_name(name) or not (name in _TEXT_NAMES or name.endswith(_PATH_ENDINGS)):
+        return False
+    return isinstance(value, str) and any(value in text for text in told)
 
 
 def scheme_of(value: str) -> str:

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from dragoman.cli.face.box import WIDEST, chosen, framed, question, secret_word
 from dragoman.cli.plain import width
 from dragoman.host.text import hidden_character
-from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.content import Text, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import CommandSubject, PermissionOption, RequestPermission, ToolCallSubject
-from dragoman.vocabulary.tools import ContentItem, Diff, Location
+from dragoman.vocabulary.tool_call_state import incomplete
+from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, Patch, UnknownItem
 
 OPTIONS = [
     PermissionOption("always", "Always", "allow_always"),
@@ -133,3 +134,35 @@ def test_f13_an_endless_title_is_cut_and_said_to_be(title: str) -> None:
     assert "  (!) the title is longer than this" in lines
     assert options == OPTIONS[2:]
     assert len("".join(lines)) < 5000
+
+
+def lines_of(**fields: Any) -> str:
+    return "\n".join(question(asked_about(fields), 80, 200).lines)
+
+
+def test_a_diff_does_not_hide_what_the_tool_is_given_beside_it() -> None:
+    given = {"file_path": "/w/a", "new_string": "y", "replace_all": False, "shellCommand": "y", "then": {"run": "rm"}}
+    shown = lines_of(content=[Diff.of("/w/a", "x", "y")], raw_input=given)
+    assert "shellCommand" in shown
+    assert '"run": "rm"' in shown
+    assert "new_string" not in shown
+    assert "replace_all" not in shown
+
+
+def test_a_patch_does_not_hide_which_files_are_changed() -> None:
+    patch = Patch("git_patch", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
+    shown = lines_of(content=[Diff([FileChange("move", "/etc/passwd", old_path="/w/a", file_type="symlink")], patch)])
+    assert "Change: move /w/a -> /etc/passwd" in shown
+    assert "It is: symlink" in shown
+    assert "+++ b/x" in shown
+
+
+def test_content_of_an_unknown_kind_is_shown_as_it_is() -> None:
+    shown = lines_of(content=[UnknownItem("warp", {"to": "/etc"}), ContentItem(UnknownContent("beam", {"at": "/bin"}))])
+    assert "Content this release does not know: warp" in shown
+    assert '"to": "/etc"' in shown
+    assert '"at": "/bin"' in shown
+
+
+def test_what_was_told_and_is_not_kept_can_only_be_refused() -> None:
+    assert question(asked_about({"content": [incomplete()]}), 80, 40).options == OPTIONS[2:]

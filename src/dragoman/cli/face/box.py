@@ -16,7 +16,7 @@ from msgspec import UNSET, json
 from dragoman.cli.face.inert import exact, exact_line
 from dragoman.cli.plain import pad, width
 from dragoman.host.text import hidden_character
-from dragoman.vocabulary.content import text_of
+from dragoman.vocabulary.content import UnknownContent, text_of
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -25,7 +25,17 @@ from dragoman.vocabulary.services import (
     ToolCallSubject,
     UnknownSubject,
 )
-from dragoman.vocabulary.tools import ContentItem, Diff
+from dragoman.vocabulary.tool_call_state import INCOMPLETE
+from dragoman.vocabulary.tools import (
+    ClientTerminalItem,
+    ContentItem,
+    Diff,
+    FileChange,
+    Patch,
+    TerminalItem,
+    UnknownChange,
+    UnknownItem,
+)
 
 # A wider frame is harder to read and not more informative.
 WIDEST: Final = 100
@@ -173,8 +183,8 @@ def _judged_texts(request: RequestPermission) -> Iterator[str]:
             yield from (command, cwd)
         case ToolCallSubject(tool_call=call):
             yield from (place.path for place in call.locations or ())
-            if not any(isinstance(item, Diff) for item in call.content or ()) and call.raw_input is not UNSET:
-                yield _as_json(call.raw_input)
+            if (given := _untold_input(call)) is not UNSET:
+                yield _as_json(given)
         case _:
             pass
 
@@ -214,31 +224,63 @@ def _call(call: ToolCallUpdate, show: _Show) -> Iterator[str]:
         yield f"File: {exact_line(place.path)}"
     if len(places) > most:
         yield _Cut(f"(!) {len(places) - most:,} more files are not shown here")
-    shows_diff = False
     for item in call.content or ():
-        if isinstance(item, Diff):
-            shows_diff = True
-            yield from _diff(item, show)
-        elif isinstance(item, ContentItem):
-            yield from show(text_of((item.content,)))
-    yield from _input(call.raw_input, show, told=shows_diff)
+        match item:
+            case Diff():
+                yield from _diff(item, show)
+            case ContentItem(content=UnknownContent(kind=kind, fields=fields)):
+                yield f"Content this release does not know: {exact_line(kind)}"
+                yield from show(_as_json(fields))
+            case ContentItem(content=content):
+                yield from show(text_of((content,)))
+            case TerminalItem(terminal_id=terminal) | ClientTerminalItem(terminal_id=terminal):
+                yield f"Terminal: {exact_line(terminal)}"
+            case UnknownItem(kind=kind) if kind == INCOMPLETE:
+                yield _Cut("(!) The agent told more of this than is kept")
+            case UnknownItem(kind=kind, fields=fields):
+                yield f"Content this release does not know: {exact_line(kind)}"
+                yield from show(_as_json(fields))
+    yield from _input(_untold_input(call), show)
 
 
 def _diff(diff: Diff, show: _Show) -> Iterator[str]:
+    """The files that are changed, and how. A patch beside them is for reading, and may name others."""
     from dragoman.agent.updates import patch_text  # the second version's words, which many turns never need
 
+    for change in diff.changes:
+        if isinstance(change, FileChange) and (isinstance(diff.patch, Patch) or isinstance(change.old_path, str)):
+            source = f"{change.old_path} -> " if isinstance(change.old_path, str) else ""
+            yield f"Change: {exact_line(f'{change.operation} {source}{change.path}')}"
+        if isinstance(change, FileChange) and isinstance(change.file_type, str):
+            yield f"It is: {exact_line(change.file_type)}"
+        if isinstance(change, UnknownChange) and isinstance(diff.patch, Patch):
+            yield f"Change: {exact_line(change.kind)}"
     for line in show(patch_text(diff)):
         yield line if isinstance(line, _Cut) else _Changed(line)
 
 
-def _input(given: object, show: _Show, *, told: bool) -> Iterator[str]:
-    """What the tool is given: a command as it would be typed, the rest as it is unless a diff tells it."""
+def _untold_input(call: ToolCallUpdate) -> object:
+    """What the tool is given and no diff tells: texts and paths of it that stand in a diff need not be read twice."""
+    diffs = [item for item in call.content or () if isinstance(item, Diff)]
+    if not diffs or not isinstance(call.raw_input, dict):
+        return call.raw_input
+    from dragoman.client.tool_input import is_told_by_diff
+
+    changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
+    told = [text for one in changes for text in (one.path, one.old_text, one.new_text) if isinstance(text, str)]
+    if sum(map(len, told)) > TEXT_CHARACTERS or len(call.raw_input) > PLACES:
+        return call.raw_input
+    return {name: value for name, value in call.raw_input.items() if not is_told_by_diff(str(name), value, told)}
+
+
+def _input(given: object, show: _Show) -> Iterator[str]:
+    """What the tool is given: a command as it would be typed, the rest as it is."""
     rest = given
     if isinstance(given, dict) and isinstance(given.get("command"), str):
         yield "Command:"
         yield from show(given["command"])
         rest = {name: value for name, value in given.items() if name != "command"}
-    if not told and rest is not UNSET and rest not in (None, {}):
+    if rest is not UNSET and rest not in (None, {}):
         yield "Input:"
         yield from show(_as_json(rest))
 
