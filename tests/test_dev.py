@@ -39,7 +39,7 @@ def test_every_command_is_explained_in_a_line(dev: ModuleType) -> None:
 
 
 # On every machine that this can be tried on; node is for the SDK in its language, and its absence is said.
-THERE = {"sh", "bash", "git", "unshare", "node", "npx", "no-such-program"}
+THERE = {"sh", "bash", "git", "unshare", "setpriv", "node", "npx", "no-such-program"}
 
 
 def test_it_installs_every_program_that_a_test_needs(dev: ModuleType) -> None:
