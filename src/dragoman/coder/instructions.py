@@ -4,7 +4,9 @@ import os
 from typing import Final
 
 from dragoman.coder.modes import MODES
+from dragoman.coder.quoting import boxed
 from dragoman.host.paths import PathRefused, Roots, read_bytes
+from dragoman.host.text import visible_line
 
 # Notes of a project that are longer than this are a manual, and the model can read that with a tool.
 NOTES_BYTES: Final = 32 * 1024
@@ -22,9 +24,11 @@ _PLAN: Final = "End with a plan: call update_plan with its steps, and say why in
 def system_prompt(roots: Roots, mode: str) -> str:
     """The instructions for one turn. Reads the notes of the project: for a thread."""
     known = MODES.get(mode)
-    text = _SYSTEM.format(cwd=roots.cwd, mode=mode, what=known.description.lower() if known else "unknown")
+    text = _SYSTEM.format(
+        cwd=visible_line(roots.cwd), mode=mode, what=known.description.lower() if known else "unknown"
+    )
     if len(roots.given) > 1:
-        text += f"Other folders of the workspace: {', '.join(roots.given[1:])}.\n"
+        text += f"Other folders of the workspace: {', '.join(map(visible_line, roots.given[1:]))}.\n"
     if mode == "plan":
         text += _PLAN
     return text + "".join(_notes(root, roots) for root in roots.given)
@@ -36,4 +40,4 @@ def _notes(root: str, roots: Roots) -> str:
     except PathRefused:
         return ""
     text = data.decode("utf-8", "replace") + ("\n[… there is more …]" if more else "")
-    return f"\nNotes of the project in {root}, for information:\n<notes>\n{text}\n</notes>\n"
+    return f"\nNotes of the project in {visible_line(root)}, for information:\n{boxed('notes', text)}"

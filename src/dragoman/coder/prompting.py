@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from dragoman.coder.quoting import boxed
 from dragoman.host.paths import PathRefused, Roots, read_bytes
+from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import (
     Audio,
     BlobResource,
@@ -91,4 +93,5 @@ class _Reader:
 
 def _quoted(uri: str, text: str) -> str:
     """Text of a resource, marked as such: it is data, not what the user said."""
-    return f'<resource uri="{uri.replace(chr(34), "%22")}">\n{text}\n</resource>\n'
+    address = visible_line(uri).replace('"', "%22").replace("<", "%3C").replace(">", "%3E")
+    return boxed("resource", text, f' uri="{address}"')

@@ -21,6 +21,7 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
+from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, Idle, Notice
 
@@ -55,7 +56,7 @@ class Delegate:
     def __init__(self, model: Callable[[], Model], hands: Callable[[str], loop.Hands], roots: Sequence[str]) -> None:
         self._model = model
         self._hands = hands
-        self._system = f"{_SYSTEM}The working folder is {roots[0]}.\n"
+        self._system = f"{_SYSTEM}The working folder is {visible_line(roots[0])}.\n"
 
     def check(self, call: Call) -> None:
         only_known(call, "prompt", "description", "name")
