@@ -5,18 +5,14 @@ A real `dragoman serve`, and clients that come to it over the network with token
 
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dragoman.client.client import Client
 from dragoman.client.connect import connect
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import SCOPES, Scope, TokenLimits
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.guard import SCOPES
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
@@ -26,56 +22,15 @@ from dragoman.vocabulary.services import PermissionOption, RequestPermission
 from tests.cli.test_run_remote import run
 from tests.nursery.nursery import nursery
 
-from .serving import free_port
-from .started import serving, words
+from .principals import WORK, Household, bash, calling
+from .started import words
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
 both_transports = pytest.mark.parametrize("scheme", ["http", "ws"])
 both_versions = pytest.mark.parametrize("version", [1, 2])
 
-WORK: tuple[Scope, ...] = ("read", "prompt")
 FORGED = {"dragoman/identity": {"principal": "root", "confined": False, "bringsPrograms": True, "admin": True}}
 CONFINED = ["read-only", "plan", "workspace-write", "safe", "sandbox"]
-
-
-def calling(*calls: tuple[str, dict[str, object]]) -> dict[str, object]:
-    """A script whose every turn makes these calls, one turn each, and then says so."""
-    turns = [{"steps": [{"call": tool, "input": given}, {"say": "done"}]} for tool, given in calls]
-    return {"turns": turns or [{"steps": [{"say": "done"}]}]}
-
-
-def bash(command: str) -> tuple[str, dict[str, object]]:
-    return "bash", {"command": command}
-
-
-class Household:
-    """A server that is going to run, its tokens, and the questions that were put to its clients."""
-
-    def __init__(self, folder: Path, scheme: str = "ws") -> None:
-        self.home = folder / "home"
-        self.port = free_port()
-        self.url = f"{scheme}://127.0.0.1:{self.port}"
-        self.questions: list[RequestPermission] = []
-
-    def token(self, name: str, scopes: tuple[Scope, ...] = WORK, principal: str = "", **limits: Any) -> str:
-        file = self.home / "gateway" / "tokens.json"
-        return Tokens(file).make(name, scopes, principal, limits=TokenLimits(**limits))
-
-    @asynccontextmanager
-    async def served(self, script: dict[str, object], *more: str) -> AsyncIterator[None]:
-        async with serving(self.home, self.port, script, *more):
-            yield
-
-    @asynccontextmanager
-    async def client(self, token: str, version: int = 2, **more: Any) -> AsyncIterator[Client]:
-        """A client that says yes to everything it is asked."""
-
-        async def yes(request: RequestPermission) -> PermissionOption:
-            self.questions.append(request)
-            return next(option for option in request.options if option.kind == "allow_once")
-
-        async with connect(transport_for(self.url, token), permission=yes, protocol=version, **more) as client:
-            yield client
 
 
 def workspace(folder: Path) -> Path:

@@ -26,7 +26,7 @@ class Wrong(Exception):
     """Something on the command line or in the settings; the text says what."""
 
 
-def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Setup:
+def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN, *, audit_content: bool = False) -> Setup:
     """Models, mode and servers. `Wrong` for what can be seen to be wrong before anybody asks."""
     try:
         settings = read_settings()
@@ -62,6 +62,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN) -> Se
         protected_paths=_started_files,
         fetches=manner.fetches,
         sandbox_limits=_sandbox_limits(settings),
+        audit_content=audit_content or settings.flag("audit_content"),
         before_children=_hide_keys,
     )
 

@@ -94,6 +94,11 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         help="what is told on stderr, a JSON object a line: failures; comings and goings; every request. Never what is "
         "said. Without it: info, or error on a terminal",
     )
+    running.add_argument(
+        "--audit-content",
+        action="store_true",
+        help="write into the decision log of each session also what was decided about: commands, paths, rules",
+    )
     running.add_argument("--quiet", action="store_true", help="tell failures, and nothing else but a new token")
     running.add_argument(
         "--grace",
@@ -298,7 +303,7 @@ def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> _ServedAgent:
     # Its clients know four modes, and none that does not ask.
     manner = manner_of("elephant" if arguments.elephant else None)
     try:
-        setup = ours.our_setup(arguments.model, arguments.mode, manner)
+        setup = ours.our_setup(arguments.model, arguments.mode, manner, audit_content=arguments.audit_content)
     except ours.Wrong as error:
         raise Wrong(str(error)) from None
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)

@@ -19,8 +19,9 @@ from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
 from dragoman.cli.table import Table, heading, markdown_heading, summary
 from dragoman.cli.transcript import as_markdown, as_text, parts
+from dragoman.coder.decisions import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
-from dragoman.store.entries import events_of
+from dragoman.store.entries import Noted, events_of
 
 # Ids named when one is not enough to tell which session is meant.
 _NAMED: Final = 5
@@ -154,6 +155,15 @@ async def _export(task: _Task) -> int:
     return 0
 
 
+async def _audit(task: _Task) -> int:
+    session_id = await _resolved(task.store, task.arguments.id)
+    async for records in _log(task, session_id):
+        for record in records:
+            if isinstance(record.entry, Noted) and record.entry.kind == DECISION:
+                task.output.line(msgspec.json.encode(record.entry.value))
+    return 0
+
+
 async def _log(task: _Task, session_id: str) -> AsyncIterator[Sequence[Record]]:
     total = await task.store.length(session_id)
     async for records in task.store.read(session_id):
@@ -243,6 +253,7 @@ _ACTIONS: Final[dict[str, Callable[[_Task], Awaitable[int]]]] = {
     "list": _list,
     "show": _show,
     "export": _export,
+    "audit": _audit,
     "fork": _fork,
     "delete": _delete,
 }

@@ -1,4 +1,4 @@
-"""`dragoman sessions`: the stored sessions; list, show, export, fork and delete them."""
+"""`dragoman sessions`: the stored sessions; list, show, export, audit, fork and delete them."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ _EPILOG = """\
   dragoman sessions list --cwd .
   dragoman sessions show sess_1f0c
   dragoman sessions export sess_1f0c --format markdown --output talk.md
+  dragoman sessions audit sess_1f0c
 """
 
 
@@ -27,7 +28,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     """Declare the command."""
     parser = commands.add_parser(
         "sessions",
-        help="list, show, export, fork and delete stored sessions",
+        help="list, show, export, audit, fork and delete stored sessions",
         description=_DESCRIPTION,
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -45,6 +46,8 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", choices=("jsonl", "markdown"), help="jsonl, an event a line, is the default")
     export.add_argument("--output", metavar="FILE", help="write there and not to stdout")
+    audit = _action(actions, "audit", "who allowed or refused what, a JSON object a line", "the same")
+    audit.add_argument("id", metavar="ID")
     fork = _action(actions, "fork", "copy a session; says the new id", "the new session as a JSON object")
     fork.add_argument("id", metavar="ID")
     delete = _action(actions, "delete", "delete sessions for good", "a JSON object with the ids that are gone")

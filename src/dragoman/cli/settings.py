@@ -26,6 +26,7 @@ KEYS: Final[dict[str, Key]] = {
     "model": Key(str, "", "who thinks: provider/name, offline, local:FILE.gguf; empty: what there is a key for"),
     "mode": Key(str, "ask", "what the agent may do without asking"),
     "max_turn_requests": Key(int, 100, "model calls in one turn"),
+    "audit_content": Key(bool, False, "the decision log has commands, paths and the words of rules too"),
     "thought_level": Key(str, "", "how hard the model thinks, where it can be told"),
     "sandbox_memory": Key(
         str, "", "memory of a confined command, e.g. 4GiB, or unlimited; empty: half of the machine's, at least 2GiB"
@@ -53,6 +54,10 @@ class Settings(NamedTuple):
     def text(self, key: str) -> str:
         """A setting that is text."""
         return str(self.keys[key].value)
+
+    def flag(self, key: str) -> bool:
+        """A setting that is true or false."""
+        return self.keys[key].value is True
 
     def number(self, key: str) -> int:
         """A setting that is a number."""
@@ -85,12 +90,16 @@ def _setting(name: str, key: Key, written: Mapping[str, Any], environment: Mappi
     return Setting(value, file)
 
 
-_NAMES: Final = {str: "text", int: "a whole number"}
+_NAMES: Final = {str: "text", int: "a whole number", bool: "true or false"}
 
 
 def _converted(text: str, key: Key, variable: str) -> object:
     if key.kind is str:
         return text
+    if key.kind is bool and text in ("true", "false"):
+        return text == "true"
+    if key.kind is bool:
+        raise SettingsError(f"{variable} must be {_NAMES[key.kind]}")
     if not text.isascii() or not text.isdigit():
         raise SettingsError(f"{variable} must be {_NAMES[key.kind]}")
     return int(text)

@@ -9,6 +9,7 @@ from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.modes import MODES, asks_less
+from dragoman.coder.permissions import Decision
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
@@ -113,6 +114,9 @@ async def _mode_refused(new: str, work: "Work") -> str:
         needs=(needs := Needs(new)),
     )
     confirmed = bool(answer) and may_answer(answer.identity, needs)
+    chosen = answer.option.kind if answer.option else None
+    decision = Decision("allow" if confirmed else "deny", "", "user", option=chosen)
+    await work.log.record(decision, answer.identity, mode=old, tool="mode", kind=new, title=new)
     now = str(session.option("mode"))
     if now != old:
         return f"The mode has become {now} meanwhile, so it was not changed to {new}."

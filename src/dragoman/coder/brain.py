@@ -65,7 +65,7 @@ def coding_agent(
 
     @agent.option_changed
     async def option_changed(session: Session, config_id: str, value: object) -> None:
-        _coder(session).option_changed(config_id)
+        await _coder(session).option_changed(config_id)
 
     @agent.on_login
     async def login(method_id: str) -> None:

@@ -22,6 +22,7 @@ from dragoman.coder.wide_workspace import wide_workspace_notice
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Notice
+from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 
 # A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
@@ -29,6 +30,7 @@ SERVERS_SECONDS: Final = 10.0
 _ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is: dragoman login PROVIDER"
 
 if TYPE_CHECKING:
+    from dragoman.coder.decisions import DecisionLog
     from dragoman.coder.mcp import Servers
     from dragoman.coder.tools.contract import Tool
     from dragoman.coder.work import Work
@@ -47,6 +49,7 @@ class Coder:
         self._preparing: asyncio.Task[None] | None = None
         self._work: Work | None = None
         self._remarked = False
+        self._log: DecisionLog | None = None
 
     async def open(self) -> None:
         """What a client is told when the session opens: the options and commands there are."""
@@ -122,12 +125,33 @@ class Coder:
             self._models[name] = self.setup.models.make(name)
         return self._models[name]
 
-    def option_changed(self, config_id: str) -> None:
+    @property
+    def log(self) -> "DecisionLog":
+        """Where decisions are kept."""
+        if self._log is None:
+            from dragoman.coder.decisions import DecisionLog
+
+            self._log = DecisionLog(self.session, content=self.setup.audit_content)
+        return self._log
+
+    async def option_changed(self, config_id: str) -> None:
         """Refuses a model that cannot be had, and a mode that is not open to the caller."""
         if config_id == "mode":
-            check_mode(str(self.session.option("mode")), caller())
+            await self._mode_chosen(str(self.session.option("mode")), caller())
         if config_id == "model":
             self._prepare(self.made(str(self.session.option("model"))))
+
+    async def _mode_chosen(self, mode: str, identity: Identity) -> None:
+        from dragoman.coder.permissions import Decision
+
+        try:
+            check_mode(mode, identity)
+        except RequestFailed:
+            decision = Decision("deny", "", "policy")
+            await self.log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
+            raise
+        decision = Decision("allow", "", "user")
+        await self.log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""

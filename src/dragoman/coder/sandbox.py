@@ -15,10 +15,12 @@ from typing import Any, Final, NamedTuple
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
+from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
+from dragoman.coder.decisions import DecisionLog
 from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.permissions import Approved, Call, Decision, leaves_confinement
 from dragoman.coder.rigs import Above, ViewRoots
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, title_text
 from dragoman.errors import WorldError
@@ -28,6 +30,7 @@ from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
 from dragoman.host.view import Change, View, ViewRefused
 from dragoman.host.views import open_view
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 
 PREFIX: Final = "sandbox_"
 # Beside the tool calls of the model there is one of ours at the end, which carries the question.
@@ -47,8 +50,13 @@ class Sandbox:
         home: str,
         environment: Mapping[str, str],
         limits: ResourceLimits | None = None,
+        log: DecisionLog | None = None,
+        identity: Callable[[], Identity] = lambda: LOCAL,
     ) -> None:
+        """`identity` is whose turn it is, `log` where the answers are kept."""
         self._limits = limits
+        self._log = log or DecisionLog(session)
+        self._identity = identity
         self._session = session
         self._roots = roots
         self._home = home
@@ -120,6 +128,13 @@ class Sandbox:
         if refused:
             await self._refuse([f"{conflict.path}: {conflict.reason}." for conflict in refused])
             return
+        needs = Needs("sandbox", leave=any(change.is_protected for change in changes))
+        if needs.leave and self._identity().confined:
+            reason = leaves_confinement(self._identity())
+            await self._record(Decision("deny", reason, "policy"), self._identity(), pages[0].title)
+            names = [change.path for change in changes if change.is_protected]
+            await self._refuse([f"{path} is protected: {reason}." for path in names])
+            return
         async with AsyncExitStack() as stack:
             asked: list[ToolCall] = []
             for page in pages:
@@ -132,7 +147,12 @@ class Sandbox:
                     locations=page.locations,
                 )
                 asked.append(await stack.enter_async_context(shown))
-                if not await self._session.ask_permission(shown.title, tool=shown, options=_ONCE):
+                answer = await self._session.ask_permission(shown.title, tool=shown, options=_ONCE, needs=needs)
+                is_yes = bool(answer) and may_answer(answer.identity, needs)
+                chosen = answer.option.kind if answer.option else None
+                decision = Decision("allow" if is_yes else "deny", "", "user", option=chosen)
+                await self._record(decision, answer.identity, shown.title)
+                if not is_yes:
                     await _end(asked, ["Not applied; the workspace is as it was."], applied=0)
                     return
             for shown in asked:
@@ -140,6 +160,9 @@ class Sandbox:
             conflicts = await asyncio.to_thread(view.apply, changes)
             words = [title_text(f"{conflict.path}: {conflict.reason}") for conflict in conflicts]
             await _end(asked, words, applied=0 if conflicts else len(changes))
+
+    async def _record(self, decision: Decision, identity: Identity, title: str) -> None:
+        await self._log.record(decision, identity, mode="sandbox", tool=APPLY, kind="edit", title=title)
 
     async def _refuse(self, reasons: Sequence[str]) -> None:
         """Say why there is no question. Each reason is a sentence about one thing."""

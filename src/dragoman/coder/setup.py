@@ -64,6 +64,7 @@ class Setup:
         protected_paths: "Callable[[], Sequence[str]]" = tuple,
         fetches: bool = False,
         sandbox_limits: "ResourceLimits | None" = None,
+        audit_content: bool = False,
         before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
         self.models: Final = models
@@ -79,6 +80,8 @@ class Setup:
         self.fetches: Final = fetches
         # What a confined command may have; None: what is right for this machine.
         self.sandbox_limits: Final = sandbox_limits
+        # The decision log has what was decided about: commands, paths, the words of rules.
+        self.audit_content: Final = audit_content
         self._before_children = before_children
         self._guardian: Guardian | None = None
 

@@ -14,13 +14,24 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
+from dragoman.coder.decisions import DecisionLog
 from dragoman.coder.models.contract import ToolCard
-from dragoman.coder.permissions import DENIED, Approved, Call, Gate, digest_of, leaves_confinement, offers, rules_for
+from dragoman.coder.permissions import (
+    DENIED,
+    Approved,
+    Call,
+    Decision,
+    Gate,
+    digest_of,
+    leaves_confinement,
+    offers,
+    rules_for,
+)
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text, title_text
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.identity import Needs
+from dragoman.vocabulary.identity import Identity, Needs
 from dragoman.vocabulary.services import PermissionOption
 from dragoman.vocabulary.tools import ContentItem
 
@@ -34,7 +45,16 @@ RULE_CHARACTERS: Final = 300
 class Toolbox:
     """The tools of one session, behind its gate."""
 
-    def __init__(self, tools: Callable[[], Sequence[Tool]], gate: Gate, desk: Desk, label: str = "") -> None:
+    def __init__(
+        self,
+        tools: Callable[[], Sequence[Tool]],
+        gate: Gate,
+        desk: Desk,
+        label: str = "",
+        log: DecisionLog | None = None,
+    ) -> None:
+        # Where every decision is kept.
+        self._log = log or DecisionLog(desk.session)
         # Whose calls these are, where they are not the agent's own.
         self._label = label
         # What there is now: servers come and go.
@@ -96,6 +116,8 @@ class Toolbox:
             outcome = Outcome(f"There is no tool {asked.tool}.", failed=True)
         elif not self._has(tool):
             outcome = Outcome(DENIED, failed=True)
+            decision = Decision("deny", f"mode {self._gate.mode} does not allow it")
+            await self._record(decision, self._gate.identity, tool, self._label + title_text(asked.tool))
         elif self._circles(asked):
             text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
             await self.session.notice(text, severity="warning")
@@ -146,6 +168,10 @@ class Toolbox:
             await self._end(shown, outcome)
         return outcome
 
+    async def _record(self, decision: Decision, identity: Identity, tool: Tool, title: str) -> None:
+        mode = self._gate.mode
+        await self._log.record(decision, identity, mode=mode, tool=tool.name, kind=tool.kind, title=title)
+
     async def _judged(self, tool: Tool, call: Call, shown: ToolCall) -> Outcome:
         async def look() -> Call:
             now = await tool.preview(call, self._desk)
@@ -156,15 +182,21 @@ class Toolbox:
                 )
             return looked
 
+        decider = self._gate.identity
+
         async def ask(asked: Call) -> str | None:
+            nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
+            decider = answer.identity
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
                 return None
             return answer.option.kind if answer.option else None
 
         verdict = await self._gate.approve(call, look, ask)
+        # Before it runs: what was allowed is on its way to the disk whatever comes of it.
+        await self._record(verdict.decision if isinstance(verdict, Approved) else verdict, decider, tool, shown.title)
         if not isinstance(verdict, Approved):
             # A limit of the token is told: the model would try the same in other words.
             limit = leaves_confinement(self._gate.identity)

@@ -48,6 +48,7 @@ class Work:
     def __init__(self, coder: Coder) -> None:
         self.session: Final[Session] = coder.session
         self.changes: Final = Changes()
+        self.log: Final = coder.log
         self._coder = coder
         self._setup = coder.setup
         self._context: Context | None = None
@@ -58,8 +59,10 @@ class Work:
         self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
-        limits = coder.setup.sandbox_limits
-        self._sandbox = Sandbox(self.session, self._roots, home, self._command_environment(), limits) if home else None
+        limits, environment = coder.setup.sandbox_limits, self._command_environment()
+        self._sandbox = (
+            Sandbox(self.session, self._roots, home, environment, limits, self.log, self.identity) if home else None
+        )
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
@@ -171,7 +174,7 @@ class Work:
             self._context = await load(self.session)
             rules = await self._recalled_rules()
             self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches, identity=self.identity)
-            self._toolbox = Toolbox(self._all_tools, self._gate, self._desk())
+            self._toolbox = Toolbox(self._all_tools, self._gate, self._desk(), log=self.log)
             self._room = Room(self._context, self.session.emit)
         return self._context, self._toolbox, self._room
 
@@ -201,7 +204,7 @@ class Work:
 
     def _hands(self, label: str) -> Toolbox:
         assert self._gate is not None
-        return Toolbox(self._tools, self._gate, self._desk(), label)
+        return Toolbox(self._tools, self._gate, self._desk(), label, self.log)
 
     # -- for the commands --------------------------------------------------------------------------------------------
 

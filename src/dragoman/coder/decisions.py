@@ -1,0 +1,76 @@
+"""The decision log of a session: who allowed or refused what. One note in the session's own log for each decision.
+
+It survives a restart, goes with the session when that is deleted, is copied with it by a fork, and is neither told to
+clients nor seen by the model. `dragoman sessions audit ID` shows it. By default it has no content: what a command was,
+which path, which rule in words. The user can have that written as well (`audit_content`).
+
+Fields, in this order:
+
+- `time`: when, in UTC, to the millisecond
+- `session`: in which session
+- `principal`, `token`: whose; who answered, where a person did, else who prompted; null: the user at this machine
+- `mode`: the mode that counted
+- `tool`: the tool, `apply_changes` for the question of mode sandbox, `mode` for a change of the mode
+- `title`: the kind of the tool; with content, what was shown; for a change of the mode always the new mode
+- `decision`: `allow` or `deny`
+- `option`: the kind of the answer (`allow_once`, `allow_always`, `reject_once`, `reject_always`), or null
+- `rule`: what decided where it was no answer: a remembered answer, or what the mode says; or null
+- `by`: `user` (a question was put; no answer is a no), `rule` (a remembered answer), `mode` (the mode's own table),
+  `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled)
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from dragoman.agent.session import Session
+from dragoman.coder.permissions import Decision
+from dragoman.vocabulary.identity import Identity
+
+# How the notes are called in a session's log.
+DECISION: Final = "decision"
+# A longer rule or title is cut: a log of decisions is no second transcript.
+_TEXT_CHARACTERS: Final = 2_000
+
+
+def now() -> datetime:
+    """The time of the calendar."""
+    return datetime.now(UTC)
+
+
+class DecisionLog:
+    """Writes the decisions of one session. `content`: with titles and the words of rules."""
+
+    def __init__(self, session: Session, *, content: bool = False, clock: Callable[[], datetime] = now) -> None:
+        self._session = session
+        self._content = content
+        self._clock = clock
+
+    async def record(
+        self, decision: Decision, identity: Identity, *, mode: str, tool: str, kind: str, title: str
+    ) -> None:
+        """Keep a decision that allowed or denied. `kind` says what sort of call it is, `title` what was shown."""
+        entry = {
+            "time": self._clock().isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "session": self._session.id,
+            "principal": identity.principal,
+            "token": identity.token,
+            "mode": mode,
+            "tool": tool,
+            "title": title[:_TEXT_CHARACTERS] if self._content else kind,
+            "decision": decision.verdict,
+            "option": decision.option,
+            "rule": self._rule(decision),
+            "by": decision.by,
+        }
+        await self._session.remember(DECISION, entry)
+
+    def _rule(self, decision: Decision) -> str | None:
+        """What decided, in words: without content only whether and for which tool something was remembered."""
+        if decision.rules:
+            words = (
+                f"{rule.effect} {rule.tool} {rule.matched}" if self._content else f"{rule.effect} {rule.tool}"
+                for rule in decision.rules
+            )
+            return "; ".join(dict.fromkeys(words))[:_TEXT_CHARACTERS]
+        return decision.reason if decision.by == "mode" else None
