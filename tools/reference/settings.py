@@ -87,7 +87,7 @@ def settings_page() -> str:
     from dragoman.coder.mcp.config import _KEYS
     from dragoman.coder.models.endpoints import _KNOWN_KEYS
 
-    words = {int: "a whole number", str: "text"}
+    words = {int: "a whole number", str: "text", bool: "true or false"}
     config = [
         (f"`{name}`", words[key.kind], f"`{key.default}`" if key.default else "", key.about)
         for name, key in KEYS.items()
