@@ -1,11 +1,11 @@
 """`acp.json`, changed: an agent put in or taken out, and nothing lost that we do not know."""
 
 import json
-import os
 from pathlib import Path
 from typing import Any, cast
 
 from dragoman.client.fleet_file import OF_ADDRESSES, OF_COMMANDS, FleetFileWrong, Found, file_bytes, read_file
+from dragoman.host.private_file import write_private
 
 
 def add_entry(path: Path, name: str, entry: dict[str, object]) -> bool:
@@ -58,15 +58,7 @@ def _document(path: Path) -> dict[str, Any]:
 def _replace(path: Path, document: dict[str, Any]) -> None:
     """Whole or not at all."""
     path = path.resolve()  # the file that a link leads to, not the link
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)  # `env` may hold keys
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-            file.flush()
-            os.fsync(fd)
-        temporary.replace(path)
+        write_private(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")  # `env` may hold keys
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise FleetFileWrong(f"{path}: {(error.strerror or 'cannot be written').lower()}") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dragoman.errors import WorldError
+from dragoman.host.private_file import write_private
 from dragoman.host.regular_file import read_regular
 from dragoman.host.scripts import ScriptsRefused, shown_name, states
 
@@ -183,12 +184,7 @@ def _write(registry: Path, known: Mapping[str, Trust]) -> None:
     text = json.dumps({folder: one._asdict() for folder, one in known.items()}, indent=2, sort_keys=True) + "\n"
     if len(text.encode()) > _LIST_BYTES:
         raise TrustFailed(f"{registry}: the list of trusted folders is full; take some out: dragoman trust --revoke")
-    temporary = registry.with_name(f".{registry.name}.{os.getpid()}.tmp")
     try:
-        registry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.chmod(0o600)
-        temporary.replace(registry)
+        write_private(registry, text)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         raise TrustFailed(f"{registry}: {(error.strerror or 'cannot be written').lower()}") from error
