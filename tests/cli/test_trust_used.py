@@ -220,3 +220,16 @@ def test_a_script_that_trust_covers_is_written_only_after_a_question(project: Pa
     model.write_text(json.dumps(turns([*steps, {"say": "Done."}])))
     done = run(project, "--model", f"script:{model}", "--mode", "workspace-write", "hi")
     assert (done.code, script.read_text(), (project / "other.sh").read_text()) == (5, "#!/bin/sh\n", "evil"), done
+
+
+def test_a_script_that_trust_covers_is_not_among_the_files_that_an_agent_may_edit(project: Path) -> None:
+    script = project / "srv.sh"
+    script.write_text("as it was")
+    servers(project, mine={"command": "./srv.sh"})
+    trust(project)
+    writes = [
+        {"ask": "fs/write_text_file", "params": {"path": str(project / name), "content": "evil"}}
+        for name in ("srv.sh", "other.sh")
+    ]
+    done = run(project, "--allow", "edit", "hi", "--", *rogue.written(project.parent, *writes))
+    assert (done.code, script.read_text(), (project / "other.sh").read_text()) == (5, "as it was", "evil"), done

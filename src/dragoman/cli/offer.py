@@ -154,9 +154,11 @@ class Offer:
 
     def _judge(self) -> "Decider":
         if self._decider is None:
+            from dragoman.cli.started_files import started_files
             from dragoman.client.policy import Decider
 
-            self._decider = Decider(self._policy(), [self._folder], self._ask)
+            files = started_files()
+            self._decider = Decider(self._policy(), [self._folder], self._ask, protected_paths=files)
         return self._decider
 
     def _files(self) -> "Workspace":

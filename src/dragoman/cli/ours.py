@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from dragoman.cli.home import home_folder
 from dragoman.cli.keys import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
+from dragoman.cli.started_files import started_files
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.coder.supply import OFFLINE, Means, Supply
 from dragoman.vocabulary.manner import PLAIN, Manner
@@ -59,7 +60,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN, *, au
         thought_level=settings.text("thought_level"),
         servers=lambda cwd: _servers(settings, cwd),
         remarks=_remarks,
-        protected_paths=_started_files,
+        protected_paths=started_files,
         fetches=manner.fetches,
         sandbox_limits=_sandbox_limits(settings),
         audit_content=audit_content or settings.flag("audit_content"),
@@ -178,18 +179,6 @@ def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
 def _remarks(cwd: str) -> list[str]:
     project = _of_project(cwd)
     return [] if project is None else list(project.remarks)
-
-
-def _started_files() -> list[str]:
-    """The files that configurations of trusted projects start."""
-    registry = os.path.join(home_folder(), "trust.json")
-    if not os.path.lexists(registry):
-        return []
-    from pathlib import Path
-
-    from dragoman.host.trust import started_files
-
-    return started_files(Path(registry))
 
 
 def _of_project(cwd: str) -> "OfProject | None":

@@ -65,8 +65,17 @@ class Decider:
     is in `refused`.
     """
 
-    def __init__(self, policy: Policy, roots: Sequence[str | os.PathLike[str]], ask: Ask | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        roots: Sequence[str | os.PathLike[str]],
+        ask: Ask | None = None,
+        *,
+        protected_paths: Sequence[str] = (),
+    ) -> None:
+        """`protected_paths` are real paths of files that are protected beside those with a protected name."""
         self.policy: Final = policy
+        self._protected_paths: Final = frozenset(protected_paths)
         self.denied = 0
         self.refused = 0
         self.denials: list[Denial] = []
@@ -184,7 +193,9 @@ class Decider:
 
     def _protected(self, path: str) -> bool:
         place = self._place(path)
-        return place is None or is_protected_write(place.root, place.parts)
+        if place is None or place.path in self._protected_paths:
+            return True
+        return is_protected_write(place.root, place.parts)
 
     def _credential(self, path: str) -> bool:
         place = self._place(path)
