@@ -204,6 +204,17 @@ HONEST: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     ("OpenCode: permission with a diff", {"raw_input": {"filepath": "/w/src/a.py", "diff": DIFF}}),
+    (
+        "OpenCode: the file before and after",
+        {
+            "raw_input": {
+                "filepath": "/w/src/a.py",
+                "diff": f"Index: /w/src/a.py\n{'=' * 67}\n{DIFF.replace('a/src', '/w/src').replace('b/src', '/w/src')}",
+                "filediff": {"file": "/w/src/a.py", "before": "x y\n", "after": "z\n", "additions": 1, "deletions": 1},
+            },
+            "locations": [Location("/w/src/a.py")],
+        },
+    ),
     ("OpenCode: patch", {"raw_input": {"patchText": "*** Begin Patch\n*** Add File: /w/n\n+x\n*** End Patch"}}),
     ("str_replace", {"raw_input": {"command_id": None, "path": "/w/a", "old_str": "a b", "new_str": "c d"}}),
     ("insert", {"raw_input": {"path": "/w/a", "insert_line": 3, "insert_text": "one two"}}),
@@ -267,6 +278,8 @@ COMMANDS: list[tuple[str, dict[str, Any], bool]] = [
             "cwd": "/w/",
             "reason": "To see it.",
             "parsed_cmd": [{"type": "unknown", "cmd": "git status"}],
+            "proposed_execpolicy_amendment": ["git"],
+            "available_decisions": ["approved", "abort"],
         },
         True,
     ),

@@ -401,3 +401,16 @@ async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behin
         assert len(seen) == 2 * count  # nothing was shown after the cancel
         decider.new_turn()  # and nothing is remembered
     assert decider.refused == 0
+
+
+async def test_a_person_is_shown_where_the_links_in_a_path_lead(tmp_path: Path) -> None:
+    root, other = tmp_path / "app", tmp_path / "other"
+    root.mkdir()
+    other.mkdir()
+    (root / "link").symlink_to(other)
+    seen: list[RequestPermission] = []
+    decider = Decider(Policy("edit"), [root], ask=answering(NO, seen))
+    await decider(asked(kind="edit", raw_input={"path": "link/a", "content": "x"}))
+    (request,) = seen
+    assert isinstance(request.subject, ToolCallSubject)
+    assert request.subject.tool_call.locations == at(str(other / "a"))

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+from dragoman.client import workspace as workspace_module
 from dragoman.client.policy import Decider, Policy
 from dragoman.client.terminals import PER_SESSION
 from dragoman.client.workspace import FILE_BYTES, Workspace
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, TOO_MANY_IN_FLIGHT, RequestFailed
+from dragoman.host.paths import PathRefused, Place
 from dragoman.vocabulary.requests import EnvVariable
 from dragoman.vocabulary.services import (
     CreateTerminal,
@@ -333,3 +335,39 @@ async def test_what_was_not_announced_is_not_there(method: str) -> None:
         params = {"sessionId": "s", "path": "/etc/passwd", "content": "", "command": "ls", "terminalId": "t"}
         agent.say({"id": 1, "method": method, "params": params})
         assert (await agent.answer(1))["error"]["code"] == -32601
+
+
+@pytest.mark.parametrize("problem", ["unreadable", "too large"])
+async def test_a_file_that_cannot_be_shown_is_not_replaced(
+    problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would be shown as a new one, or in part."""
+    file = tmp_path / "a"
+    file.write_text("what there is")
+    if problem == "too large":
+        monkeypatch.setattr(workspace_module, "FILE_BYTES", 5)
+    else:
+        monkeypatch.setattr(workspace_module, "read_bytes", _unreadable)
+    shown: list[RequestPermission] = []
+
+    async def ask(request: RequestPermission) -> str:
+        shown.append(request)
+        return "allow"
+
+    async with Workspace([tmp_path], environment={}, decider=Decider(Policy(), [tmp_path], ask)) as workspace:
+        with pytest.raises(RequestFailed) as refused:
+            await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
+    assert (refused.value.code, shown, file.read_text()) == (INVALID_PARAMS, [], "what there is")
+
+
+def _unreadable(place: Place, limit: int) -> tuple[bytes, bool]:
+    raise PathRefused(f"{place.path}: permission denied.")
+
+
+async def test_a_relative_folder_of_the_path_lends_no_programs(tmp_path: Path) -> None:
+    (tmp_path / "git").write_text("#!/bin/sh\ntouch made\n")
+    (tmp_path / "git").chmod(0o755)
+    async with Workspace([tmp_path], environment={"PATH": ".::/usr/bin:/bin"}) as workspace:
+        await end(workspace, await start(workspace, "git", "--version"))
+        await end(workspace, await start(workspace, "git --version"))
+    assert not (tmp_path / "made").exists()

@@ -8,7 +8,7 @@ A list of words is run as it is, without a shell. A text with blanks and no argu
 that shell is bash, which is what `host.shell` reads.
 """
 
-import os.path
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -80,8 +80,13 @@ def judged_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
 
 
 def terminal_environment(request: CreateTerminal, base: Mapping[str, str]) -> dict[str, str]:
-    """`base`, for a line without what would change its meaning, and then the variables that the request names."""
+    """`base`, for a line without what would change its meaning, and then the variables that the request names.
+
+    A relative folder of the PATH would let a file of the workspace take the name of a program.
+    """
     kept = {name: value for name, value in base.items() if not (_is_line(request) and _STEERS_BASH.fullmatch(name))}
+    if "PATH" in kept:
+        kept["PATH"] = os.pathsep.join(filter(os.path.isabs, kept["PATH"].split(os.pathsep)))
     return kept | {variable.name: variable.value for variable in request.env or ()}
 
 

@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from dragoman.client.command_lines import terminal_line
 from dragoman.client.evidence import Evidence, evidence
 from dragoman.client.questions import Questions
@@ -95,7 +97,7 @@ class Decider:
         verdict = judge(request, self.policy, self._where)
         if verdict.effect == "ask" and self._ask is not None:
             try:
-                return await self._asked(request, self._ask)
+                return await self._asked(self._with_real_places(request), self._ask)
             except RequestCancelled:
                 return PermissionAnswer(Dismissed())
         if self._allows(verdict):
@@ -225,6 +227,22 @@ class Decider:
             return self._roots.place(path)
         except (PathRefused, OSError, ValueError):
             return None
+
+    def _with_real_places(self, request: RequestPermission) -> RequestPermission:
+        """The question with the files that links in its paths lead to, which were judged and are not told."""
+        if not isinstance(request.subject, ToolCallSubject):
+            return request
+        leads = []
+        for path in evidence(request, self._where.shell).paths:
+            real = self._names(path)[-1]
+            if real != os.path.normpath(os.path.join(self._roots.cwd, path)):
+                leads.append(Location(real))
+        call = request.subject.tool_call
+        new = [place for place in dict.fromkeys(leads) if place not in (call.locations or ())]
+        if not new:
+            return request
+        call = replace(call, locations=[*(call.locations or ()), *new])
+        return replace(request, subject=replace(request.subject, tool_call=call))
 
     def _as_question(
         self, request: ReadTextFile | WriteTextFile | CreateTerminal, before: bytes | None

@@ -26,7 +26,7 @@ _COMMAND_NAMES: Final = frozenset(
     {"argv", "args", "arguments", "code", "program", "programs", "run", "runs", "script", "scripts", "shellscript"}
     | {"cellsource", "sql", "eval", "stdin", "entrypoint", "terminal"}
 )
-_COMMAND_PARTS: Final = re.compile(r"command|cmd|shell|bash|exec|subprocess|runscript|torun")
+_COMMAND_PARTS: Final = re.compile(r"command|cmd|shell|bash|exec(?!policy|ution)|subprocess|runscript|torun")
 # With these, a program's words stand in two fields.
 _PROGRAM_NAMES: Final = frozenset({"command", "cmd", "program", "executable", "exec"})
 _WORDS_NAMES: Final = frozenset({"args", "arguments", "argv", "commandargs", "cmdargs"})
@@ -58,7 +58,7 @@ _TEXT_NAMES: Final = _WRITTEN_NAMES | frozenset(
     {"text", "oldtext", "oldstring", "oldstr", "oldcontent", "search", "find", "regex", "query", "explanation"}
     | {"description", "title", "reason", "reasoning", "instruction", "instructions", "prompt", "summary", "message"}
     | {"thought", "thoughts", "thinking", "justification", "comment", "note", "notes", "label", "goal", "purpose"}
-    | {"originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
+    | {"before", "after", "originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
 )
 # A pattern is a text to look for, or the names of files.
 _PATTERN_NAMES: Final = frozenset({"pattern", "patterns", "glob", "globs", "include", "exclude", "searchpattern"})

@@ -87,9 +87,9 @@ class Workspace:
     async def write_text_file(self, request: WriteTextFile) -> None:
         """Put a file there, whole or not at all."""
         place = self._place(request.path)
-        await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(_as_it_is, place))
         data = request.content.encode("utf-8", errors="surrogatepass")
         try:
+            await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(_as_it_is, place))
             await asyncio.to_thread(write_bytes, place, data)
         except PathRefused as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
@@ -112,11 +112,16 @@ class Workspace:
 
 
 def _as_it_is(place: Place) -> bytes | None:
-    """What a file holds now, as far as a person can be shown it."""
+    """What a file holds now; None if there is none. `PathRefused` if that cannot be shown, so that it is kept."""
     try:
-        return read_bytes(place, FILE_BYTES)[0]
-    except PathRefused:
-        return None
+        data, more = read_bytes(place, FILE_BYTES)
+    except PathRefused as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+    if more:
+        raise PathRefused(f"{place.path} is larger than {FILE_BYTES // MIB} MiB, and what it holds cannot be shown.")
+    return data
 
 
 def _read(place: Place) -> str:
