@@ -273,6 +273,16 @@ async def test_a_search_that_takes_too_long_gives_what_it_has(tmp_path: Path, mo
     assert children() == []
 
 
+@pytest.mark.parametrize("name", [".gitignore", ".ignore", ".rgignore", ".git/info/exclude"])
+async def test_a_pipe_in_place_of_rules_holds_up_no_search(tmp_path: Path, ripgrep: str | None, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    (tmp_path / "a").write_text("word")
+    async with asyncio.timeout(10):
+        found = await grep("word", Roots([str(tmp_path)]).place("."), ripgrep=ripgrep)
+    assert found.matches == [Match(str(tmp_path / "a"), 1, "word")]
+
+
 async def test_a_ripgrep_that_does_not_start_is_done_without(tmp_path: Path) -> None:
     place = make(tmp_path, {"a": "value\n"})
     assert len((await grep("value", place, ripgrep=str(tmp_path / "none"))).matches) == 1

@@ -7,8 +7,10 @@ and patterns. Neither process outlives the question.
 import asyncio
 import json
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +20,7 @@ from dragoman.host import wildcards
 from dragoman.host.errand import run_errand
 from dragoman.host.finder import Hit
 from dragoman.host.guardian import Guardian
-from dragoman.host.ignore import Ignores
+from dragoman.host.ignore import EXCLUDE_FILE, GIT_FILE, OWN_FILE, Ignores
 from dragoman.host.paths import Place
 from dragoman.host.secrets import is_credential
 from dragoman.host.walk import rules_above, rules_inside
@@ -88,8 +90,10 @@ async def by_searcher(search: Search) -> Outcome:
 
 
 async def by_ripgrep(search: Search, ripgrep: str) -> Outcome | None:
-    """None if ripgrep cannot: it does not know the expression, or it does not start."""
+    """None if ripgrep cannot: it does not know the expression, it does not start, or it would wait for rules."""
     try:
+        if await asyncio.to_thread(_would_wait, search.place.path):
+            return None
         above = await asyncio.to_thread(rules_above, search.place)
         gathered = await _gather(search, ripgrep, above, in_order=False)
         if gathered.has_overflowed:
@@ -105,6 +109,15 @@ async def by_ripgrep(search: Search, ripgrep: str) -> Outcome | None:
     elif gathered.is_late:
         cut = _TOO_LATE
     return Outcome(kept[: search.limit], cut)
+
+
+def _would_wait(folder: str) -> bool:
+    """Whether a pipe or a device stands in the place of a file of rules, which ripgrep would read to its end."""
+    for name in (GIT_FILE, OWN_FILE, ".rgignore", EXCLUDE_FILE):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if not stat.S_ISREG(os.stat(os.path.join(folder, name)).st_mode):
+                return True
+    return False
 
 
 class _Gathered(NamedTuple):
