@@ -127,3 +127,31 @@ def test_limits_of_other_processes_cannot_be_set(box: Box) -> None:
             other.kill()
     assert done.returncode != 0
     assert next(line.split()[3] for line in limits.splitlines() if line.startswith("Max open files")) != "20"
+
+
+@pytest.fixture
+def fifo(place: Path) -> Iterator[int]:
+    """A FIFO of a daemon outside of the workspace; the daemon's end."""
+    os.mkfifo(place / "fifo")
+    reader = os.open(place / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    yield reader
+    os.close(reader)
+
+
+def test_nothing_is_written_into_a_fifo_outside_of_the_workspace(box: Box, place: Path, fifo: int) -> None:
+    assert box.succeeded([f"echo heard > {place}/fifo", f"echo heard 1<> {place}/fifo", "echo heard > ../fifo"]) == []
+    assert os.read(fifo, 100) == b""
+
+
+def test_the_same_fifo_is_written_into_without_a_sandbox(place: Path, fifo: int) -> None:
+    subprocess.run(["/bin/sh", "-c", f"echo heard > {place}/fifo"], check=True)
+    assert os.read(fifo, 100) == b"heard\n"
+
+
+def test_pipes_fifos_and_terminals_of_its_own_are_the_commands_to_use(box: Box) -> None:
+    script = "mkfifo f && (echo own > f &) && cat f && echo out > /dev/stdout && cat <(echo sub)"
+    done = box.sh(script)
+    assert (done.stdout, done.stderr) == ("own\nout\nsub\n", "")
+    if box.level == "bubblewrap":
+        terminal = "import os, pty; master, slave = pty.openpty(); print(os.get_terminal_size(slave).columns)"
+        assert box.python(terminal).stdout == "0\n"

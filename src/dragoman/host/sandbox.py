@@ -27,6 +27,7 @@ from dragoman.host import bubblewrap, landlock, seccomp
 from dragoman.host.allowance import Allowance
 from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
 from dragoman.host.confine import Policy
+from dragoman.host.inside import first_words
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.resources import ResourceLimits, default_limits
 from dragoman.host.secrets import SYSTEM_SECRETS
@@ -68,6 +69,7 @@ class Confinement(NamedTuple):
     bubblewrap: str | None
     landlock: int
     lacks: tuple[str, ...]
+    layered: bool = False  # Landlock works inside of bubblewrap
 
     @property
     def level(self) -> Level | None:
@@ -159,7 +161,9 @@ def confine(
     mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
     names = () if views else protected
     wanted = limits or default_limits()
-    return _by_bubblewrap(confinement.bubblewrap, argv, mounts, names, network, cwd, enter, limits=wanted)
+    return _by_bubblewrap(
+        confinement.bubblewrap, argv, mounts, names, network, cwd, enter, limits=wanted, layered=confinement.layered
+    )
 
 
 def probe(*, again: bool = False) -> Confinement:
@@ -215,7 +219,13 @@ def try_out(program: str | None) -> Confinement:
             abi = 0
         elif abi < landlock.SCOPE_VERSION:
             lacks.append("This kernel's Landlock does not keep a command from sending signals to your other processes.")
-    return Confinement(program, abi, tuple(lacks))
+    return Confinement(program, abi, tuple(lacks), program is not None and abi > 0 and _is_layered(program))
+
+
+def _is_layered(program: str) -> bool:
+    command, mounts = _probe_command(_ALONE), Mounts({}, {}, ())
+    box = _by_bubblewrap(program, command, mounts, (), False, "/", limits=default_limits(), layered=True)
+    return _failure(box) is None
 
 
 def _probe_command(test: str) -> list[str]:
@@ -268,6 +278,7 @@ def _by_bubblewrap(
     enter: Sequence[str] = (),
     *,
     limits: ResourceLimits,
+    layered: bool = False,
 ) -> Confined:
     placeholders: list[Placeholder] = []
     pinned: dict[str, str] = {}
@@ -292,7 +303,8 @@ def _by_bubblewrap(
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
-    limited = ["/bin/sh", "-c", f'{allowance.process.shell()} && exec "$@"', "sh"]
+    process = allowance.process
+    limited = first_words(writable=mounts.writable, hidden=mounts.hidden, limits=process, layered=layered)
     line += [*enter, program, "--seccomp", "9", *user, *words, "--", *limited, *argv]
     return Confined("bubblewrap", line, _scratch_variables("/tmp"), placeholders, allowance=allowance)
 
