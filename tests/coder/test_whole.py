@@ -570,6 +570,24 @@ async def test_in_the_sandbox_there_are_no_other_tools(tmp_path: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("mode", ["read-only", "plan", "ask", "workspace-write", "safe", "full-access"])
+async def test_elsewhere_there_are_no_tools_of_the_sandbox(tmp_path: Path, mode: str) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    user = User("allow_always")
+    write = in_sandbox("write_file", path="a.txt", content="new")
+    steps = [
+        write,
+        in_sandbox("bash", command="touch b"),
+        in_sandbox("read_file", path="/etc/passwd"),
+        {"say": "Well."},
+    ]
+    async with whole(folder, scripted(steps), user=user, mode=mode, home=tmp_path / "home") as (_, session):
+        events = await events_of(session)
+    assert [status for _, status in ends(events)] == ["failed"] * 3
+    assert (user.asked, list(folder.iterdir())) == ([], [])
+
+
 async def test_a_cancelled_sandbox_leaves_nothing(tmp_path: Path) -> None:
     need("bwrap")
     folder, home = tmp_path / "work", tmp_path / "home"

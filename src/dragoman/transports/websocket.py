@@ -86,6 +86,13 @@ class WebSocketTransport(RemoteTransport):
             from websockets.exceptions import InvalidStatus, WebSocketException
         except ImportError:
             raise UsageError(f"WebSockets need an extra: {how_to_install('serve')}") from None
+
+        class Straight(connect):
+            """A connection to this address and no other: prompts and a token are for the server that was named."""
+
+            def process_redirect(self, exc: Exception) -> Exception | str:
+                return exc
+
         headers = dict(self._headers)
         if self._cookies:
             headers["Cookie"] = "; ".join(f"{name}={cookie.value}" for name, cookie in self._cookies.items())
@@ -94,7 +101,7 @@ class WebSocketTransport(RemoteTransport):
         problem = "no answer"
         async for _ in attempts(FIRST_SECONDS if self._connection_id is None else RETURN_SECONDS):
             try:
-                socket = await connect(
+                socket = await Straight(
                     self.url,
                     additional_headers=headers,
                     compression=None,
