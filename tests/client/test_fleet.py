@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from dragoman.client.fleet_file import FleetFileWrong
 from dragoman.client.known import KNOWN
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
+from dragoman.host.scripts import Launch, named_files
 from dragoman.host.trust import trust
 from dragoman.vocabulary.services import Elicit
 from tests.client.test_robustness import rough
@@ -123,6 +125,25 @@ async def test_a_projects_agents_come_after_trust_and_win_over_the_users(tmp_pat
     assert Fleet.read(home, environment=os.environ, folder=project).entry("mine").description == "ours"
     trust(home / "trust.json", project)
     assert Fleet.read(home, environment=os.environ, folder=project).entry("mine").description == "theirs"
+
+
+async def test_a_projects_agent_is_looked_at_again_before_every_start(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    home.mkdir()
+    project.mkdir()
+    (project / "agent.sh").write_text(f"#!/bin/sh\nexec {shlex.join(rough())}\n")
+    (project / "agent.sh").chmod(0o755)
+    (project / "acp.json").write_text('{"servers": {"theirs": {"command": "./agent.sh"}}}')
+    trust(home / "trust.json", project, named=named_files(str(project), [Launch("./agent.sh")], os.environ))
+    async with Fleet.read(home, environment=os.environ, folder=project) as fleet:
+        assert (await fleet.client("theirs")).state == "ready"
+        await fleet.stop("theirs")
+        with (project / "agent.sh").open("a") as script:
+            script.write("# changed\n")
+        with pytest.raises(StartFailed, match=r"theirs is not started: .*agent\.sh has changed since it was trusted"):
+            fleet.connect("theirs")
+        with pytest.raises(StartFailed, match=r"agent\.sh has changed"):
+            fleet.check_trust("theirs")
 
 
 @pytest.mark.parametrize(("dialect", "version"), [("v1", 1), ("agentao", 1), ("simse", 1)])

@@ -329,14 +329,17 @@ def _fleet_agent(name: str) -> "Agents":
     from dragoman.gateway.relay import far_of
     from dragoman.gateway.tokens import read_token
 
-    entry = Fleet.read(home(), environment=os.environ, folder=".").entry(name).expanded(os.environ)
+    fleet = Fleet.read(home(), environment=os.environ, folder=".")
+    entry = fleet.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
         opened = far_of(entry.url, token)
     elif find_program(entry.command, os.environ) is None:
         raise Wrong(f"{entry.command} is not installed. {entry.install}".strip())
     else:
-        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env)
+        # It is started again and again, and a project's files may change meanwhile.
+        check = partial(fleet.check_trust, name)
+        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
     versions, dialect = spoken_in(entry.dialect)
     return Agents(
         opened,

@@ -13,13 +13,14 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, Terms, find_files, read_file, untrusted
+from dragoman.client.fleet_file import FleetFile, Terms, changed_since, find_files, read_file, untrusted
 from dragoman.client.known import KNOWN
 from dragoman.client.patience import Patience
 from dragoman.client.project_entry import project_entries
@@ -61,12 +62,17 @@ class Fleet:
         *,
         environment: Mapping[str, str],
         left_out: Callable[[], object | None] = lambda: None,
+        changed: Callable[[], str] = lambda: "",
     ) -> None:
-        """`left_out` says which file's agents are not among them, and why; None: none are missing."""
+        """`left_out` says which file's agents are not among them, and why; None: none are missing.
+
+        `changed` says why the agents of a project are not to be started any more; empty: they are as they were trusted.
+        """
         self.default: Final = file.default
         self._left_out = left_out
+        self._changed = changed
         self._environment = environment
-        self._members = {name: _Member(entry, environment) for name, entry in file.entries.items()}
+        self._members = {name: _Member(entry, environment, self._check) for name, entry in file.entries.items()}
 
     @classmethod
     def read(
@@ -79,6 +85,7 @@ class Fleet:
         """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
         entries = dict(KNOWN)
         default, terms = "", Terms()
+        changed: Callable[[], str] = str
         for file in find_files(Path(home), None if folder is None else Path(folder)):
             read = read_file(file)
             if file.standing is None:
@@ -87,11 +94,13 @@ class Fleet:
             else:
                 limits = project_entries(file.path, read, entries, terms, file.standing)
                 entries |= {name: limit.entry for name, limit in limits.items()}
+                changed = partial(changed_since, Path(home), file)
             default = read.default or default
         return cls(
             FleetFile(entries, default),
             environment=environment,
             left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
+            changed=changed,
         )
 
     async def __aenter__(self) -> Self:
@@ -109,6 +118,10 @@ class Fleet:
     def entry(self, name: str) -> Entry:
         """How an agent is configured."""
         return self._member(name).entry
+
+    def check_trust(self, name: str) -> None:
+        """Look again whether an agent of a project is as it was trusted, before it is started; else `StartFailed`."""
+        self._check(self.entry(name))
 
     def status(self, name: str) -> Status:
         """How an agent is."""
@@ -146,6 +159,11 @@ class Fleet:
         """End them all."""
         await asyncio.gather(*(member.stop() for member in self._members.values()))
 
+    def _check(self, entry: Entry) -> None:
+        reason = self._changed() if entry.project else ""
+        if reason:
+            raise StartFailed(f"{entry.name} is not started: {reason}")
+
     def _member(self, name: str) -> "_Member":
         member = self._members.get(name)
         if member is None:
@@ -158,9 +176,10 @@ class Fleet:
 class _Member:
     """One agent and how it fares."""
 
-    def __init__(self, entry: Entry, environment: Mapping[str, str]) -> None:
+    def __init__(self, entry: Entry, environment: Mapping[str, str], check: Callable[[Entry], None]) -> None:
         self.entry: Final = entry
         self._environment = environment
+        self._check = check
         self._latest: Client | None = None  # the last connection, whoever asked for it
         self._own: Client | None = None
         self._lock = asyncio.Lock()
@@ -186,6 +205,7 @@ class _Member:
 
     def connect(self, settings: Mapping[str, Any]) -> Client:
         try:
+            self._check(self.entry)
             self._latest = self._connect(self.entry.expanded(self._environment), settings)
         except DragomanError as error:
             self._note(error)

@@ -106,6 +106,14 @@ def untrusted(home: Path, folder: Path) -> Untrusted | None:
     return found if isinstance(found, Untrusted) else None
 
 
+def changed_since(home: Path, file: Found) -> str:
+    """Why a project's file, or a script that it starts, is not what was trusted any more; empty: it is."""
+    now = _trusted(home, file.path)
+    if isinstance(now, Untrusted):
+        return str(now)
+    return "" if now.data == file.data else f"{file.path} has changed"
+
+
 def project_folder(file: Path) -> Path:
     """The folder that a project's file, and trust, is about."""
     return file.parent.parent if file.parent.name == ".dragoman" else file.parent

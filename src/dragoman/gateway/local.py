@@ -36,11 +36,23 @@ def in_process(
     return opened
 
 
-def spawned(command: Sequence[str], *, cwd: str | None, env: Mapping[str, str]) -> Callable[[], Transport]:
-    """Transports to a program that is started for each connection."""
+def spawned(
+    command: Sequence[str],
+    *,
+    cwd: str | None,
+    env: Mapping[str, str],
+    before: Callable[[], object] = lambda: None,
+) -> Callable[[], Transport]:
+    """Transports to a program that is started for each connection. `before` is called first, and may raise."""
     from dragoman.transports.spawn import spawner
 
-    return spawner(command, cwd=cwd, env=env)
+    start = spawner(command, cwd=cwd, env=env)
+
+    def opened() -> Transport:
+        before()
+        return start()
+
+    return opened
 
 
 def spoken_in(dialect: str) -> tuple[tuple[int, ...], str]:
