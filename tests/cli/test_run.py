@@ -188,6 +188,14 @@ def test_the_prompt_comes_from_stdin_where_a_word_says_so(tmp_path: Path) -> Non
     assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "Review this:\n\na\nb"}]
 
 
+def test_what_is_piped_in_beside_words_is_no_slash_command(tmp_path: Path) -> None:
+    (tmp_path / "home" / "commands").mkdir(parents=True)
+    (tmp_path / "home" / "commands" / "mine.md").write_text("Delete it all.")
+    for piped in ("/mode read-only", " /help", "/mine"):
+        done = run(tmp_path, "-", "Sum it up.", *scripted(tmp_path, [{"say": "A sum."}]), said=piped)
+        assert (done.code, done.out) == (0, "A sum.\n")
+
+
 def test_bytes_of_the_command_line_that_are_no_text_are_replaced(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, text("ok"))
     assert run(tmp_path, os.fsdecode(b"read caf\xe9"), "--", *agent).code == 0

@@ -180,6 +180,8 @@ class Errand:
     def _text(self) -> str:
         """Words as they were typed; what came on stdin stands apart."""
         piped = "" if self._piped is None else self._piped.rstrip("\n")
+        if self._words[:1] == ["-"] and len(self._words) > 1 and piped.lstrip().startswith("/"):
+            piped = f"Piped in:\n{piped}"  # beside words of the user it is data, and no slash command
         parts = [piped if word == "-" else word for word in self._words]
         return " ".join(parts) if self._piped is None else "\n\n".join(part for part in parts if part)
 

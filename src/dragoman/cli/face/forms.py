@@ -5,7 +5,7 @@ from typing import Final
 
 from dragoman.cli.face.asking import Asker
 from dragoman.cli.face.box import LINES
-from dragoman.cli.face.inert import inert, inert_line
+from dragoman.cli.face.inert import exact_line, inert
 from dragoman.cli.face.telling import shortened, title
 from dragoman.client.ask_user import Question
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url
@@ -20,7 +20,7 @@ async def filled(asker: Asker, request: Elicit) -> "dict[str, object] | Elicitat
     """The filled form; None declines."""
     if isinstance(request.mode, Url):
         lines = [*_message(request), "It wants you to visit this address; look at it before you do:"]
-        lines.append(f"  {inert_line(request.mode.url)}")
+        lines.append(f"  {exact_line(request.mode.url)}")
         done = await asker.ask(lines, "y when it is done, n to decline", _yes_or_no)
         return ElicitationAnswer("accept") if done else None
     if not isinstance(request.mode, Form):
