@@ -473,8 +473,8 @@ async def test_nor_where_a_link_is_put_while_it_is_being_confined(
 ) -> None:
     confine = Ground.start
 
-    async def start(self: Ground, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
-        confined = await confine(self, argv, asked=asked, looks=looks)
+    async def start(self: Ground, argv: Sequence[str], *, asked: bool) -> Start:
+        confined = await confine(self, argv, asked=asked)
         linked("", "outside")(scene.folder)
         return confined
 

@@ -25,7 +25,8 @@ class Start(NamedTuple):
 
     argv: list[str]
     environment: Mapping[str, str]
-    close: Callable[[], None]
+    # Blocks, and returns what the user and the model are told of what was taken back.
+    close: Callable[[], Sequence[str]]
     # What it may have, where a look from outside has to see to it; None: it is free, or the kernel sees to it.
     watched: ResourceLimits | None = None
     # Which limit it has met, by what it printed and whether it failed; None: none that is known.
@@ -41,9 +42,11 @@ class Rig(Protocol):
     def terminal_of_editor(self) -> bool:
         """Whether commands run in a terminal of the client's."""
 
-    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
-        """How to start a command; `asked`: somebody has just said yes to it; `looks`: it was not asked about, because
-        it only looks. `WorldError` if it cannot be confined."""
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        """How to start a command; `asked`: somebody has just said yes to it. `WorldError` if it cannot be confined."""
+
+    async def start_looking(self, argv: Sequence[str]) -> Start:
+        """The same for a command that was not asked about because it only looks."""
 
 
 class Ground:
@@ -57,8 +60,10 @@ class Ground:
         environment: Mapping[str, str],
         home: str,
         limits: ResourceLimits | None = None,
+        protected_paths: Sequence[str] = (),
     ) -> None:
         """`limits`: what a confined command may have; None: what `resources` thinks is right."""
+        self._protected_paths = protected_paths
         self._limits = limits
         self._session = session
         self._roots = roots
@@ -72,26 +77,47 @@ class Ground:
     def terminal_of_editor(self) -> bool:
         return self._session.client.terminal and self._mode() != "workspace-write"
 
-    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
-        mode = self._mode()
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        environment = self._environment if asked else self._outside()
+        if self._mode() != "workspace-write":
+            return Start(list(argv), environment, lambda: ())
+        return await self._confined(argv, environment, writable=self._roots.real)
+
+    async def start_looking(self, argv: Sequence[str]) -> Start:
+        environment = self._outside()
+        if self._mode() != "workspace-write":
+            return Start(list(argv), quiet_environment(environment), lambda: ())
+        # What only looks needs no writing, whatever git or another program makes of the files it finds.
+        start = await self._confined(argv, environment, readable=self._roots.real)
+        return start._replace(environment=quiet_environment(start.environment))
+
+    def _outside(self) -> dict[str, str]:
+        """The environment for a command that nobody has just said yes to: its programs are none of the workspace."""
         environment = dict(self._environment)
-        if not asked and mode != "full-access":
+        if self._mode() != "full-access":
             environment["PATH"] = path_outside(environment.get("PATH", os.defpath), self._roots.real)
-        if mode == "workspace-write":
-            box = await asyncio.to_thread(
-                confine,
-                argv,
-                cwd=self._roots.folder,
-                # What only looks needs no writing, whatever git or another program makes of the files it finds.
-                writable=() if looks else self._roots.real,
-                readable=self._roots.real if looks else (),
-                hidden=await asyncio.to_thread(self._hidden, looks),
-                limits=self._limits,
-            )
-            start = _confined(box, environment)
-        else:
-            start = Start(list(argv), environment, lambda: None)
-        return start._replace(environment=quiet_environment(start.environment)) if looks else start
+        return environment
+
+    async def _confined(
+        self,
+        argv: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        writable: Sequence[str] = (),
+        readable: Sequence[str] = (),
+    ) -> Start:
+        box = await asyncio.to_thread(
+            confine,
+            argv,
+            cwd=self._roots.folder,
+            writable=writable,
+            readable=readable,
+            hidden=await asyncio.to_thread(self._hidden, not writable),
+            protected_paths=self._protected_paths,
+            quarantine=os.path.join(self._home, "quarantine") if self._home else "",
+            limits=self._limits,
+        )
+        return _confined(box, environment)
 
     def _hidden(self, looks: bool) -> list[str]:
         """What a command may not read. One that was not asked about reads no credentials of the workspace either."""
@@ -122,7 +148,10 @@ class Above:
     def terminal_of_editor(self) -> bool:
         return False
 
-    async def start(self, argv: Sequence[str], *, asked: bool, looks: bool = False) -> Start:
+    async def start_looking(self, argv: Sequence[str]) -> Start:
+        return await self.start(argv, asked=False)
+
+    async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         box = await asyncio.to_thread(
             confine,
             argv,

@@ -14,6 +14,14 @@ _RESOLVER: Final = "/etc/resolv.conf"
 _NAMESPACES: Final = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
+class Bind(NamedTuple):
+    """A file or folder that is shown at a path."""
+
+    source: str
+    path: str
+    writable: bool
+
+
 class Mounts(NamedTuple):
     """What a command sees. All paths are real ones; `writable` and `readable` say where each root comes from."""
 
@@ -23,6 +31,7 @@ class Mounts(NamedTuple):
     looked_at: Mapping[str, str] = {}  # where to look for what is in a root, if its source is not there yet
     pinned: Sequence[tuple[str, str]] = ()  # folders that may not be moved away, source first
     fixed: Sequence[tuple[str, str]] = ()  # what may not be changed, source first
+    layers: Sequence[Bind] = ()  # what is shown in the place of other things, in this order
 
 
 def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list[str]:
@@ -42,6 +51,7 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *(word for root, source in mounts.writable.items() for word in ("--bind", source, root)),
         *_hides(mounts, inside=True),
         *(word for source, path in mounts.pinned for word in ("--bind", source, path)),
+        *(word for bind in mounts.layers for word in ("--bind" if bind.writable else "--ro-bind", *bind[:2])),
         *(word for source, path in mounts.fixed for word in ("--ro-bind", source, path)),
         *("--chdir", cwd),
     ]

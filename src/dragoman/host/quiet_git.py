@@ -15,17 +15,16 @@ from typing import Final
 from dragoman.host.shell import Parsed, Unparsed
 from dragoman.host.survey import Survey, SurveyFailed, survey
 
-_SETTINGS: Final = (
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    ("safe.bareRepository", "explicit"),
-    ("log.showSignature", "false"),
-    ("core.untrackedCache", "keep"),
-    ("core.pager", "cat"),
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
-    ("submodule.recurse", "false"),
-)
+_SETTINGS: Final = {
+    "core.fsmonitor": "false",
+    "core.hooksPath": "/dev/null",
+    "safe.bareRepository": "explicit",
+    "log.showSignature": "false",
+    "core.pager": "cat",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "submodule.recurse": "false",
+}
 # No index is refreshed, no transport is used, not even for objects that a partial clone lacks.
 _VARIABLES: Final = {
     "GIT_OPTIONAL_LOCKS": "0",
@@ -72,10 +71,15 @@ def shows_changes(parsed: Parsed | Unparsed) -> bool:
 def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment, with which git starts nothing; no variable of git's own is left from before."""
     kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
-    settings = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))}
-    for at, (key, value) in enumerate(_SETTINGS):
-        settings |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
-    return {**kept, **_VARIABLES, **settings}
+    return {**kept, **_VARIABLES, **git_settings(_SETTINGS)}
+
+
+def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """The variables that give git these settings, above those of every file."""
+    variables = {"GIT_CONFIG_COUNT": str(len(settings))}
+    for at, (key, value) in enumerate(settings.items()):
+        variables |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
+    return variables
 
 
 def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, str], *, diffs: bool) -> str:

@@ -27,18 +27,23 @@ from dragoman.host import bubblewrap, landlock, seccomp
 from dragoman.host.allowance import Allowance
 from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
 from dragoman.host.confine import Policy
+from dragoman.host.ending import has_ended
 from dragoman.host.inside import first_words
 from dragoman.host.placeholders import Placeholder, is_placeholder
+from dragoman.host.quiet_git import git_settings
 from dragoman.host.resources import ResourceLimits, default_limits
 from dragoman.host.secrets import SYSTEM_SECRETS
+from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
 
 Level = Literal["bubblewrap", "landlock"]
 
-# Names in a root with which a command could make others run something later; those that start by themselves.
-PROTECTED: Final = (
-    *(".git/hooks", ".git/config", ".git/info/attributes", ".vscode", ".idea", ".zed", ".devcontainer", ".envrc"),
-    *(".mcp.json", ".claude", ".cursor", ".dragoman", ".husky"),
+# Names of the list of protected ones that a command cannot even try to make in a root: those that are looked for most.
+_NOT_TO_BE_MADE: Final = (
+    *(".git", ".vscode", ".idea", ".zed", ".devcontainer", ".envrc", ".mcp.json", ".claude", ".cursor", ".dragoman"),
+    ".husky",
 )
+# No housekeeping of git beside a command: it would be cut off in the middle.
+_GIT_SETTINGS: Final = {"gc.auto": "0", "maintenance.auto": "false", "gc.packRefs": "false"}
 # Where programs of the system are. Not the PATH: a workspace may have put itself there.
 _PROGRAM_FOLDERS: Final = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _PROBE_SECONDS: Final = 10.0
@@ -89,6 +94,7 @@ class Confined:
         scratch: str | None = None,
         *,
         allowance: Allowance,
+        watched: "_Watched | None" = None,
     ) -> None:
         self.level: Final = level
         self.argv: Final = argv
@@ -98,18 +104,30 @@ class Confined:
         self._placeholders = placeholders
         self._scratch = scratch
         self._allowance = allowance
+        self._roots = watched
 
     def excess(self, text: str, *, failed: bool) -> str | None:
         """Which of its limits the command has met, in a sentence; None if none is known. `text` is what it printed."""
         return self._allowance.excess(text, failed=failed)
 
-    def close(self) -> None:
-        """Takes away what was only there for the command."""
+    def close(self) -> list[str]:
+        """Take away what was only there for the command, and what it must not leave; what that was, in sentences.
+
+        Blocks until the last process of the command is dead, and until the roots are looked through.
+        """
+        roots, self._roots = self._roots, None
+        notes: list[str] = []
+        if roots is not None and not has_ended(roots.info):
+            notes.append("Some processes of the command could not be ended; what they do from now on is not looked at.")
         self._allowance.close()
         for placeholder in self._placeholders:
             placeholder.release()
+        if roots is not None:
+            notes += roots.watch.settle()
+            shutil.rmtree(roots.scratch, ignore_errors=True)
         if self._scratch is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+        return notes
 
     def __enter__(self) -> Self:
         return self
@@ -125,7 +143,9 @@ def confine(
     writable: Sequence[str] = (),
     readable: Sequence[str] = (),
     hidden: Sequence[str] = (),
-    protected: Sequence[str] = PROTECTED,
+    protected: Sequence[str] | None = None,
+    protected_paths: Sequence[str] = (),
+    quarantine: str = "",
     network: bool = False,
     views: Mapping[str, str] | None = None,
     enter: Sequence[str] = (),
@@ -134,8 +154,10 @@ def confine(
 ) -> Confined:
     """The command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
 
-    `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). `protected` are names
-    relative to each writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
+    `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). What is protected by its
+    name or as a git folder, and `protected_paths`, stays as it is (`workspace_watch`); what the command leaves of that
+    kind goes to a folder below `quarantine`. `protected`, if given, is all there is instead: names relative to each
+    writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
     the place of a root, and how it comes there (bubblewrap only). In a view nothing is protected: changes are reviewed.
     `limits` are `resources.default_limits` unless said otherwise.
     Whoever starts it does so in `cwd`, from a thread that lives as long as the command, with what
@@ -153,17 +175,57 @@ def confine(
     for root in (*writable, *readable):
         if root in secret:
             raise SandboxRefused(f"{root} cannot be a workspace: it holds secrets.")
-    if confinement.bubblewrap is None:
-        if views:
-            raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
-        return _by_landlock(argv, writable, readable, secret, protected, network, limits or default_limits())
-    looked_at = {root: root for root in views} if enter else {}
-    mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
-    names = () if views else protected
-    wanted = limits or default_limits()
-    return _by_bubblewrap(
-        confinement.bubblewrap, argv, mounts, names, network, cwd, enter, limits=wanted, layered=confinement.layered
-    )
+    program, wanted = confinement.bubblewrap, limits or default_limits()
+    if program is None and views:
+        raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
+    watched: _Watched | None = None
+    if writable and not views and protected is None:
+        watched = _watch(writable, protected_paths, quarantine, binds=program is not None)
+    names = () if views or protected is None else protected
+    try:
+        if program is None:
+            return _by_landlock(argv, writable, readable, secret, names, network, wanted, watched)
+        looked_at = {root: root for root in views} if enter else {}
+        mounts = Mounts(_sources(writable, views), _sources(readable, views), secret, looked_at)
+        layered = confinement.layered
+        return _by_bubblewrap(
+            program, argv, mounts, names, network, cwd, enter, limits=wanted, layered=layered, watched=watched
+        )
+    except BaseException:
+        if watched is not None:
+            shutil.rmtree(watched.scratch, ignore_errors=True)
+        raise
+
+
+class _Watched(NamedTuple):
+    """The watch over the writable roots, and what it needs: `missing` are protected paths that are not there yet."""
+
+    watch: WorkspaceWatch
+    scratch: str
+    missing: Sequence[str]
+
+    @property
+    def info(self) -> str:
+        """The file in which bubblewrap says which processes it has made."""
+        return os.path.join(self.scratch, "info")
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What to set for git, if it can commit."""
+        return git_settings(_GIT_SETTINGS) if self.watch.has_layers else {}
+
+
+def _watch(roots: Sequence[str], protected_paths: Sequence[str], quarantine: str, *, binds: bool) -> _Watched:
+    scratch = tempfile.mkdtemp(prefix="dragoman-")
+    try:
+        watch = WorkspaceWatch(
+            roots, binds=binds, scratch=scratch, quarantine=quarantine, protected_paths=protected_paths
+        )
+    except CannotWatch as error:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise SandboxRefused(str(error)) from error
+    paths = [os.path.join(root, name) for root in roots for name in _NOT_TO_BE_MADE]
+    return _Watched(watch, scratch, [path for path in paths if not os.path.lexists(path) or is_placeholder(path)])
 
 
 def probe(*, again: bool = False) -> Confinement:
@@ -279,14 +341,18 @@ def _by_bubblewrap(
     *,
     limits: ResourceLimits,
     layered: bool = False,
+    watched: _Watched | None = None,
 ) -> Confined:
     placeholders: list[Placeholder] = []
     pinned: dict[str, str] = {}
-    fixed: dict[str, str] = {}
+    fixed: dict[str, str] = {path: path for path in watched.watch.fixed} if watched else {}
     try:
         for root, source in mounts.writable.items():
             for name in protected:
                 _protect(root, source, name, pinned, fixed, placeholders)
+        for path in watched.missing if watched else ():
+            placeholders.append(Placeholder.hold(path))
+            fixed[path] = path
     except OSError as error:
         for placeholder in placeholders:
             placeholder.release()
@@ -294,19 +360,22 @@ def _by_bubblewrap(
     full = mounts._replace(
         pinned=[(source, path) for path, source in pinned.items()],
         fixed=[(source, path) for path, source in fixed.items()],
+        layers=watched.watch.layers if watched else (),
     )
     allowance = Allowance(limits, namespace=True)
     room = limits.memory // _TEMPORARY_FOLDERS if has_tmpfs_size(program) else 0
     words = bubblewrap.arguments(full, network=network, cwd=cwd, room=room)
-    script = _WITH_FILTER
-    line = ["/bin/bash", "--noprofile", "--norc", "-c", script, "bash", *allowance.entrances, "--", _filter_text()]
+    line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", *allowance.entrances, "--"]
+    line += [_filter_text(), watched.info if watched else os.devnull]
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
-    process = allowance.process
-    limited = first_words(writable=mounts.writable, hidden=mounts.hidden, limits=process, layered=layered)
-    line += [*enter, program, "--seccomp", "9", *user, *words, "--", *limited, *argv]
-    return Confined("bubblewrap", line, _scratch_variables("/tmp"), placeholders, allowance=allowance)
+    own = [*mounts.writable, *(bind.path for bind in full.layers if bind.writable)]
+    limited = first_words(writable=own, hidden=mounts.hidden, limits=allowance.process, layered=layered)
+    told = ["--info-fd", "8"] if watched else []
+    line += [*enter, program, "--seccomp", "9", *told, *user, *words, "--", *limited, *argv]
+    environment = {**_scratch_variables("/tmp"), **(watched.variables if watched else {})}
+    return Confined("bubblewrap", line, environment, placeholders, allowance=allowance, watched=watched)
 
 
 def _protect(
@@ -330,10 +399,10 @@ def _protect(
 
 # `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`private.forbid_reading`): a
 # shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
-# Before, it enters the control group of the command.
+# Before, it enters the control group of the command. What bubblewrap tells about its processes goes to the file $3.
 _WITH_FILTER: Final = (
     'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; '
-    'exec 9< <(builtin printf "$2"); shift 2; exec "$@"'
+    'exec 9< <(builtin printf "$2") 8> "$3"; shift 3; exec "$@"'
 )
 # The temporary folders and shared memory of a command are memory: each may have its part of what the command may have.
 _TEMPORARY_FOLDERS: Final = 4
@@ -353,9 +422,12 @@ def _by_landlock(
     protected: Sequence[str],
     network: bool,
     limits: ResourceLimits,
+    watched: _Watched | None = None,
 ) -> Confined:
     scratch = tempfile.mkdtemp(prefix="dragoman-")
-    fixed = [os.path.join(root, name) for root in writable for name in protected]
+    names = [os.path.join(root, name) for root in writable for name in (_NOT_TO_BE_MADE if watched else protected)]
+    # A link with a protected name is watched, and what it leads to; nothing can be made in its place either way.
+    fixed = [*watched.watch.fixed, *(path for path in names if not os.path.islink(path))] if watched else names
     for path in fixed:
         if os.path.realpath(path) != path:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -374,7 +446,9 @@ def _by_landlock(
         processes=allowance.process.processes,
     )
     line = [sys.executable, "-I", "-S", "-c", _LAUNCHER, _PACKAGES, policy.dumped(), *argv]
-    return Confined("landlock", line, _scratch_variables(scratch), scratch=scratch, allowance=allowance)
+    return Confined(
+        "landlock", line, _scratch_variables(scratch), scratch=scratch, allowance=allowance, watched=watched
+    )
 
 
 def _scratch_variables(folder: str) -> dict[str, str]:

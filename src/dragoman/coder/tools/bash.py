@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+from collections.abc import Sequence
 from typing import Final
 
 from dragoman.agent.terminal import DisplayTerminal
@@ -88,13 +89,20 @@ class Bash:
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
         try:
-            start = await desk.rig.start(argv, asked=approved.asked, looks=looks)
+            if looks:
+                start = await desk.rig.start_looking(argv)
+            else:
+                start = await desk.rig.start(argv, asked=approved.asked)
         except WorldError as error:
             return Outcome(f"The command was not run: {error}", failed=True)
+        notes: Sequence[str] = ()
         try:
-            return await self._here(command, start, seconds, shown, desk)
+            outcome = await self._here(command, start, seconds, shown, desk)
         finally:
-            start.close()
+            notes = await _close(start)
+            for note in notes:
+                await desk.session.notice(note, severity="warning")
+        return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
     async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
         """In a terminal of the client's, where the user sees it as any other."""
@@ -169,6 +177,16 @@ class Bash:
         fresh = output.fresh()
         if fresh:
             await screen.write(fresh)
+
+
+async def _close(start: Start) -> Sequence[str]:
+    """Close a start to its end, even if the turn is cancelled once more meanwhile."""
+    closing = asyncio.ensure_future(asyncio.to_thread(start.close))
+    try:
+        return await asyncio.shield(closing)
+    except asyncio.CancelledError:
+        await closing
+        raise
 
 
 def _ended(text: str, code: int, signal_name: str | None) -> Outcome:

@@ -1,0 +1,345 @@
+"""The `.git` of a workspace while a confined command runs: a layer, of which only the usual files go back.
+
+Git makes a commit by writing objects, refs and logs, and by replacing files such as `index` and `HEAD` beside each
+other. Everything else in a git folder can make git run a program, or find another configuration: config, hooks, info,
+modules, worktrees, commondir, config.worktree, and whatever a later git adds. So the command sees, in the place of the
+git folder, a folder of ours:
+
+| in it | is |
+|---|---|
+| `objects`, `refs`, `logs` | the real ones, writable; no link is left in them, and no other place for objects |
+| other folders | the real ones, read-only |
+| files | copies. `index`, `HEAD` and others of `_RETURNED` go back afterwards if they were changed, the rest does not |
+
+A file goes back as git itself would write it: under its lock, only if it is a regular file with the content it should
+have, and only if the real one is still the one that was copied; else it stays away and that is said.
+
+A linked worktree has a git folder of its own below the main one's `worktrees`. Its files go back there; of the main git
+folder only `packed-refs` does. It is taken for one only if the main repository names it, too: a `.git` file that came
+with the workspace could point anywhere.
+"""
+
+import filecmp
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from dragoman.host.bubblewrap import Bind
+from dragoman.host.keepsake import Facts, KeepingLimit, Keepsake, TooLarge, is_as_it_was, keep, put_back
+from dragoman.host.keepsake import facts_of as thing_facts
+
+_HEX: Final = rb"(?:[0-9a-f]{40}|[0-9a-f]{64})"
+_REF: Final = rb"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
+_HEAD: Final = re.compile(rb"(?:ref: " + _REF + rb"|" + _HEX + rb")\n?")
+_OBJECTS: Final = re.compile(rb"(?:" + _HEX + rb"\n?)*")
+_PACKED: Final = re.compile(rb"(?:#[^\n]*\n|\^" + _HEX + rb"\n|" + _HEX + rb" " + _REF + rb"\n)*")
+_SHARED_INDEX: Final = re.compile(r"sharedindex\.[0-9a-f]{40,64}")
+
+
+def _any(data: bytes) -> bool:
+    return True
+
+
+def _index(data: bytes) -> bool:
+    return data.startswith(b"DIRC")
+
+
+# Files that go back, in this order, and what each must be. The last names what is checked out.
+_RETURNED: Final[Mapping[str, Callable[[bytes], object]]] = {
+    "packed-refs": _PACKED.fullmatch,
+    "index": _index,
+    "ORIG_HEAD": _OBJECTS.fullmatch,
+    "FETCH_HEAD": _any,
+    "MERGE_HEAD": _OBJECTS.fullmatch,
+    "MERGE_MODE": re.compile(rb"[a-z-]*\n?").fullmatch,
+    "MERGE_MSG": _any,
+    "SQUASH_MSG": _any,
+    "AUTO_MERGE": _OBJECTS.fullmatch,
+    "CHERRY_PICK_HEAD": _OBJECTS.fullmatch,
+    "REVERT_HEAD": _OBJECTS.fullmatch,
+    "COMMIT_EDITMSG": _any,
+    "HEAD": _HEAD.fullmatch,
+}
+_COMMON_RETURNED: Final = frozenset({"packed-refs"})
+# A change of these alone is not worth a word: nobody would miss it.
+_UNREMARKABLE: Final = re.compile(r".*\.lock|.*~|gc\.pid|gc\.log|fsmonitor--daemon.*|description|sharedindex\..*")
+# The real folders that are writable.
+_WRITABLE: Final = ("objects", "refs", "logs")
+_ALTERNATES: Final = ("objects/info/alternates", "objects/info/http-alternates")
+_MOST_BYTES: Final = 256 * 1024 * 1024  # of one file that is copied
+_MOST_FILES: Final = 200  # files and folders directly in a git folder
+_MOST_REFS: Final = 200_000
+_LOCK_SECONDS: Final = 2.0
+_LOCK_STEP_SECONDS: Final = 0.02
+_POINTER_BYTES: Final = 4096
+_WORKTREE: Final = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
+
+
+class GitFolders(NamedTuple):
+    """Where the repository of a workspace is: `own` has its index and HEAD, `common` the rest; often the same."""
+
+    own: str
+    common: str
+
+
+class _Copy(NamedTuple):
+    """A file of the real git folder, and its copy as it was made."""
+
+    real: Facts
+    copy: Facts
+
+
+def git_folders_of(root: str) -> GitFolders | None:
+    """The git folders of a workspace whose commands may commit; None if there is none that can be layered."""
+    path = os.path.join(root, ".git")
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            found = GitFolders(path, path)
+        else:
+            own = os.path.realpath(os.path.join(root, _pointer(path).removeprefix("gitdir:").strip()))
+            common = os.path.join(own, "commondir")
+            if os.path.lexists(common):
+                # Both sides name each other.
+                back = os.path.realpath(_pointer(os.path.join(own, "gitdir")))
+                found = GitFolders(own, os.path.realpath(os.path.join(own, _pointer(common))))
+                is_known = back == path and os.path.dirname(own) == os.path.join(found.common, "worktrees")
+            else:
+                names = _WORKTREE.search(_pointer(os.path.join(own, "config"), 1024 * 1024))
+                is_known = names is not None and os.path.realpath(os.path.join(own, names[1])) == root
+                found = GitFolders(own, own)
+            if not is_known or own == root or own.startswith(f"{root}/"):
+                return None
+    except (OSError, ValueError):
+        return None
+    return found if all(map(_can_be_layered, {found.common, found.own} - {""})) else None
+
+
+def _can_be_layered(folder: str) -> bool:
+    """Whether a git folder is one of a kind that is known here."""
+    with os.scandir(folder) as entries:
+        names = {entry.name: entry for entry in entries}
+    if len(names) > _MOST_FILES or "HEAD" not in names or "reftable" in names:
+        return False
+    if any(names[name].is_symlink() for name in (*_WRITABLE, *_RETURNED) if name in names):
+        return False
+    return all(
+        entry.stat(follow_symlinks=False).st_size <= _MOST_BYTES
+        for entry in names.values()
+        if entry.is_file(follow_symlinks=False)
+    )
+
+
+class GitLayer:
+    """The layer of one git folder, made in `folder`, which is empty and ours. Blocks."""
+
+    def __init__(self, real: str, folder: str, *, returned: Callable[[str], bool]) -> None:
+        self.real: Final = real
+        self._folder = folder
+        self._returned = returned
+        self._copies: dict[str, _Copy] = {}
+        self._binds: list[Bind] = [Bind(folder, real, writable=True)]
+        self._fill()
+
+    @property
+    def binds(self) -> list[Bind]:
+        """What to show in the place of the git folder, in this order."""
+        return self._binds
+
+    def bring_back(self) -> list[str]:
+        """Bring what a command has changed to the real git folder; a sentence for each thing that stays away."""
+        notes = self._cleaned()
+        names = {entry.name: entry for entry in os.scandir(self._folder)}
+        for name in (*filter(_SHARED_INDEX.fullmatch, names), *_RETURNED):
+            if self._returned(name):
+                notes += self._settle(name, _RETURNED.get(name, _index))
+        dropped = [name for name in names if self._is_dropped(name)]
+        if dropped:
+            notes.append(f"Changes in {self.real} to {', '.join(sorted(dropped)[:20])} were not kept.")
+        return notes
+
+    # -- before --------------------------------------------------------------------------------------------------------
+
+    def _fill(self) -> None:
+        with os.scandir(self.real) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            copy = os.path.join(self._folder, entry.name)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), copy)
+            elif entry.is_dir():
+                os.mkdir(copy)
+                self._binds.append(Bind(entry.path, entry.path, writable=entry.name in _WRITABLE))
+            elif entry.is_file() and not entry.name.endswith(".lock"):
+                self._copy(entry.name)
+        logs = os.path.join(self.real, "logs")
+        if not os.path.isdir(logs):
+            # Before the first commit there are none. What stood in the layer's own would not go back.
+            os.mkdir(logs)
+            os.mkdir(os.path.join(self._folder, "logs"))
+            self._binds.append(Bind(logs, logs, writable=True))
+        self._alternates = self._kept_alternates()
+
+    def _kept_alternates(self) -> dict[str, Keepsake | None]:
+        """The files that name further places for objects: outside of the repository, so not a command's to choose."""
+        if not os.path.isdir(os.path.join(self.real, "objects", "info")):
+            return {}
+        limit = KeepingLimit(len(_ALTERNATES), _POINTER_BYTES)
+        try:
+            return {path: keep(self.real, path, limit) for path in _ALTERNATES}
+        except TooLarge:
+            raise OSError(f"{self.real} has too many other places for objects") from None
+
+    def _copy(self, name: str) -> None:
+        real, copy = os.path.join(self.real, name), os.path.join(self._folder, name)
+        before = thing_facts(self.real, name)
+        shutil.copy2(real, copy, follow_symlinks=False)
+        after = thing_facts(self._folder, name)
+        if before is not None and after is not None:
+            self._copies[name] = _Copy(before, after)
+
+    # -- after ---------------------------------------------------------------------------------------------------------
+
+    def _is_dropped(self, name: str) -> bool:
+        """Whether a change of the command is lost and may be missed."""
+        if (name in _RETURNED and self._returned(name)) or _UNREMARKABLE.fullmatch(name):
+            return False
+        known = self._copies.get(name)
+        if known is None or not os.path.isfile(os.path.join(self._folder, name)):
+            return not os.path.lexists(os.path.join(self.real, name))
+        if thing_facts(self._folder, name) == known.copy:
+            return False
+        # Git writes some files anew without a change.
+        return not filecmp.cmp(os.path.join(self._folder, name), os.path.join(self.real, name), shallow=False)
+
+    def _settle(self, name: str, is_good: Callable[[bytes], object]) -> Iterator[str]:
+        now, known = thing_facts(self._folder, name), self._copies.get(name)
+        if now == (known.copy if known else None):
+            return
+        path = os.path.join(self.real, name)
+        data = b"" if now is None else self._content(name)
+        changed_at = now[-2] if now else 0
+        if data is None or (now is not None and not is_good(data)):
+            yield f"{path} was not changed: the command left something else than git does."
+            return
+        if now is None and name in ("HEAD", "index", "packed-refs"):
+            yield f"{path} was not deleted."
+            return
+        try:
+            with _Lock(path) as lock:
+                if thing_facts(self.real, name) != (known.real if known else None):
+                    yield f"{path} was changed by another program meanwhile, and is as that has left it."
+                elif now is None:
+                    os.unlink(path)
+                else:
+                    lock.replace(data, changed_at)
+        except OSError as error:
+            reason = "another git is at work there" if isinstance(error, FileExistsError) else error.strerror
+            yield f"{path} was not changed: {reason}."
+
+    def _content(self, name: str) -> bytes | None:
+        """A regular file's bytes; None for anything else, and for what is too large."""
+        try:
+            fd = os.open(os.path.join(self._folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return None
+        with open(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None
+            data = file.read(_MOST_BYTES + 1)
+        return data if len(data) <= _MOST_BYTES else None
+
+    def _cleaned(self) -> list[str]:
+        """Take away what is neither a file nor a folder in the real folders that the command could write."""
+        gone: list[str] = []
+        for name in ("refs", "logs", "objects", "objects/pack"):
+            gone += _take_links_away(os.path.join(self.real, name), _MOST_REFS, deep="objects" not in name)
+        for name, was in self._alternates.items():
+            if (was is None) != (thing_facts(self.real, name) is None) or (
+                was is not None and not is_as_it_was(self.real, name, was)
+            ):
+                with suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.real, name))
+                if was is not None:
+                    put_back(self.real, name, was)
+                gone.append(os.path.join(self.real, name))
+        return [f"{path} is not for a command to make, and is as it was before." for path in gone]
+
+
+class _Lock:
+    """Git's own lock on a file: a file beside it that only one can make."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd = -1
+
+    def __enter__(self) -> "_Lock":
+        until = time.monotonic() + _LOCK_SECONDS
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            try:
+                self._fd = os.open(f"{self._path}.lock", flags, 0o666)
+            except FileExistsError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_LOCK_STEP_SECONDS)
+            else:
+                return self
+
+    def replace(self, data: bytes, changed_at: int) -> None:
+        """Put these bytes in the place of the file, with the time at which git wrote them: it goes by that time."""
+        with suppress(FileNotFoundError):
+            os.fchmod(self._fd, stat.S_IMODE(os.lstat(self._path).st_mode))
+        with open(self._fd, "wb", closefd=False) as file:
+            file.write(data)
+        os.utime(self._fd, ns=(changed_at, changed_at))
+        os.rename(f"{self._path}.lock", self._path)
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._fd)
+        with suppress(FileNotFoundError):
+            os.unlink(f"{self._path}.lock")
+
+
+def _take_links_away(folder: str, most: int, *, deep: bool = True) -> Iterator[str]:
+    if not os.path.isdir(folder):
+        return
+    for path, folders, files, fd in os.fwalk(folder):
+        for name in (*folders, *files):
+            most -= 1
+            mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                os.unlink(name, dir_fd=fd)
+                yield os.path.join(path, name)
+        if not deep or most < 0:
+            return
+
+
+def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
+    """A short regular file's text; `ValueError` if it is none."""
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb") as file:
+        data = file.read(most + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
+    if not data or len(data) > most:
+        raise ValueError(path)
+    return data.decode("utf-8", "surrogateescape").strip()
+
+
+def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
+    """The layers for a workspace, outer first, in folders below `scratch`. `OSError` if one cannot be made."""
+    is_linked = folders.own != folders.common
+    made: list[GitLayer] = []
+    for at, real in enumerate(dict.fromkeys([folders.common, folders.own])):
+        folder = os.path.join(scratch, f"git-{at}")
+        os.mkdir(folder, 0o700)
+        is_common = is_linked and real == folders.common
+        made.append(GitLayer(real, folder, returned=(lambda name: name in _COMMON_RETURNED) if is_common else _anyone))
+    return made
+
+
+def _anyone(name: str) -> bool:
+    return True

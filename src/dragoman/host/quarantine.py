@@ -1,0 +1,118 @@
+"""Where things go that a confined command has left and that must not stay: out of the workspace, into our own data.
+
+Nothing is followed on the way: the folder a thing stands in is opened step by step below the root. Within one file
+system a thing is moved as it is; over the border of two it is copied, up to a bound, and then deleted here. What cannot
+be copied is deleted all the same, and that is said.
+"""
+
+import errno
+import os
+import shutil
+import stat
+import tempfile
+import time
+from typing import Final
+
+from dragoman.host.beneath import beside
+from dragoman.host.paths import Place
+
+# What is copied of one thing; beyond that it is only deleted.
+_COPIED_BYTES: Final = 1024 * 1024 * 1024
+_COPIED_FILES: Final = 200_000
+
+
+class Quarantine:
+    """One folder below `parent` for what one command has left; it is made with the first thing that comes there."""
+
+    def __init__(self, parent: str) -> None:
+        self._parent = parent
+        self._path = ""
+        self.moved: Final[list[str]] = []  # whole paths, as they were in the workspace
+        self.deleted: Final[list[str]] = []  # those that could not be kept
+
+    @property
+    def path(self) -> str:
+        """Where they are now; made if need be."""
+        if not self._path:
+            parent = self._parent or tempfile.gettempdir()
+            os.makedirs(parent, mode=0o700, exist_ok=True)
+            self._path = tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent)
+        return self._path
+
+    def take(self, root: str, path: str) -> None:
+        """Move what stands at a relative path below a root. `OSError` if it is still there afterwards."""
+        place = Place(root, tuple(path.split("/")))
+        with beside(place) as (folder, name):
+            try:
+                self._take(place, folder, name)
+            except FileNotFoundError:
+                return
+
+    def _take(self, place: Place, folder: int, name: str) -> None:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISDIR(status.st_mode):
+            _open_up(folder, name)
+        target = self._target(place)
+        try:
+            os.rename(name, target, src_dir_fd=folder)
+        except OSError as error:
+            if error.errno not in (errno.EXDEV, errno.EACCES, errno.EPERM):
+                raise
+        else:
+            self.moved.append(place.path)
+            return
+        kept = _copy(folder, name, target, status)
+        if stat.S_ISDIR(status.st_mode):
+            shutil.rmtree(name, dir_fd=folder)
+        else:
+            os.unlink(name, dir_fd=folder)
+        (self.moved if kept else self.deleted).append(place.path)
+
+    def _target(self, place: Place) -> str:
+        """A new path in our folder, with the names it had in the workspace."""
+        above = os.path.join(self.path, os.path.basename(place.root) or "root", *place.parts[:-1])
+        os.makedirs(above, mode=0o700, exist_ok=True)
+        target = os.path.join(above, place.parts[-1])
+        return target if not os.path.lexists(target) else tempfile.mktemp(prefix=place.parts[-1] + "-", dir=above)
+
+
+def _open_up(folder: int, name: str) -> None:
+    """Give the owner every right to a folder and those in it: what nobody may enter cannot be moved or deleted."""
+    os.chmod(name, stat.S_IRWXU, dir_fd=folder)
+    for _, names, _, inside in os.fwalk(name, dir_fd=folder):
+        for inner in names:
+            if stat.S_ISDIR(os.stat(inner, dir_fd=inside, follow_symlinks=False).st_mode):
+                os.chmod(inner, stat.S_IRWXU, dir_fd=inside)
+
+
+def _copy(folder: int, name: str, target: str, status: os.stat_result) -> bool:
+    """Whether all of it could be copied."""
+    source = f"/proc/self/fd/{folder}/{name}"
+    try:
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(name, dir_fd=folder), target)
+        elif stat.S_ISREG(status.st_mode):
+            if status.st_size > _COPIED_BYTES:
+                return False
+            shutil.copyfile(source, target, follow_symlinks=False)
+        elif stat.S_ISDIR(status.st_mode):
+            if not _is_small(source):
+                return False
+            shutil.copytree(source, target, symlinks=True)
+        else:
+            return False
+    except (OSError, shutil.Error):
+        shutil.rmtree(target, ignore_errors=True)
+        return False
+    return True
+
+
+def _is_small(path: str) -> bool:
+    count = size = 0
+    for folder, _, names in os.walk(path):
+        count += 1 + len(names)
+        for name in names:
+            size += os.lstat(os.path.join(folder, name)).st_size
+        if count > _COPIED_FILES or size > _COPIED_BYTES:
+            return False
+    return True

@@ -1,0 +1,233 @@
+"""Sees to it that a confined command leaves nothing in a workspace that runs when a person looks at it.
+
+Before the command everything protected is found (`survey`). What can be shown read-only is; the `.git` of the workspace
+is shown as a layer (`git_layer`); the rest is remembered (`keepsake`). After the command, when none of its processes
+lives any more, the workspace is looked through again: what is new and protected is moved to a quarantine, what was
+changed is put back, and each is said in a note. While the command runs, a new protected file can stand there for a
+moment: that window is known and documented.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from dragoman.errors import WorldError
+from dragoman.host.bubblewrap import Bind
+from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
+from dragoman.host.keepsake import KeepingLimit, Keepsake, TooLarge, is_as_it_was, keep, put_back
+from dragoman.host.placeholders import is_placeholder
+from dragoman.host.quarantine import Quarantine
+from dragoman.host.survey import Survey, SurveyFailed, survey
+
+# Binding costs bubblewrap more with each that there is: about 10 ms for this many. Those that cannot be remembered are
+# bound beyond that, up to the second number.
+_MOST_BOUND: Final = 40
+_MOST_LARGE: Final = 150
+# What is remembered in memory for one command.
+_KEPT_FILES: Final = 20_000
+_KEPT_BYTES: Final = 64 * 1024 * 1024
+_KEPT_FILE_BYTES: Final = 1024 * 1024
+# Folders that are thrown away and made again as a whole: something bound in them would be in the way.
+_MADE_AGAIN: Final = frozenset(
+    {"node_modules", "vendor", "venv", ".venv", ".tox", ".nox", "target", "dist", "build", "out", "site-packages"}
+)
+# Named in a note; the others are counted.
+_NAMED: Final = 20
+
+
+class CannotWatch(WorldError):
+    """A workspace cannot be watched over, so that nothing may write in it. The text says why."""
+
+
+class WorkspaceWatch:
+    """The watch over some roots during one command. Blocks; `CannotWatch` if it cannot be had."""
+
+    def __init__(
+        self,
+        roots: Sequence[str],
+        *,
+        binds: bool,
+        scratch: str,
+        quarantine: str,
+        protected_paths: Iterable[str] = (),
+    ) -> None:
+        """`binds`: things can be shown read-only. `scratch` is an empty folder of ours that lives as long as this."""
+        self.fixed: Final[list[str]] = []  # whole paths that the command may not change
+        self.layers: Final[list[Bind]] = []
+        self._binds = binds
+        self._scratch = scratch
+        self._quarantine = Quarantine(quarantine)
+        self._git: list[GitLayer] = []
+        self._extra = [os.path.realpath(path) for path in protected_paths]
+        self._limit = KeepingLimit(_KEPT_FILES, _KEPT_BYTES)
+        self._roots: list[_WatchedRoot] = []
+        try:
+            for root in roots:
+                self._begin(root)
+        except (SurveyFailed, OSError) as error:
+            raise CannotWatch(f"Commands cannot be confined in this workspace: {error}") from error
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether the command can commit."""
+        return bool(self._git)
+
+    def settle(self) -> list[str]:
+        """The command has ended with all of its processes: take back what must not stay, and say what that was."""
+        notes: list[str] = []
+        for layer in reversed(self._git):
+            try:
+                notes += layer.bring_back()
+            except OSError as error:
+                notes.append(f"What the command did in {layer.real} was not brought back: {error.strerror}.")
+        restored: list[str] = []
+        for watched in self._roots:
+            try:
+                restored += self._settle(watched)
+            except (SurveyFailed, OSError) as error:
+                notes.append(
+                    f"It could not be seen whether the command left something that runs by itself: {error} "
+                    f"Look through {watched.before.root} before you open it with other programs."
+                )
+        return [*self._notes(restored), *notes]
+
+    # -- before --------------------------------------------------------------------------------------------------------
+
+    def _begin(self, root: str) -> None:
+        before = survey(root)
+        extra = [path[len(root) + 1 :] for path in self._extra if path.startswith(f"{root}/")]
+        found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
+        names = dict.fromkeys(name for name in found if not is_placeholder(os.path.join(root, name)))
+        watched = _WatchedRoot(before, frozenset(names), extra)
+        self._roots.append(watched)
+        if "" in before.git_folders:
+            self.fixed.append(root)
+            return
+        for name in self._layered(root):
+            names.pop(name, None)
+        for name in list(names):
+            names.update(dict.fromkeys(_linked(root, name)))
+        self._guard(watched, list(names))
+
+    def _layered(self, root: str) -> list[str]:
+        """Show the git folder as a layer, if that can be; the names in the root that need no more."""
+        folders = git_folders_of(root) if self._binds else None
+        if folders is None or any(layer.real == folders.common for layer in self._git):
+            return []
+        scratch = os.path.join(self._scratch, f"root-{len(self._roots)}")
+        os.mkdir(scratch, 0o700)
+        try:
+            layers = layers_of(folders, scratch)
+        except OSError:
+            return []  # it is not ours to write: read-only like everything protected
+        self._git += layers
+        self.layers.extend(bind for layer in layers for bind in layer.binds)
+        return [".git"] if folders.own == os.path.join(root, ".git") else []
+
+    def _guard(self, watched: "_WatchedRoot", names: Sequence[str]) -> None:
+        """Bind the shallowest where that can be done, and remember the others."""
+        root = watched.before.root
+        count = large = 0
+        for name in names:
+            mode = os.lstat(os.path.join(root, name)).st_mode
+            is_bound = not stat.S_ISLNK(mode) and _MADE_AGAIN.isdisjoint(name.split("/")[:-1])
+            if self._binds and is_bound and count < _MOST_BOUND:
+                count += 1
+                self.fixed.append(os.path.join(root, name))
+                continue
+            try:
+                kept = keep(root, name, KeepingLimit(1000, _KEPT_FILE_BYTES))
+                self._limit.take(0 if kept is None else _size(kept))
+            except (TooLarge, OSError):
+                large += 1
+                if large > _MOST_LARGE:
+                    raise OSError(
+                        f"there are more than {_MOST_LARGE} large protected folders, such as {name}"
+                    ) from None
+                self.fixed.append(os.path.join(root, name))
+            else:
+                if kept is not None:
+                    watched.kept[name] = kept
+
+    # -- after ---------------------------------------------------------------------------------------------------------
+
+    def _settle(self, watched: "_WatchedRoot") -> list[str]:
+        before = watched.before
+        root = before.root
+        if root in self.fixed:
+            return []
+        after = survey(root, sealed=before.sealed)
+        there = [path for path in watched.extra if _is_there(root, path)]
+        for path in dict.fromkeys([*after.protected, *there]):
+            if path not in watched.names and not is_placeholder(os.path.join(root, path)):
+                self._quarantine.take(root, path)
+        for path in after.git_folders:
+            if path not in watched.names:
+                self._break(before, after, path)
+        restored: list[str] = []
+        for path, kept in watched.kept.items():
+            if is_as_it_was(root, path, kept):
+                continue
+            if os.path.lexists(os.path.join(root, path)):
+                self._quarantine.take(root, path)
+            if put_back(root, path, kept):
+                restored.append(os.path.join(root, path))
+        return restored
+
+    def _break(self, before: Survey, after: Survey, path: str) -> None:
+        """Make a folder that became a git folder none: as a whole if it is new, else what is new of what makes it."""
+        if path and path not in before.folders:
+            self._quarantine.take(after.root, path)
+            return
+        old = before.markers.get(path, ())
+        new = [name for name in after.markers[path] if name not in old] or list(after.markers[path])
+        for name in new:
+            self._quarantine.take(after.root, f"{path}/{name}" if path else name)
+
+    def _notes(self, restored: Sequence[str]) -> list[str]:
+        notes: list[str] = []
+        moved, deleted = self._quarantine.moved, self._quarantine.deleted
+        if moved:
+            notes.append(
+                f"Moved out of the workspace to {self._quarantine.path}, because it would run something when a person "
+                f"opens or looks at a folder: {_list(moved)}. Use write_file for such a file; it asks the user."
+            )
+        if deleted:
+            notes.append(f"Deleted for the same reason, and too large to be kept: {_list(deleted)}.")
+        if restored:
+            notes.append(f"Put back as it was before the command, because it is protected: {_list(restored)}.")
+        return notes
+
+
+class _WatchedRoot:
+    """A root, what was protected in it before the command, and what is remembered of it."""
+
+    def __init__(self, before: Survey, names: frozenset[str], extra: Sequence[str]) -> None:
+        self.before: Final = before
+        self.names: Final = names
+        self.extra: Final = extra
+        self.kept: Final[dict[str, Keepsake]] = {}
+
+
+def _linked(root: str, name: str) -> list[str]:
+    """What a protected link leads to, if that is in the root: it is as good as protected."""
+    path = os.path.join(root, name)
+    if not os.path.islink(path):
+        return []
+    real = os.path.realpath(path)
+    is_inside = real.startswith(f"{root}/") and os.path.lexists(real)
+    return [real[len(root) + 1 :]] if is_inside else []
+
+
+def _is_there(root: str, path: str) -> bool:
+    return os.path.lexists(os.path.join(root, path))
+
+
+def _size(kept: Keepsake) -> int:
+    return len(kept.data) + sum(_size(inner) for _, inner in kept.inner)
+
+
+def _list(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return ", ".join(paths[:_NAMED]) + more

@@ -1,0 +1,221 @@
+"""A confined command that was allowed leaves nothing that runs when a person looks, and can commit all the same."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.coder.rows import Told, apart, call, snapshot
+from tests.coder.test_git_folders import git, program, repository
+from tests.coder.whole import User, events_of, whole
+from tests.needs import need
+
+
+async def allowed(work: Path, *commands: str) -> list[str]:
+    """What allowed commands of mode workspace-write told the model."""
+    need("bwrap")
+    home = work.parent / "home"
+    model = Told(apart(call("bash", command=command) for command in commands))
+    async with whole(work, model.make, user=User("allow_once"), mode="workspace-write", home=home) as (_, session):
+        await events_of(session)
+    assert len(model.results) == len(commands)
+    return model.results
+
+
+EVIL = "evil"
+ATTACKS = {
+    "commondir": "mkdir -p c/objects c/refs && cp .git/HEAD c/ && printf '[core]\\n\\tfsmonitor = {evil}\\n' > c/config"
+    " && echo ../c > .git/commondir",
+    "hooks by commondir": "mkdir -p c/objects c/refs c/hooks && cp .git/HEAD c/ && cp .git/config c/config"
+    " && cp {evil} c/hooks/post-index-change && echo ../c > .git/commondir",
+    "config": "git config core.fsmonitor {evil}",
+    "config.worktree": "git config extensions.worktreeConfig true; git config --worktree core.fsmonitor {evil}",
+    "hooks": "cp {evil} .git/hooks/post-index-change",
+    "info": "mkdir -p .git/info; echo '* filter=x' > .git/info/attributes",
+    "module": "printf '[core]\\n\\tfsmonitor = {evil}\\n' > .git/modules/sub/config",
+    "gitdir file": "rm -rf .git; mv .git was; echo 'gitdir: was' > .git",
+    "bare folder": "mkdir -p new/objects new/refs && echo 'ref: refs/heads/x' > new/HEAD"
+    " && printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = {evil}\\n' > new/config",
+    "bare root": "mkdir -p docs/objects docs/refs && echo 'ref: refs/heads/x' > docs/HEAD"
+    " && printf '[core]\\n\\tworktree = .\\n\\tfsmonitor = {evil}\\n' > docs/config",
+    "nested": "git init -q inner && git -C inner config core.fsmonitor {evil}",
+    "moved": "mkdir was; mv nested/* nested/.git was/; mv docs d; mv nested docs",
+    "closed": "mkdir shut && git init -q shut/in && git -C shut/in config core.fsmonitor {evil}; chmod 000 shut",
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_no_command_makes_git_run_something_later(tmp_path: Path, attack: str) -> None:
+    repository(tmp_path / "other")
+    work = repository(tmp_path / "work")
+    git(work, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../other", "sub")
+    repository(work / "nested")
+    (work / "docs").mkdir()
+    (work / "docs" / "text").write_text("text")
+    evil = program(work / EVIL, f"touch {tmp_path}/ran")
+    await allowed(work, ATTACKS[attack].format(evil=evil))
+    folders = [work, *(path for path in work.rglob("*") if path.is_dir() and ".git" not in path.parts)]
+    for folder in folders:
+        git(folder, "status")
+        git(folder, "diff")
+    assert not (tmp_path / "ran").exists()
+    assert (work / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
+
+
+async def test_new_protected_names_are_moved_to_a_quarantine_and_that_is_said(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    (work / "pkg").mkdir()
+    (work / "pkg" / ".npmrc").write_text("mine")
+    before = snapshot(work)
+    (result,) = await allowed(
+        work,
+        "mkdir -p pkg/.vscode sub; echo x > pkg/.vscode/tasks.json; echo evil > sub/.envrc; ln -s / sub/.idea;"
+        "echo x > AGENTS.md; echo x > .envrc; echo x > pkg/.npmrc; mkfifo sub/.bashrc; echo done; rm pkg/.npmrc",
+    )
+    (work / "sub").rmdir()
+    assert {path: was for path, was in snapshot(work).items() if "/.git" not in path} == {
+        path: was for path, was in before.items() if "/.git" not in path
+    }
+    (folder,) = (tmp_path / "home" / "quarantine").iterdir()
+    assert (folder / "work" / "sub" / ".envrc").read_text() == "evil\n"
+    assert (folder / "work" / "pkg" / ".vscode" / "tasks.json").read_text() == "x\n"
+    assert (folder / "work" / "AGENTS.md").exists()
+    for name in ("sub/.envrc", "pkg/.vscode", "sub/.idea", "AGENTS.md", str(folder), "write_file"):
+        assert name in result
+    assert "done" in result
+
+
+async def test_protected_files_among_dependencies_are_put_back_and_do_not_hinder(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    for number in range(60):
+        (work / "node_modules" / f"p{number}").mkdir(parents=True)
+        (work / "node_modules" / f"p{number}" / ".editorconfig").write_text("root = true\n")
+    (work / "node_modules" / "p1" / ".vscode").mkdir()
+    (work / "node_modules" / "p1" / ".vscode" / "tasks.json").write_text("{}")
+    (result,) = await allowed(
+        work,
+        "echo evil > node_modules/p1/.editorconfig; echo evil > node_modules/p1/.vscode/tasks.json;"
+        "rm node_modules/p2/.editorconfig; rm -r node_modules/p3 && ln -sf /etc/passwd node_modules/p4/.editorconfig",
+    )
+    assert "p1/.editorconfig" in result
+    for number in (1, 2, 4):
+        path = work / "node_modules" / f"p{number}" / ".editorconfig"
+        assert (path.is_symlink(), path.read_text()) == (False, "root = true\n")
+    assert (work / "node_modules" / "p1" / ".vscode" / "tasks.json").read_text() == "{}"
+    assert not (work / "node_modules" / "p3").exists()
+
+
+async def test_a_process_that_outlives_its_command_writes_nothing_afterwards(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    (work / "sub").mkdir()
+    await allowed(
+        work,
+        "(setsid sh -c 'while :; do echo x > sub/.envrc; done' &> /dev/null &); until [ -e sub/.envrc ]; do :; done",
+    )
+    assert list((work / "sub").iterdir()) == []
+
+
+async def test_a_link_with_a_protected_name_protects_what_it_leads_to(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    (work / "docs").mkdir()
+    (work / "docs" / "guide.md").write_text("mine")
+    (work / "CLAUDE.md").symlink_to("docs/guide.md")
+    await allowed(work, "echo evil > docs/guide.md", "rm CLAUDE.md; echo evil > CLAUDE.md")
+    assert (work / "docs" / "guide.md").read_text() == "mine"
+    assert os.readlink(work / "CLAUDE.md") == "docs/guide.md"
+
+
+# -- committing --------------------------------------------------------------------------------------------------------
+
+WORK = [
+    "echo two > file && echo new > new && git add -A && git status --short",
+    "git commit -q -m 'second one'",
+    "git switch -q -c topic && echo three > file && git stash -q",
+    "git stash pop -q && git commit -q -am third && git tag v1",
+    "git switch -q main && git merge -q --no-ff -m merged topic && git branch -q -d topic",
+    "echo four > file && git reset -q --hard && git rm -q new",
+    "git commit -q --amend -m amended && git pack-refs --all",
+]
+LOG = ["amended", "first", "second one", "third"]
+
+
+@pytest.mark.parametrize("kind", ["repository", "worktree", "submodule"])
+async def test_committing_works_under_bubblewrap(tmp_path: Path, kind: str) -> None:
+    work = repository(tmp_path / "work")
+    if kind == "worktree":
+        git(work, "switch", "-q", "-c", "elsewhere")
+        git(work, "worktree", "add", "-q", "../linked", "main")
+        work = tmp_path / "linked"
+    elif kind == "submodule":
+        outer = repository(tmp_path / "outer")
+        git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../work", "sub")
+        work = outer / "sub"
+        git(work, "config", "user.name", "A")
+        git(work, "config", "user.email", "a@example.com")
+    results = await allowed(work, *WORK)
+    assert results == ["M  file\nA  new\n", *([""] * 6)]
+    assert sorted(git(work, "log", "--format=%s").split("\n")[:-1]) == LOG
+    assert git(work, "status", "--short") == ""
+    assert git(work, "fsck", "--strict", "--no-dangling") == ""
+    assert git(work, "reflog", "-1", "--format=%gs") == "commit (amend): amended\n"
+    assert git(work, "tag") == "v1\n"
+    assert sorted(path.name for path in work.iterdir()) == [".git", "file"]
+
+
+async def test_what_another_program_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    (work / "new").write_text("new")
+    os.mkfifo(work / "go")
+    os.mkfifo(work / "gone")
+
+    def meanwhile() -> None:
+        with open(work / "gone", "rb"):
+            git(work, "update-index", "--add", "new")
+        with open(work / "go", "wb"):
+            pass
+
+    thread = threading.Thread(target=meanwhile)
+    thread.start()
+    (result,) = await allowed(work, ": > gone; cat go; echo other > other; git add other")
+    thread.join()
+    assert "index was changed by another program meanwhile" in result
+    assert git(work, "diff", "--cached", "--name-only") == "new\n"
+
+
+async def test_no_link_and_nothing_odd_comes_back_from_the_layer(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    before = (work / ".git" / "HEAD").read_text()
+    (result,) = await allowed(
+        work,
+        "ln -sf /etc/passwd .git/ORIG_HEAD; echo 'ref: ../x' > .git/HEAD; rm .git/index; mkfifo .git/index;"
+        "ln -s /tmp .git/refs/heads/out; ln -s /tmp .git/objects/aa; ln -s /tmp .git/logs/refs/out; echo x > .git/evil;"
+        "echo /tmp > .git/objects/info/alternates",
+    )
+    assert (work / ".git" / "HEAD").read_text() == before
+    assert git(work, "status", "--short") == ""
+    assert [path for path in (work / ".git").rglob("*") if path.is_symlink() or path.name == "evil"] == []
+    assert not (work / ".git" / "objects" / "info" / "alternates").exists()
+    assert "evil" in result
+
+
+async def test_a_git_file_that_the_repository_does_not_know_gives_no_way_into_it(tmp_path: Path) -> None:
+    """A workspace may come with a `.git` that points to somebody's private repository."""
+    private = repository(tmp_path / "private")
+    git(private, "worktree", "add", "-q", "../real")
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / ".git").write_text((tmp_path / "real" / ".git").read_text())
+    await allowed(work, "git commit -q --allow-empty -m evil; echo x > ../private/.git/evil")
+    assert git(private, "log", "--all", "--format=%s") == "first\n"
+    assert not (private / ".git" / "evil").exists()
+
+
+async def test_a_workspace_that_is_itself_a_git_folder_is_read_only(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q", "--bare")
+    before = snapshot(work)
+    (result,) = await allowed(work, "echo x > hooks/post-checkout; git config core.fsmonitor x")
+    assert "Read-only file system" in result
+    assert snapshot(work) == before
