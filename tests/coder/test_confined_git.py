@@ -1,14 +1,17 @@
 """A confined command that was allowed leaves nothing that runs when a person looks, and can commit all the same."""
 
 import os
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
+from dragoman.host.sandbox import confine
 from tests.coder.rows import Told, apart, call, snapshot
 from tests.coder.test_git_folders import git, program, repository
 from tests.coder.whole import User, events_of, whole
+from tests.host.boxes import confinement
 from tests.needs import need
 
 
@@ -219,3 +222,25 @@ async def test_a_workspace_that_is_itself_a_git_folder_is_read_only(tmp_path: Pa
     (result,) = await allowed(work, "echo x > hooks/post-checkout; git config core.fsmonitor x")
     assert "Read-only file system" in result
     assert snapshot(work) == before
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+def test_a_path_that_is_protected_for_the_session_is_not_changed_by_a_command(tmp_path: Path, level: str) -> None:
+    """Such as a script that a trusted configuration starts."""
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    (work / "sub" / "server.sh").write_text("mine")
+    paths = [str(work / "sub" / "server.sh"), str(work / "sub" / "later.sh")]
+    found = confinement(level)
+    script = "cd sub; echo evil > server.sh; rm -f server.sh; echo evil > later.sh; true"
+    with confine(
+        ["/bin/sh", "-c", script],
+        cwd=str(work),
+        writable=[str(work)],
+        protected_paths=paths,
+        quarantine=str(tmp_path / "quarantine"),
+        confinement=found,
+    ) as box:
+        subprocess.run(box.argv, cwd=work, env={"PATH": os.environ["PATH"], **box.environment}, check=True)
+    assert (work / "sub" / "server.sh").read_text() == "mine"
+    assert [path.name for path in (work / "sub").iterdir()] == ["server.sh"]

@@ -182,8 +182,9 @@ class Work:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots = self._roots()
-        rig = Ground(self.session, roots, self.mode, environment, home, self._setup.sandbox_limits)
         protected = tuple(self._setup.protected_paths())
+        limits = self._setup.sandbox_limits
+        rig = Ground(self.session, roots, self.mode, environment, home, limits, protected)
         return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home, protected)
 
     def _roots(self) -> Roots:
