@@ -6,11 +6,17 @@ be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a comman
 
 | | bubblewrap | Landlock |
 |---|---|---|
-| writing outside the roots | no | no; but modes and times of own files can be changed |
+| writing outside the roots | no | no; but modes, times and attributes of own files can be changed |
 | protected names that do not exist yet | cannot be made | nothing new beside them can be made |
-| network off | own loopback only | no sockets at all |
-| other processes | invisible | visible, not touchable (signals: from Landlock 6 on) |
+| setuid and setgid bits, capabilities of files | cannot be set | cannot be set |
+| network off | own loopback only | no network sockets |
+| Unix sockets | connected stream pairs only, nothing that takes an address | the same |
+| FIFOs outside the roots | not written into where Landlock works inside too (`inside`); can be read from | the same |
+| other processes | invisible | visible; no signals (from Landlock 6 on), no limits; priorities can be changed |
+| shared memory and message queues | its own | none |
+| memory and processes | `resources`; its temporary folders are bounded (bubblewrap 0.7) | `resources` |
 | temporary folder | its own /tmp | its own folder, in TMPDIR |
+| files of the host that it may read | can be locked (`flock`) for as long as it runs | the same |
 """
 
 import functools
