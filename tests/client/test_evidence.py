@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from dragoman.client.policy import Decider, Policy, Rule
+from dragoman.dialects import v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, ReadTextFile, RequestPermission, ToolCallSubject
@@ -291,6 +292,9 @@ COMMANDS: list[tuple[str, dict[str, Any], bool]] = [
     ("with words for its input", {"command": "git status", "stdin": "x"}, False),
     ("and another", {"command": "git status", "then": {"run": "rm x"}}, False),
     ("another program and its words", {"command": "git", "args": ["push"]}, False),
+    ("with a text beside it", {"command": "git status", "text": "rm x"}, False),
+    ("with something to do later", {"command": "git status", "after": "rm x"}, False),
+    ("with a line behind it", {"command": "git", "args": "status; rm x"}, False),
 ]
 
 
@@ -303,7 +307,14 @@ async def test_a_rule_for_a_command_knows_how_real_agents_tell_it(
 
 
 @pytest.mark.parametrize(
-    "given", [{"command": "git", "args": ["push"]}, {"program": "git", "arguments": ["push", "-f"]}]
+    "given",
+    [
+        {"command": "git", "args": ["push"]},
+        {"program": "git", "arguments": ["push", "-f"]},
+        {"command": "git", "args": "push -f"},
+        {"command": "git -C x", "args": ["push"]},
+        {"cmd": ["git"], "args": ["push"]},
+    ],
 )
 async def test_a_rule_against_a_command_holds_where_its_words_stand_in_two_fields(given: Any, tmp_path: Path) -> None:
     policy = Policy("all", (Rule("reject", command="git push"),))
@@ -330,6 +341,21 @@ async def test_protected_files_ask_although_edits_are_allowed(name: str, tmp_pat
         (Rule("allow", path=name), "yes"),
     ):
         assert await says(tmp_path, Policy("edit", (rule,)), **told) == expected
+
+
+async def test_a_folder_with_a_protected_file_in_it_is_not_moved_unasked(tmp_path: Path) -> None:
+    decider = Decider(Policy("edit"), [tmp_path], protected_paths=[str(tmp_path / "tools" / "server.sh")])
+    for name, allowed in (("tools/server.sh", False), ("tools", False), ("tools/other", True), ("tool", True)):
+        moved = ToolCallUpdate("c", kind="move", raw_input={"source_path": name, "destination_path": "old"})
+        answer = await decider(RequestPermission("s", "Move", [YES, NO], subject=ToolCallSubject(moved)))
+        assert (answer == YES) is allowed, name
+
+
+async def test_a_change_that_a_bridge_can_only_describe_is_judged(tmp_path: Path) -> None:
+    """Version 1 has no diff without both texts."""
+    (item,) = v1.say_items([Diff([FileChange("move", OUT, old_path=str(tmp_path / "a"))])])
+    told = {"kind": "edit", "content": [ContentItem(Text(item.content.text))]}
+    assert await says(tmp_path, Policy("edit"), **told) == OUTSIDE
 
 
 async def test_files_that_make_a_git_folder_together_ask(tmp_path: Path) -> None:

@@ -170,6 +170,8 @@ def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
         kinds.append("other")
     paths = found.all_paths()
     unclear = found.unclear
+    if found.commands and (found.writes or has_diff):
+        unclear = unclear or "it runs a command and writes something beside it"
     if not (unclear or paths or found.commands or found.addresses):
         unclear = "it names no file, no command and no address"
     commands, addresses = tuple(dict.fromkeys(found.commands)), tuple(dict.fromkeys(found.addresses))

@@ -195,8 +195,8 @@ class Decider:
 
     def _protected(self, path: str) -> bool:
         place = self._place(path)
-        if place is None or place.path in self._protected_paths:
-            return True
+        if place is None or any(f"{known}/".startswith(f"{place.path}/") for known in self._protected_paths):
+            return True  # the file itself, or a folder that it is in: that can be moved away, and another put there
         return is_protected_write(place.root, place.parts)
 
     def _credential(self, path: str) -> bool:

@@ -8,6 +8,7 @@ they stand.
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -40,7 +41,19 @@ _FOLDER_ENDINGS: Final = ("cwd", "workdir", "workingdirectory", "workingdir", "b
 _KEYED_BY_PATH: Final = frozenset({"changes", "filechanges", "fileedits"})
 # What is written: a call that has it changes a file, whatever its kind says.
 _WRITTEN_NAMES: Final = frozenset(
-    {"content", "contents", "newtext", "newstring", "newstr", "newcontent", "newcontents", "newsource", "patch", "diff"}
+    {"text", "before", "after"}
+    | {
+        "content",
+        "contents",
+        "newtext",
+        "newstring",
+        "newstr",
+        "newcontent",
+        "newcontents",
+        "newsource",
+        "patch",
+        "diff",
+    }
     | {"unifieddiff", "filetext", "insert", "inserttext", "insertion", "replacement", "replace", "replacewith"}
     | {
         "modifiedcontent",
@@ -55,10 +68,10 @@ _WRITTEN_NAMES: Final = frozenset(
 )
 # What is written, looked for or said, and not where.
 _TEXT_NAMES: Final = _WRITTEN_NAMES | frozenset(
-    {"text", "oldtext", "oldstring", "oldstr", "oldcontent", "search", "find", "regex", "query", "explanation"}
+    {"oldtext", "oldstring", "oldstr", "oldcontent", "search", "find", "regex", "query", "explanation"}
     | {"description", "title", "reason", "reasoning", "instruction", "instructions", "prompt", "summary", "message"}
     | {"thought", "thoughts", "thinking", "justification", "comment", "note", "notes", "label", "goal", "purpose"}
-    | {"before", "after", "originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
+    | {"originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
 )
 # A pattern is a text to look for, or the names of files.
 _PATTERN_NAMES: Final = frozenset({"pattern", "patterns", "glob", "globs", "include", "exclude", "searchpattern"})
@@ -262,14 +275,24 @@ def _is_read_whole(name: str, value: object) -> bool:
     return name in _VARIABLE_NAMES
 
 
-def _program_and_words(given: "dict[object, object]") -> list[str] | None:
-    """`{"command": "git", "args": ["status"]}` as one list of words; None for anything else."""
+def _program_and_words(given: "dict[object, object]") -> list[str] | str | None:
+    """`{"command": "git", "args": ["status"]}` as one list of words, or as one line; None for anything else."""
     named = {plain_name(str(name)): value for name, value in given.items()}
     programs = [value for name, value in named.items() if name in _PROGRAM_NAMES]
     words = [value for name, value in named.items() if name in _WORDS_NAMES]
     if len(programs) != 1 or len(words) != 1 or len(named) != len(given):
         return None
-    program, following = programs[0], words[0]
-    if not isinstance(program, str) or not isinstance(following, list) or any(map(str.isspace, program)):
+    program, following = (_as_words(value) for value in (programs[0], words[0]))
+    if not program or not following:
         return None
-    return [program, *following] if following and all(isinstance(word, str) for word in following) else None
+    if isinstance(program, list) and isinstance(following, list):
+        return [*program, *following]
+    return " ".join(part if isinstance(part, str) else shlex.join(part) for part in (program, following))
+
+
+def _as_words(value: object) -> list[str] | str | None:
+    """A list of words, one word as such a list, or a line of them; None for anything else."""
+    if isinstance(value, str):
+        return value if _BLANK.search(value) else [value]
+    words = value if isinstance(value, list) else []
+    return words if all(isinstance(word, str) for word in words) else None
