@@ -134,7 +134,7 @@ class _Cut(str):
     """A line that says that something is not shown."""
 
 
-def question(request: RequestPermission, columns: int, rows: int) -> Question:
+def question(request: RequestPermission, columns: int = 80, rows: int = 24) -> Question:
     """A permission request, to be put into the frame on a screen of this size."""
     lines = list(_up_to(QUESTION_CHARACTERS, MOST_ROWS, _subject(request, _text)))
     options = list(request.options)
@@ -160,14 +160,18 @@ def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
 
 def _once_only(request: RequestPermission, lines: Sequence[str], columns: int, rows: int) -> str:
     """Why nobody should say yes for ever to this, or nothing."""
-    # The frame, a note, the options, and the line of the answer.
-    if _height(lines, columns) + min(len(request.options), OPTIONS) + 5 > rows:
+    if is_taller([*lines, "", *_choices(request.options)], columns, rows):
         return "It is taller than the screen"
     if isinstance(request.subject, UnknownSubject):
         return "It is about something this release does not know"
     if any(map(hidden_character, _judged_texts(request))):
         return "It has characters that do not show, which are spelled out here"
     return ""
+
+
+def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
+    """Whether the lines in their frame leave no room for the line of the answer, and the one the cursor moves to."""
+    return _height(lines, columns) + 2 > rows - 2
 
 
 def _height(lines: Sequence[str], columns: int) -> int:
