@@ -104,6 +104,7 @@ def test_a_header_is_shown_unless_it_is_a_login(name: str, value: str, shown: st
         ("https://me:pass@host:1/a?b=c&api_key=d#e", "https://[hidden]@host:1/a?b=c&api_key=[hidden]#e"),
         ("https://$USER@host/?key=$MY_KEY", "https://$USER@host/?key=$MY_KEY"),
         ("$BASE/mcp", "$BASE/mcp"),
+        ("http://host/?a%26b&c=%20", "http://host/?a%26b&c=%20"),
         ("http://[", "http://["),
     ],
 )

@@ -104,8 +104,8 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
         keep_keys_back(read_settings())  # what the settings call a key is a secret
     except SettingsError as error:
         return complain(str(error))
-    files = trust.covered(folder)
     folder = folder.resolve()
+    files = trust.covered(folder)
     shown = harmless_line(str(folder))
     if not files:
         print(f"{shown} has no configuration to trust: there is neither {' nor '.join(trust.COVERED[:2])}.")

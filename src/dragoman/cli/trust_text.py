@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -258,19 +258,21 @@ def described_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         user, _, host = parts.netloc.rpartition("@")
-        query = parse_qsl(parts.query, keep_blank_values=True)
     except ValueError:
         return url
     if user and not variables_in(user):
         host = f"{HIDDEN}@{host}"
     elif user:
         host = parts.netloc
-    shown = "&".join(f"{name}={value if _may_show(name, value) else HIDDEN}" for name, value in query)
-    return urlunsplit((parts.scheme, host, parts.path, shown, parts.fragment))
+    query = "&".join(map(_shown_parameter, parts.query.split("&")))
+    return urlunsplit((parts.scheme, host, parts.path, query, parts.fragment))
 
 
-def _may_show(name: str, value: str) -> bool:
-    return bool(variables_in(value)) or not is_secret(name.replace("-", "_"), value)
+def _shown_parameter(text: str) -> str:
+    name, equals, value = text.partition("=")
+    if variables_in(value) or not is_secret(name.replace("-", "_"), value):
+        return text
+    return f"{name}{equals}{HIDDEN}"
 
 
 def _filled_in(texts: Sequence[str], environment: Mapping[str, str]) -> Iterator[Row]:

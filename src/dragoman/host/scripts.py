@@ -79,7 +79,7 @@ def states(folder: str, names: Iterable[str], environment: Mapping[str, str]) ->
 def shown_name(folder: str, name: str) -> str:
     """A name of `named_files`, for a message."""
     if name.startswith(_ON_PATH):
-        return name.removeprefix(_ON_PATH)
+        return f"the program that {name.removeprefix(_ON_PATH)} is on the search path"
     return os.path.relpath(name, os.path.realpath(folder))
 
 
