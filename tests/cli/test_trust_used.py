@@ -14,6 +14,7 @@ from tests.cli.called import Called
 from tests.cli.editor import turns
 from tests.cli.rogue import permission, text
 from tests.cli.test_ours import CANARY, dragoman
+from tests.needs import need
 
 
 class Recorder(ThreadingHTTPServer):
@@ -233,3 +234,16 @@ def test_a_script_that_trust_covers_is_not_among_the_files_that_an_agent_may_edi
     ]
     done = run(project, "--allow", "edit", "hi", "--", *rogue.written(project.parent, *writes))
     assert (done.code, script.read_text(), (project / "other.sh").read_text()) == (5, "as it was", "evil"), done
+
+
+def test_a_confined_command_cannot_change_a_script_that_trust_covers(project: Path) -> None:
+    need("bwrap")
+    script = project / "srv.sh"
+    script.write_text("as it was")
+    servers(project, mine={"command": "./srv.sh"})
+    trust(project)
+    line = "echo evil > srv.sh; mv srv.sh old.sh; echo evil > srv.sh; echo fine > other.sh"
+    model = project.parent / "script.json"
+    model.write_text(json.dumps(turns([{"call": "bash", "input": {"command": line}}, {"say": "Done."}])))
+    run(project, "--model", f"script:{model}", "--mode", "workspace-write", "--allow", "all", "hi")
+    assert (script.read_text(), (project / "other.sh").read_text()) == ("as it was", "fine\n")
