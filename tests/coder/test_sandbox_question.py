@@ -221,3 +221,11 @@ async def test_a_large_file_may_be_deleted(tmp_path: Path) -> None:
     done = await turn(tmp_path, "rm large", "allow_once")
     assert done.question()[1][-1] == f"  deleted: {done.folder}/large (file)"
     assert list(done.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("protocol", [1, 2])
+async def test_a_name_that_is_no_text_is_refused_without_a_question(tmp_path: Path, protocol: int) -> None:
+    done = await turn(tmp_path, "echo x > $'a\\xff'; echo x > b", "allow_once", protocol=protocol)
+    assert done.user.asked == []
+    assert done.outcome == ("apply_changes", "failed")
+    assert list(done.folder.iterdir()) == []

@@ -137,3 +137,15 @@ def test_such_a_bit_in_a_view_is_not_applied(tmp_path: Path) -> None:
         assert view.apply(view.changes()) == []
     assert special_bits(root) == []
     assert (root / "mine").read_text() == "new"
+
+
+def test_a_folder_keeps_the_group_bit_of_the_folder_around_it(tmp_path: Path) -> None:
+    """Teams share a group that way; it is no program's bit."""
+    root, views = tmp_path / "root", tmp_path / "views"
+    root.mkdir()
+    root.chmod(0o2775)
+    views.mkdir()
+    with Copied.open([str(root)], folder=str(views)) as view:
+        (Path(view.paths[str(root)]) / "made").mkdir(mode=0o700)
+        assert view.apply(view.changes()) == []
+    assert oct(stat.S_IMODE((root / "made").stat().st_mode)) == "0o2700"

@@ -73,6 +73,8 @@ class _Shown(NamedTuple):
 
     @classmethod
     def of(cls, change: Change) -> "_Shown":
+        if any("\ud800" <= character <= "\udfff" for character in change.path):  # bytes that are no UTF-8
+            raise NotShowable(f"The name {title_text(change.path)} is no text, and no client can be asked about it.")
         diff = _diff(change)
         contents = [] if diff is None else [text for text in (diff.old_text, diff.new_text) if isinstance(text, str)]
         return cls(change, _group(change), _line(change), diff, sum(map(len, contents)))

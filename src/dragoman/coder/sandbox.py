@@ -121,7 +121,7 @@ class Sandbox:
         """Show all changes, ask about all of them, and apply them all; or none."""
         refused = await asyncio.to_thread(view.links_out, changes)
         try:
-            pages = pages_of(changes) if not refused else []
+            pages = await asyncio.to_thread(pages_of, changes) if not refused else []
         except NotShowable as error:
             await self._refuse([str(error)])
             return

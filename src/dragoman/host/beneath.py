@@ -102,8 +102,11 @@ def set_mode(place: Place, mode: int) -> None:
     with beside(place) as (folder, name):
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         try:
-            if stat.S_IMODE(os.fstat(fd).st_mode) & 0o777 != mode:
-                os.fchmod(fd, mode)
+            now = os.fstat(fd).st_mode
+            # A folder keeps what it got from the folder around it: whose group files have, and who may delete them.
+            kept = now & (stat.S_ISGID | stat.S_ISVTX) if stat.S_ISDIR(now) else 0
+            if stat.S_IMODE(now) & 0o777 != mode:
+                os.fchmod(fd, mode | kept)
         finally:
             os.close(fd)
 

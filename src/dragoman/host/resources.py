@@ -174,8 +174,8 @@ def _allowed(which: int, wanted: int) -> int:
 
 
 def _kernel() -> tuple[int, int]:
-    major, minor, *_ = os.uname().release.split(".")
-    return int(major), int("".join(digit for digit in minor[:3] if digit.isdigit()) or 0)
+    found = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _tasks_of_user() -> int:
