@@ -13,6 +13,7 @@ import pytest
 from dragoman.client.connect import connect
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.guard import SCOPES
+from dragoman.gateway.tokens import Tokens
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
@@ -310,3 +311,74 @@ async def test_an_identity_that_a_client_writes_is_not_believed(version: int, tm
         ):
             with pytest.raises(RequestFailed, match="The token 'bob' may not"):
                 await client.ask(request)
+
+
+PRIVATE = ["home/credentials.toml", "home/gateway/owners.jsonl", "elsewhere/t.json"]
+
+
+def with_private_files(folder: Path) -> tuple[Household, str]:
+    """A server whose own files all lie in the folder that is going to be the workspace; a token that may do all."""
+    house = Household(folder)
+    owner = Tokens(folder / "elsewhere" / "t.json").make("owner", SCOPES)
+    (house.home / "gateway").mkdir(parents=True)
+    for path in PRIVATE[:2]:
+        (folder / path).write_text("# canary-key")
+    return house, owner
+
+
+@pytest.mark.parametrize("mode", ["read-only", "ask", "workspace-write", "full-access"])
+async def test_the_servers_own_files_are_out_of_reach_of_file_tools_in_every_mode(mode: str, tmp_path: Path) -> None:
+    house, owner = with_private_files(tmp_path)
+    before = [(tmp_path / path).read_bytes() for path in PRIVATE]
+    calls: list[tuple[str, dict[str, object]]] = [("list_files", {"path": "home"}), ("glob", {"pattern": "**/*.toml"})]
+    calls += [("read_file", {"path": path}) for path in PRIVATE]
+    calls += [("write_file", {"path": path, "content": "x"}) for path in PRIVATE]
+    calls += [("grep", {"pattern": "canary-[k]ey", "max_results": 1}), ("grep", {"pattern": "d[i]gest"})]
+    async with (
+        house.served(calling(*calls), "--token-file", str(tmp_path / "elsewhere" / "t.json")),
+        house.client(owner) as client,
+    ):
+        conversation = await client.new_session(tmp_path)
+        await conversation.set_mode(mode)
+        shown = [[event async for event in conversation.prompt("go")] for _ in calls]
+    for path, content in zip(PRIVATE, before, strict=True):
+        now = (tmp_path / path).read_bytes()
+        assert now == content or path.endswith("owners.jsonl")
+        assert now.startswith(content)
+    said = [output(events) for events in shown]
+    assert not [text for text in said if "canary-key" in text or "credentials.toml\n" in text]
+    assert [ends(events) for events in shown[2:8]] == [["failed"]] * 6
+    assert all("belongs to Dragoman itself" in text or mode == "read-only" for text in said[5:8])
+    assert [("Nothing matches" in text, "first" in text) for text in said[8:]] == [(True, False)] * 2
+
+
+async def test_the_servers_own_files_are_hidden_from_confined_commands_wherever_they_are_moved(tmp_path: Path) -> None:
+    house, owner = with_private_files(tmp_path)
+    reading = f"cat {' '.join(PRIVATE)} moved/t.json"
+    commands = ["mv elsewhere moved", "mv home away", "rm -r home/gateway", "echo x > elsewhere/t.json", reading]
+    before = (tmp_path / "elsewhere" / "t.json").read_bytes()
+    async with (
+        house.served(calling(*map(bash, commands)), "--token-file", str(tmp_path / "elsewhere" / "t.json")),
+        house.client(owner) as client,
+    ):
+        conversation = await client.new_session(tmp_path)
+        await conversation.set_mode("workspace-write")
+        shown = [[event async for event in conversation.prompt("go")] for _ in commands]
+    assert [ends(events) for events in shown] == [["failed"]] * len(commands)
+    assert "canary-key" not in output(shown[-1])
+    assert "digest" not in output(shown[-1])
+    assert (tmp_path / "elsewhere" / "t.json").read_bytes() == before
+    assert (tmp_path / "home" / "gateway").is_dir()
+
+
+@pytest.mark.parametrize("folder", ["home", "home/gateway", "link"])
+async def test_no_session_is_opened_in_the_servers_own_folder(folder: str, tmp_path: Path) -> None:
+    house, owner = with_private_files(tmp_path)
+    (tmp_path / "link").symlink_to(tmp_path / "home" / "gateway")
+    async with (
+        house.served(calling(), "--token-file", str(tmp_path / "elsewhere" / "t.json")),
+        house.client(owner) as client,
+    ):
+        with pytest.raises(RequestFailed, match="belongs to this server itself") as failed:
+            await client.new_session(tmp_path / folder)
+        assert failed.value.code == INVALID_PARAMS

@@ -12,7 +12,7 @@ from dragoman.coder.supply import OFFLINE, Means, Supply
 from dragoman.vocabulary.manner import PLAIN, Manner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dragoman.cli.project_servers import OfProject
     from dragoman.coder.models.contract import Model
@@ -27,8 +27,18 @@ class Wrong(Exception):
     """Something on the command line or in the settings; the text says what."""
 
 
-def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN, *, audit_content: bool = False) -> Setup:
-    """Models, mode and servers. `Wrong` for what can be seen to be wrong before anybody asks."""
+def our_setup(
+    model: str | None,
+    mode: str | None,
+    manner: Manner = PLAIN,
+    *,
+    audit_content: bool = False,
+    private: "Sequence[str]" = (),
+) -> Setup:
+    """Models, mode and servers. `private`: paths that are out of reach of a served agent.
+
+    `Wrong` for what can be seen to be wrong before anybody asks.
+    """
     try:
         settings = read_settings()
     except SettingsError as error:
@@ -63,6 +73,7 @@ def our_setup(model: str | None, mode: str | None, manner: Manner = PLAIN, *, au
         protected_paths=started_files,
         fetches=manner.fetches,
         sandbox_limits=_sandbox_limits(settings),
+        private=private,
         audit_content=audit_content or settings.flag("audit_content"),
         before_children=_hide_keys,
     )

@@ -239,7 +239,7 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
     limits = _limits(arguments)
     if arguments.agent:
         return _Prepared(arguments, tokens, log, _ServedAgent(_fleet_agent(arguments.agent[0])), Ceilings(limits))
-    return _Prepared(arguments, tokens, log, _our_agent(arguments, log), Ceilings(limits, _our_modes()))
+    return _Prepared(arguments, tokens, log, _our_agent(arguments, tokens, log), Ceilings(limits, _our_modes()))
 
 
 class _ServedAgent(NamedTuple):
@@ -292,7 +292,13 @@ def _check_home(arguments: argparse.Namespace, tokens: "Tokens") -> None:
             raise Wrong(trouble)
 
 
-def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> _ServedAgent:
+def _private(arguments: argparse.Namespace, tokens: "Tokens") -> list[str]:
+    """What is the server's own, and no agent's to read or write, wherever it was put."""
+    key = _path(arguments.key)
+    return [str(path) for path in (home(), tokens.path, key) if path is not None]
+
+
+def _our_agent(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _ServedAgent:
     from dragoman.agent.manners import manner_of
     from dragoman.cli import ours
     from dragoman.coder.brain import coding_agent
@@ -303,7 +309,10 @@ def _our_agent(arguments: argparse.Namespace, log: "Logbook") -> _ServedAgent:
     # Its clients know four modes, and none that does not ask.
     manner = manner_of("elephant" if arguments.elephant else None)
     try:
-        setup = ours.our_setup(arguments.model, arguments.mode, manner, audit_content=arguments.audit_content)
+        private = _private(arguments, tokens)
+        setup = ours.our_setup(
+            arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
+        )
     except ours.Wrong as error:
         raise Wrong(str(error)) from None
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)

@@ -63,6 +63,14 @@ def check_folders(folders: Sequence[str], identity: Identity) -> None:
         identity.check_folder(folder, os.path.realpath(folder))
 
 
+def check_not_private(folders: Sequence[str], private: Sequence[str]) -> None:
+    """Refuse folders that are, or are in, a server's own data. Looks at the disk, for links."""
+    for folder in folders if private else ():
+        real = os.path.realpath(folder)
+        if any(f"{real}/".startswith(f"{os.path.realpath(path)}/") for path in private):
+            raise RequestFailed(INVALID_PARAMS, f"{folder} belongs to this server itself; open another folder")
+
+
 def may_answer(identity: Identity, needs: Needs) -> bool:
     """Whether a yes of this identity counts for a question that needs so much."""
     if needs.leave and identity.confined:

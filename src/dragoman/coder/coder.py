@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dragoman.agent.caller import caller
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import commands
-from dragoman.coder.ceilings import check_folders, check_mode, nearest_mode
+from dragoman.coder.ceilings import check_folders, check_mode, check_not_private, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
@@ -55,6 +55,7 @@ class Coder:
         """What a client is told when the session opens: the options and commands there are."""
         identity = caller()
         await asyncio.to_thread(check_folders, self.session.roots, identity)
+        await asyncio.to_thread(check_not_private, self.session.roots, self.setup.private)
         identity.check_programs(self.session.opening.mcp_servers or ())
         # A model that wants a login says so now, and not when the user has typed a prompt.
         current = self.setup.models.current()

@@ -61,10 +61,13 @@ class Ground:
         home: str,
         limits: ResourceLimits | None = None,
         protected_paths: Sequence[str] = (),
+        private: Sequence[str] = (),
     ) -> None:
-        """`limits`: what a confined command may have; None: what `resources` thinks is right."""
+        """`limits`: what a confined command may have; None: what `resources` thinks is right. `private`: what it may
+        not see, beside our data and where keys are kept."""
         self._protected_paths = protected_paths
         self._limits = limits
+        self._private = private
         self._session = session
         self._roots = roots
         self._mode = mode
@@ -121,7 +124,7 @@ class Ground:
 
     def _hidden(self, looks: bool) -> list[str]:
         """What a command may not read. One that was not asked about reads no credentials of the workspace either."""
-        hidden = hidden_from_commands(self._home, self._environment)
+        hidden = [*hidden_from_commands(self._home, self._environment), *self._private]
         return hidden + (credential_files(self._roots.real, _user_home(self._environment)) if looks else [])
 
 
@@ -135,8 +138,10 @@ class Above:
         environment: Mapping[str, str],
         home: str,
         limits: ResourceLimits | None = None,
+        private: Sequence[str] = (),
     ) -> None:
         self._limits = limits
+        self._private = private
         self._view = view
         self._roots = roots
         self._environment = environment
@@ -157,7 +162,7 @@ class Above:
             argv,
             cwd=self._roots.folder,
             writable=self._view.roots,
-            hidden=hidden_from_commands(self._home, self._environment),
+            hidden=[*hidden_from_commands(self._home, self._environment), *self._private],
             views=self._view.sources,
             enter=self._view.enter,
             limits=self._limits,

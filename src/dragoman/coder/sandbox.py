@@ -52,8 +52,10 @@ class Sandbox:
         limits: ResourceLimits | None = None,
         log: DecisionLog | None = None,
         identity: Callable[[], Identity] = lambda: LOCAL,
+        private: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`identity` is whose turn it is, `log` where the answers are kept."""
+        """`identity` is whose turn it is, `log` where the answers are kept, `private` what no command may see."""
+        self._private = private
         self._limits = limits
         self._log = log or DecisionLog(session)
         self._identity = identity
@@ -74,7 +76,7 @@ class Sandbox:
         """A desk that stands in the view."""
         view = await self.view()
         roots = ViewRoots(view, self._roots())
-        rig = Above(view, roots, self._environment, self._home, self._limits)
+        rig = Above(view, roots, self._environment, self._home, self._limits, self._private())
         return desk._replace(roots=roots, changes=Changes(), rig=rig)
 
     async def settle(self) -> None:

@@ -65,6 +65,7 @@ class Setup:
         fetches: bool = False,
         sandbox_limits: "ResourceLimits | None" = None,
         audit_content: bool = False,
+        private: "Sequence[str]" = (),
         before_children: "Callable[[], object]" = lambda: None,
     ) -> None:
         self.models: Final = models
@@ -80,6 +81,8 @@ class Setup:
         self.fetches: Final = fetches
         # What a confined command may have; None: what is right for this machine.
         self.sandbox_limits: Final = sandbox_limits
+        # What belongs to a server: no session is opened in it, and no tool or confined command reaches it.
+        self.private: Final = tuple(private)
         # The decision log has what was decided about: commands, paths, the words of rules.
         self.audit_content: Final = audit_content
         self._before_children = before_children

@@ -59,10 +59,7 @@ class Work:
         self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
         home = coder.setup.home
-        limits, environment = coder.setup.sandbox_limits, self._command_environment()
-        self._sandbox = (
-            Sandbox(self.session, self._roots, home, environment, limits, self.log, self.identity) if home else None
-        )
+        self._sandbox = self._made_sandbox(home) if home else None
         self._sandboxed_tools: Final[list[Tool]] = (
             [] if self._sandbox is None else [Sandboxed(tool, self._sandbox) for tool in workspace_tools]
         )
@@ -75,6 +72,10 @@ class Work:
         self._identity = LOCAL
         self._narrowed: set[Identity] = set()
         self._pinned: Roots | None = None
+
+    def _made_sandbox(self, home: str) -> Sandbox:
+        environment, limits = self._command_environment(), self._setup.sandbox_limits
+        return Sandbox(self.session, self._roots, home, environment, limits, self.log, self.identity, self._private)
 
     @property
     def model(self) -> Model:
@@ -182,10 +183,14 @@ class Work:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots = self._roots()
-        protected = tuple(self._setup.protected_paths())
-        limits = self._setup.sandbox_limits
-        rig = Ground(self.session, roots, self.mode, environment, home, limits, protected)
-        return Desk(self.session, roots, environment, self._setup.guardian(), self.changes, rig, home, protected)
+        protected, private = tuple(self._setup.protected_paths()), self._private()
+        limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
+        rig = Ground(self.session, roots, self.mode, environment, home, limits, protected, private)
+        return Desk(self.session, roots, environment, guardian, self.changes, rig, home, protected, private)
+
+    def _private(self) -> tuple[str, ...]:
+        """What of a server is out of reach, by its real paths."""
+        return tuple(os.path.realpath(path) for path in self._setup.private)
 
     def _roots(self) -> Roots:
         """The roots as they were with the first prompt: what a command puts in the place of one is none."""

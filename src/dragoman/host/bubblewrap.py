@@ -49,10 +49,11 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *_hides(mounts, inside=False),
         *(word for root, source in mounts.readable.items() for word in ("--ro-bind", source, root)),
         *(word for root, source in mounts.writable.items() for word in ("--bind", source, root)),
-        *_hides(mounts, inside=True),
-        *(word for source, path in mounts.pinned for word in ("--bind", source, path)),
+        *(word for path, source in sorted(_pins(mounts).items()) for word in ("--bind", source, path)),
         *(word for bind in mounts.layers for word in ("--bind" if bind.writable else "--ro-bind", *bind[:2])),
         *(word for source, path in mounts.fixed for word in ("--ro-bind", source, path)),
+        # Last: nothing that is mounted here may show what is hidden.
+        *_hides(mounts, inside=True),
         *("--chdir", cwd),
     ]
 
@@ -60,6 +61,20 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _pins(mounts: Mounts) -> dict[str, str]:
+    """Folders that may not be moved away, with their sources: also those on the way to what is hidden in a root. What
+    is hidden is so by its path, and would be seen under another one by the next command."""
+    pins = {path: source for source, path in mounts.pinned}
+    for hidden in mounts.hidden:
+        for root, source in mounts.writable.items():
+            folder = os.path.dirname(hidden)
+            while is_inside(folder, root) and folder != root:
+                if _is_real_folder(mounts.looked_at.get(root, source) + folder[len(root) :]):
+                    pins[folder] = source + folder[len(root) :]
+                folder = os.path.dirname(folder)
+    return pins
 
 
 def _hides(mounts: Mounts, *, inside: bool) -> Iterator[str]:

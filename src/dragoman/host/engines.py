@@ -45,6 +45,7 @@ class Search(NamedTuple):
     ignore_case: bool
     limit: int
     credentials_of: str | None
+    without: tuple[str, ...]  # real paths, each with a slash at its end
     guardian: Guardian | None
 
 
@@ -74,6 +75,7 @@ async def by_searcher(search: Search) -> Outcome:
         "ignore_case": search.ignore_case,
         "limit": search.limit,
         "credentials_of": search.credentials_of,
+        "without": search.without,
     }
     found: list[Found] = []
 
@@ -190,7 +192,10 @@ def _what_counts(search: Search, found: Iterable[rg.Found], above: Ignores) -> l
         around = rules_of(folder)
         if around is None or around.leave_out(base + folder, name, is_folder=False):
             continue
-        if search.credentials_of is not None and is_credential(f"{place.path}/{path}", search.credentials_of):
+        whole = f"{place.path.rstrip('/')}/{path}"
+        if f"{whole}/".startswith(search.without):
+            continue
+        if search.credentials_of is not None and is_credential(whole, search.credentials_of):
             continue
         if wanted is None or wanted(folder, name):
             kept += [Found(base + path, each.hit) for each in hits]

@@ -109,12 +109,14 @@ async def grep(
     case_insensitive: bool = False,
     max_results: int = GREP_RESULTS,
     credentials_of: str | None = None,
+    without: Sequence[str] = (),
     ripgrep: str | None = None,
     guardian: Guardian | None = None,
 ) -> Matches:
     """The lines that match a regular expression, in a file or below a folder.
 
     Files that hold credentials are left out if `credentials_of` is a home folder, and neither found nor counted.
+    So is what lies at or below the real paths `without`.
     `glob` chooses files: by name (`*.py`), or with a slash by the path from the folder (`src/**/*.py`). `ripgrep` is
     the program to use (`ripgrep.find_ripgrep`); without it, or where it does not know the expression, we search.
     """
@@ -126,6 +128,7 @@ async def grep(
         ignore_case=case_insensitive,
         limit=max(1, min(max_results, MOST_GREP_RESULTS)),
         credentials_of=credentials_of,
+        without=tuple(f"{path.rstrip('/')}/" for path in without),
         guardian=guardian,
     )
     if not pattern or "\0" in pattern or len(pattern) > PATTERN_CHARACTERS:

@@ -88,12 +88,15 @@ def _grep_share(place: Place, request: dict[str, Any], out: "_Output", finder: F
     walk = Walk(place)
     start = sum(len(part) + 1 for part in place.parts)
     home: str | None = request["credentials_of"]
+    without = tuple(request["without"])
     for index, (folder_fd, folder, name) in enumerate(walk.files()):
         if not pair.is_mine(index):
             if pair.is_over(index):
                 return {"more": True}
             continue
         if wanted is not None and not wanted(folder[start:], name):
+            continue
+        if without and f"{place.root.rstrip('/')}/{folder}{name}/".startswith(without):
             continue
         try:
             data = _read(os.open(name, FILE_FLAGS, dir_fd=folder_fd))

@@ -63,6 +63,8 @@ class Desk(NamedTuple):
     home: str = ""
     # Real paths that are protected in this session beside those with a protected name; what is below them, too.
     protected_paths: tuple[str, ...] = ()
+    # Real paths of a server's own data: out of reach of every tool, also where the workspace contains them.
+    private: tuple[str, ...] = ()
 
 
 class Tool(Protocol):

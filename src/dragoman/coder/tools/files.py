@@ -43,9 +43,12 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
     """Where the path argument leads; outside of the roots is a mistake the model is told of."""
     path = text_input(call, "path")
     try:
-        return desk.roots.place(path, write=write)
+        place = desk.roots.place(path, write=write)
     except PathRefused as error:
         raise BadInput(str(error)) from None
+    if _is_private(place.path, desk):
+        raise BadInput(f"{place.path} belongs to Dragoman itself and is neither read nor written.")
+    return place
 
 
 def writing(place: Place, desk: Desk) -> Act:
@@ -71,9 +74,20 @@ def named_for_reading(act: Act) -> str:
 
 def is_ours(path: str, desk: Desk) -> bool:
     """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
+    if _is_private(path, desk):
+        return True
     if path == os.path.join(desk.home, "credentials.toml"):
         return bool(desk.home)
     return _is_below(path, desk.home) and not _is_below(desk.roots.real[0], desk.home)
+
+
+def ours_in(folder: str, desk: Desk) -> list[str]:
+    """The real paths below a folder that are ours, as `is_ours` judges them."""
+    return [path for path in (desk.home, *desk.private) if path and _is_below(path, folder) and is_ours(path, desk)]
+
+
+def _is_private(path: str, desk: Desk) -> bool:
+    return any(_is_below(path, private) for private in desk.private)
 
 
 def is_withheld(path: str, desk: Desk) -> bool:

@@ -19,7 +19,15 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.coder.tools.files import check_not_ours, check_unmoved, is_ours, named_for_reading, reading, user_home
+from dragoman.coder.tools.files import (
+    check_not_ours,
+    check_unmoved,
+    is_ours,
+    named_for_reading,
+    ours_in,
+    reading,
+    user_home,
+)
 from dragoman.errors import WorldError
 from dragoman.host import search
 from dragoman.host.paths import Place
@@ -130,6 +138,7 @@ class Grep:
                 case_insensitive=flag_input(call, "case_insensitive"),
                 max_results=min(most, search.MOST_GREP_RESULTS),
                 # Left out before they are counted: else the count would tell what is in them.
+                without=[_there(path, place, desk) for path in ours_in(desk.roots.seen(place.path), desk)],
                 credentials_of=None if approved.call.acts[0].guarded else _home_in(place, desk),
                 ripgrep=find_ripgrep(desk.environment.get("PATH", os.defpath), desk.roots),
                 guardian=desk.guardian,
@@ -157,8 +166,13 @@ def _place(call: Call, desk: Desk) -> Place:
 
 def _home_in(place: Place, desk: Desk) -> str:
     """The user's home folder; where a copy of it is searched, its place there."""
-    home, seen = user_home(desk), desk.roots.seen(place.path)
-    return place.path + home[len(seen) :] if seen != place.path and home.startswith(seen) else home
+    return _there(user_home(desk), place, desk)
+
+
+def _there(path: str, place: Place, desk: Desk) -> str:
+    """A path; where a copy of it is searched, its place there."""
+    seen = desk.roots.seen(place.path)
+    return place.path + path[len(seen) :] if seen != place.path and path.startswith(seen) else path
 
 
 def _preview(title: str, call: Call, desk: Desk, *, content: bool = False) -> Preview:
