@@ -63,14 +63,17 @@ def test_no_secret_of_a_session_is_written(tmp_path: Path) -> None:
         {"name": "one", "command": "/bin/x", "args": ["--api-key", CANARY], "env": env},
         {"type": "http", "name": "two", "url": url, "headers": headers},
     ]
-    with Editor(tmp_path, None, "--trace", str(file), env={"GITHUB_TOKEN": "other-" + CANARY}) as editor:
+    with Editor(
+        tmp_path, None, "--trace", str(file), env={"GITHUB_TOKEN": "other-" + CANARY, "DB_PASS": "hunter2-hunter2"}
+    ) as editor:
         editor.result("initialize", {**HELLO[1], "_meta": {"apiKey": CANARY, "password": CANARY}})
         editor.ask("session/new", {"cwd": str(tmp_path), "mcpServers": servers})
-        editor.ask("_x", {"token": CANARY, "secrets": [CANARY], "text": f"it is other-{CANARY} you know"})
+        editor.ask("_x", {"token": CANARY, "secrets": [CANARY], "text": f"it is other-{CANARY} or hunter2-hunter2"})
         editor.write(b'{"broken, Authorization: Bearer %b\n' % CANARY.encode())
         editor.read()
     text = file.read_text(encoding="utf-8")
     assert CANARY not in text
+    assert "hunter2" not in text
     assert '"seen"' in text
     assert "/bin/x" in text
 

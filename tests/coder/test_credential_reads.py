@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dragoman.coder.context import read
+from dragoman.coder.instructions import system_prompt
+from dragoman.host.paths import Roots
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
@@ -130,7 +132,7 @@ async def test_an_edit_after_a_yes_is_done(project: Path) -> None:
     assert (project / ".env").read_text() == "API=x\n"
 
 
-@pytest.mark.parametrize("command", ["cat .env", "head -1 notes.txt", "grep API .env plain.txt"])
+@pytest.mark.parametrize("command", ["cat .env", "head -1 notes.txt", "grep API .env plain.txt", "git show HEAD:.env"])
 async def test_a_command_that_only_looks_asks_where_it_names_one(project: Path, command: str) -> None:
     user = User("reject_once")
     events = await told(project, call("bash", command=command), user=user, mode="workspace-write")
@@ -166,6 +168,14 @@ async def test_a_link_to_one_is_named_and_not_read(project: Path, tmp_path_facto
     said = repr(read(entries)[0])
     assert CANARY not in said
     assert ("documented here" in said, said.count("read_file asks the user")) == (True, 2)
+
+
+async def test_notes_of_the_project_that_are_a_link_to_one_are_not_read(project: Path) -> None:
+    (project / "AGENTS.md").symlink_to(".env")
+    assert CANARY not in system_prompt(Roots([str(project)]), "ask")
+    (project / "AGENTS.md").unlink()
+    (project / "AGENTS.md").symlink_to("plain.txt")
+    assert "documented here" in system_prompt(Roots([str(project)]), "ask")
 
 
 async def test_in_a_sandbox_it_asks_as_well(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -14,6 +14,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from dragoman.host.environment import is_secret
+
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
 _REDACTED: Final = "[redacted]"
@@ -56,7 +58,7 @@ def open_trace(path: str) -> Trace:
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
     """The values that must not be written, wherever they turn up; the longest first, as one may contain another."""
-    found = {value for name, value in environment.items() if _SECRET_NAME.search(name)}
+    found = {value for name, value in environment.items() if _SECRET_NAME.search(name) or is_secret(name, value)}
     return sorted((value for value in found if len(value) >= _SECRET_LENGTH), key=len, reverse=True)
 
 

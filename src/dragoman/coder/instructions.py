@@ -6,6 +6,7 @@ from typing import Final
 from dragoman.coder.modes import MODES
 from dragoman.coder.quoting import boxed
 from dragoman.host.paths import PathRefused, Roots, read_bytes
+from dragoman.host.secrets import is_credential
 from dragoman.host.text import visible_line
 
 # Notes of a project that are longer than this are a manual, and the model can read that with a tool.
@@ -36,7 +37,11 @@ def system_prompt(roots: Roots, mode: str) -> str:
 
 def _notes(root: str, roots: Roots) -> str:
     try:
-        data, more = read_bytes(roots.place(os.path.join(root, _NOTES)), NOTES_BYTES)
+        place = roots.place(os.path.join(root, _NOTES))
+        # A link may lead to any file of the workspace; what is read here is read without a question.
+        if is_credential(place.path, os.path.realpath(os.path.expanduser("~"))):
+            return ""
+        data, more = read_bytes(place, NOTES_BYTES)
     except PathRefused:
         return ""
     text = data.decode("utf-8", "replace") + ("\n[… there is more …]" if more else "")

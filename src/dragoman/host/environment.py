@@ -68,6 +68,11 @@ def child_environment(base: Mapping[str, str], extra: Mapping[str, str] | None =
     return passed | dict(extra or {})
 
 
+def proxies_of(base: Mapping[str, str]) -> dict[str, str]:
+    """The proxies with their passwords: as `extra` for a program of ours that has to get out."""
+    return {name: value for name, value in base.items() if name.upper().endswith(_PROXY)}
+
+
 def is_secret(name: str, value: str) -> bool:
     """Whether a variable is not for a child to see, by the configuration, by its name or by its value."""
     if name in _configured:

