@@ -372,7 +372,7 @@ def _by_bubblewrap(
     room = limits.memory // _TEMPORARY_FOLDERS if has_tmpfs_size(program) else 0
     words = bubblewrap.arguments(full, network=network, cwd=cwd, room=room)
     line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", *allowance.entrances, "--"]
-    line += [_filter_text(), watched.info if watched else os.devnull]
+    line += [_filter_text(), watched.info if watched else ""]
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
@@ -405,10 +405,11 @@ def _protect(
 
 # `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`private.forbid_reading`): a
 # shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
-# Before, it enters the control group of the command. What bubblewrap tells about its processes goes to the file $3.
+# Before, it enters the control group of the command. What bubblewrap tells about its processes goes to the file $3, if
+# that is named: a descriptor that bubblewrap does not know would be the command's as well.
 _WITH_FILTER: Final = (
     'while [ "$1" != -- ]; do echo $$ > "$1" || exit 125; shift; done; '
-    'exec 9< <(builtin printf "$2") 8> "$3"; shift 3; exec "$@"'
+    '[ -z "$3" ] || exec 8> "$3"; exec 9< <(builtin printf "$2"); shift 3; exec "$@"'
 )
 # The temporary folders and shared memory of a command are memory: each may have its part of what the command may have.
 _TEMPORARY_FOLDERS: Final = 4
