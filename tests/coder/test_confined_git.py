@@ -244,3 +244,66 @@ def test_a_path_that_is_protected_for_the_session_is_not_changed_by_a_command(tm
         subprocess.run(box.argv, cwd=work, env={"PATH": os.environ["PATH"], **box.environment}, check=True)
     assert (work / "sub" / "server.sh").read_text() == "mine"
     assert [path.name for path in (work / "sub").iterdir()] == ["server.sh"]
+
+
+# -- under Landlock alone ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def by_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without bubblewrap."""
+    found = confinement("landlock")
+    monkeypatch.setattr("dragoman.coder.rigs.probe", lambda: found)
+    monkeypatch.setattr("dragoman.host.sandbox.probe", lambda: found)
+
+
+async def turn(work: Path, user: User, *commands: str) -> list[str]:
+    model = Told(apart(call("bash", command=command) for command in commands))
+    home = work.parent / "home"
+    async with whole(work, model.make, user=user, mode="workspace-write", home=home) as (_, session):
+        await events_of(session)
+    return model.results
+
+
+@pytest.mark.usefixtures("by_landlock")
+async def test_committing_asks_to_run_unconfined_every_time(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    (work / "new").write_text("new")
+    user = User("allow_once")
+    await turn(work, user, "git add new && git commit -q -m second", "git commit -q --allow-empty -m third")
+    assert git(work, "log", "--format=%s") == "third\nsecond\nfirst\n"
+    assert [question.title for question in user.asked] == [
+        "Unconfined: git add new && git commit -q -m second",
+        "Unconfined: git commit -q --allow-empty -m third",
+    ]
+    assert not any(option.kind == "allow_always" for question in user.asked for option in question.options)
+
+
+@pytest.mark.usefixtures("by_landlock")
+async def test_a_git_folder_is_read_only_for_what_is_more_than_git(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    before = snapshot(work / ".git")
+    user = User("allow_once")
+    await turn(work, user, "true; git commit -q --allow-empty -m x", "echo x > .git/hooks/x; echo x > .git/commondir")
+    assert [question.title.startswith("Unconfined") for question in user.asked] == [False, False]
+    assert snapshot(work / ".git") == before
+
+
+@pytest.mark.usefixtures("by_landlock")
+async def test_nested_protected_names_are_taken_back_under_landlock_as_well(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    repository(work / "nested")
+    (work / "pkg" / ".vscode").mkdir(parents=True)
+    (work / "pkg" / ".vscode" / "tasks.json").write_text("mine")
+    user = User("allow_once")
+    (result,) = await turn(
+        work,
+        user,
+        "cd pkg; echo evil > .vscode/tasks.json; echo evil > .envrc; mkdir -p x/objects; echo > x/HEAD;"
+        "echo evil >> ../nested/.git/config; echo done",
+    )
+    assert "done" in result
+    assert (work / "pkg" / ".vscode" / "tasks.json").read_text() == "mine"
+    assert sorted(path.name for path in (work / "pkg").iterdir()) == [".vscode"]
+    assert "evil" not in (work / "nested" / ".git" / "config").read_text()
+    assert "pkg/.envrc" in result

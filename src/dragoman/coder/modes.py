@@ -14,7 +14,8 @@ class Act(NamedTuple):
 
     `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
     its kind does not; `harmless` is a command known to only look. `hopeless` is the reason why it never runs. `inside`
-    has the paths a command reads, as it names them, that lie in the workspace.
+    has the paths a command reads, as it names them, that lie in the workspace. `unconfined` is the reason why a command
+    would run without the confinement that its mode promises: only after a yes to this very call.
     """
 
     kind: ActKind
@@ -23,6 +24,7 @@ class Act(NamedTuple):
     harmless: bool = False
     hopeless: str = ""
     inside: tuple[str, ...] = ()
+    unconfined: str = ""
 
 
 class Mode(NamedTuple):

@@ -218,7 +218,7 @@ def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:
     return [
         Rule(effect, call.tool, matched)
         for act in call.acts
-        if act.kind != "free" and (act.kind != "read" or act.guarded)
+        if act.kind != "free" and (act.kind != "read" or act.guarded) and not (act.unconfined and effect == "allow")
         for matched in (_command_rules(act.subject) if act.kind == "command" else [act.subject])
     ]
 
@@ -245,9 +245,9 @@ def _prefix(matched: str) -> tuple[str, ...]:
 def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:
     """The rules by which a yes was said to this before; none: it was not.
 
-    What nobody could have read is asked about every time.
+    What nobody could have read is asked about every time, and so is what would run unconfined.
     """
-    if hidden_character(act.subject):
+    if hidden_character(act.subject) or act.unconfined:
         return []
     exact = [rule for rule in allowed if rule.matched == act.subject]
     if exact:

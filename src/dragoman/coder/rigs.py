@@ -7,17 +7,23 @@ a call may run: that was decided before.
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import path_outside
-from dragoman.host.quiet_git import quiet_environment
+from dragoman.host.quiet_git import quiet_environment, writes_git
 from dragoman.host.resources import ResourceLimits
-from dragoman.host.sandbox import Confined, confine
+from dragoman.host.sandbox import Confined, confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
-from dragoman.host.view import View
+from dragoman.host.shell import parse
+from dragoman.host.view import View, ViewRefused
+
+_NO_COMMITS: Final = (
+    "It runs unconfined, as you do: there is no bubblewrap on this machine, and under Landlock alone a confined "
+    "command cannot write in .git."
+)
 
 
 class Start(NamedTuple):
@@ -47,6 +53,15 @@ class Rig(Protocol):
 
     async def start_looking(self, argv: Sequence[str]) -> Start:
         """The same for a command that was not asked about because it only looks."""
+
+    def start_unconfined(self, argv: Sequence[str]) -> Start:
+        """The same for a command to whose `needs_freedom` the user has just said yes."""
+
+    def needs_freedom(self, command: str) -> str:
+        """Why a command cannot do its work in the confinement of the mode; empty: it can, or is not confined.
+
+        Blocks.
+        """
 
 
 class Ground:
@@ -93,6 +108,13 @@ class Ground:
         # What only looks needs no writing, whatever git or another program makes of the files it finds.
         start = await self._confined(argv, environment, readable=self._roots.real)
         return start._replace(environment=quiet_environment(start.environment))
+
+    def start_unconfined(self, argv: Sequence[str]) -> Start:
+        return Start(list(argv), self._environment, lambda: ())
+
+    def needs_freedom(self, command: str) -> str:
+        is_without_layers = self._mode() == "workspace-write" and probe().level == "landlock"
+        return _NO_COMMITS if is_without_layers and writes_git(parse(command)) else ""
 
     def _outside(self) -> dict[str, str]:
         """The environment for a command that nobody has just said yes to: its programs are none of the workspace."""
@@ -155,6 +177,12 @@ class Above:
 
     async def start_looking(self, argv: Sequence[str]) -> Start:
         return await self.start(argv, asked=False)
+
+    def start_unconfined(self, argv: Sequence[str]) -> Start:
+        raise ViewRefused("Nothing leaves the sandbox.")
+
+    def needs_freedom(self, command: str) -> str:
+        return ""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
         box = await asyncio.to_thread(

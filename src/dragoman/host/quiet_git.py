@@ -12,6 +12,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from dragoman.host.readonly import is_read_only
 from dragoman.host.shell import Parsed, Unparsed
 from dragoman.host.survey import Survey, SurveyFailed, survey
 
@@ -48,6 +49,27 @@ _MOST_REPOSITORIES: Final = 500
 # What shows changes, and runs external diffs or text conversions unless both are turned off.
 _SHOWS_CHANGES: Final = frozenset({"diff", "log", "show", "blame", "reflog", "stash", "grep", "cat-file"})
 _OFF: Final = frozenset({"--no-ext-diff", "--no-textconv"})
+
+
+# What writes in a repository and, with whatever options, runs no program that its own words name.
+_WRITES: Final = frozenset(
+    {
+        *("add", "branch", "checkout", "cherry-pick", "commit", "merge", "mv", "reset", "restore", "revert", "rm"),
+        *("stash", "switch", "tag", "update-index", "update-ref"),
+    }
+)
+
+
+def writes_git(parsed: Parsed | Unparsed) -> bool:
+    """Whether a command line is nothing but git commands, of which one writes in the repository."""
+    if isinstance(parsed, Unparsed) or not parsed.commands:
+        return False
+    for simple in parsed.commands:
+        if simple.argv[:1] != ("git",) or simple.assignments or not simple.literal or simple.redirects:
+            return False
+        if len(simple.argv) < 2 or (simple.argv[1] not in _WRITES and not is_read_only(simple)):
+            return False
+    return any(simple.argv[1] in _WRITES for simple in parsed.commands)
 
 
 def runs_git(parsed: Parsed | Unparsed) -> bool:

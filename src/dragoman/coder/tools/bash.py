@@ -73,7 +73,8 @@ class Bash:
         command = text_input(call, "command")
         act, reason = await asyncio.to_thread(_judged, command, desk)
         content = [ContentItem(Text(reason))] if reason else []
-        return Preview(shown_text(command), [act], content=content, stamp=_stamp(command, desk))
+        title = f"Unconfined: {shown_text(command)}" if act.unconfined else shown_text(command)
+        return Preview(title, [act], content=content, stamp=_stamp(command, desk))
 
     async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
         call = approved.call
@@ -89,7 +90,9 @@ class Bash:
         # `exec` joins stderr to stdout before anything is printed, so the order of the two is kept.
         argv = ["/bin/bash", "--noprofile", "--norc", "-c", f"exec 2>&1\n{command}"]
         try:
-            if looks:
+            if approved.asked and any(act.unconfined for act in call.acts):
+                start = desk.rig.start_unconfined(argv)
+            elif looks:
                 start = await desk.rig.start_looking(argv)
             else:
                 start = await desk.rig.start(argv, asked=approved.asked)
@@ -200,7 +203,10 @@ def _judged(command: str, desk: Desk) -> tuple[Act, str]:
     """What running it is, and why that is more than it looks like, if it is. Blocks: looks at git's configuration."""
     act = _act(command, desk)
     parsed = parse(command)
-    if not act.harmless or not runs_git(parsed):
+    if not act.harmless:
+        reason = desk.rig.needs_freedom(command)
+        return (act._replace(guarded=True, unconfined=reason), reason) if reason else (act, "")
+    if not runs_git(parsed):
         return act, ""
     try:
         folder = desk.roots.folder
