@@ -120,7 +120,10 @@ def test_a_command_that_is_not_closed_is_unparsed(command: str) -> None:
     assert isinstance(parse(command), Unparsed)
 
 
-ODD = "\r\v\f\0\x1b\x7f\x85\u00a0\u1680\u2003\u2028\u200b\u200f\u202e\u2066\u3000\ufeff\ud800\ue000"
+ODD = (
+    "\r\v\f\0\x1b\x7f\x85\u00a0\u1680\u2003\u2028\u200b\u200f\u202e\u2066\u3000\ufeff\ud800\ue000"
+    "\ufe0f\U000e0100\u3164\u034f\u115f\uffa0\u2800\u00ad\U0001d173"
+)
 
 
 @pytest.mark.parametrize("character", ODD)
