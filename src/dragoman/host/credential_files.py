@@ -1,8 +1,8 @@
 """Finds the files of a workspace that hold credentials, so that commands which run without a question cannot see them.
 
 A bounded look: links are not followed, folders that hold other people's packages and git's own data are left out, and
-after `MOST_ENTRIES` names it ends. What a command that only looks could print beyond that is what any file is: inside
-the workspace. Nothing is read.
+after `MOST_ENTRIES` names it ends. What lies in a root itself under a well-known name is found however many names there
+are. What a command that only looks could print beyond that is what any file is: inside the workspace. Nothing is read.
 """
 
 import os
@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dragoman.host.protected import plain
-from dragoman.host.secrets import credential_paths, is_credential_name
+from dragoman.host.secrets import WELL_KNOWN, credential_paths, is_credential_name
 
 # 20 ms; most projects have fewer names outside of the folders that are left out.
 MOST_ENTRIES: Final = 20_000
 # Each is one mount more for the command.
-MOST_FOUND: Final = 100
+MOST_FOUND: Final = 1_000
 _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "target"})
 
 
 def credential_files(roots: Sequence[str], home: str) -> list[str]:
     """The files and folders below `roots` that hold credentials, at most `MOST_FOUND`. Blocks."""
-    found: list[str] = []
+    found = {path: None for root in roots for name in WELL_KNOWN if os.path.exists(path := os.path.join(root, name))}
     left = MOST_ENTRIES
     waiting = list(roots)
     places = frozenset(credential_paths(home))
@@ -35,10 +35,10 @@ def credential_files(roots: Sequence[str], home: str) -> list[str]:
             if entry.is_symlink():
                 continue
             if is_credential_name(folder_name, plain(entry.name)) or entry.path in places:
-                found.append(entry.path)
+                found[entry.path] = None
             elif entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
-    return found
+    return [path for path in found if not os.path.islink(path)]
 
 
 def _entries(folder: str) -> "Iterator[os.DirEntry[str]]":

@@ -57,6 +57,7 @@ _CREDENTIAL_FILES: Final = frozenset(
         *("secrets.json", "secrets.toml", "secrets.yaml", "secrets.yml", "secrets.env"),
     }
 )
+WELL_KNOWN: Final = (*sorted(_CREDENTIAL_FOLDERS | _CREDENTIAL_FILES), ".env.local", ".env.production")
 # The last two names of a path, where the last alone says too little.
 _CREDENTIAL_PAIRS: Final = frozenset(
     {
