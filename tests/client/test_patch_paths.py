@@ -75,6 +75,8 @@ def test_the_files_of_a_patch_are_found(text: str, paths: list[str]) -> None:
             "a patch in it makes a link or a repository",
         ),
         ("diff --git a/l b/l\nnew file mode 160000\n", "a patch in it makes a link or a repository"),
+        ("*** Add File: x\n" * 20_000, "a patch in it names more files than can be judged"),
+        ("--- a/x\n" * 600_000, "a text in it is too long to be read for a patch"),
         ("diff --git a/x y z b/q\n", "a patch in it has names that cannot be told apart"),
         ('--- "a/x\n+++ "b/y\n@@ -1 +1 @@\n', "a patch in it has a name that cannot be read"),
         ('--- "a/\\q"\n+++ b/y\n@@ -1 +1 @@\n', "a patch in it has a name that cannot be read"),

@@ -8,8 +8,27 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+# Some tens of thousands of changed lines; half a second.
+_CHARACTERS: Final = 4 * 1024 * 1024
+_NAMES: Final = 10_000
 # Without any of these a text is no patch.
 _MARKS: Final = ("--- ", "+++ ", "***", "diff --git", "rename ", "copy ", "Index: ", "<<<<<", "mode 1", ": /")
+# How a line begins that names a file, `***` apart.
+_STARTS: Final = (
+    *(
+        "diff --git ",
+        "--- ",
+        "+++ ",
+        "rename ",
+        "copy ",
+        "Index: ",
+        "<<<<<",
+        "old mode ",
+        "new mode ",
+        "new file mode ",
+    ),
+    *("deleted file mode ", "add: /", "modify: /", "delete: /", "move: /", "copy: /"),
+)
 _DEV_NULL: Final = "/dev/null"
 # `*** Update File: a`, `*** Add File: a`, `*** Delete File: a`, `*** Move to: a`, and others like them.
 _MARKED: Final = re.compile(r"\s*\*\*\*\s*[A-Za-z][A-Za-z ]*:\s*(\S.*)")
@@ -34,6 +53,8 @@ def patch_paths(text: str) -> PatchPaths:
     """The files that a text names as a patch does; none if it is no patch."""
     if not any(mark in text for mark in _MARKS):
         return PatchPaths()
+    if len(text) > _CHARACTERS:
+        return PatchPaths(unclear="a text in it is too long to be read for a patch")
     reader = _PatchReader()
     lines = text.split("\n")
     reader.read([line.removesuffix("\r") for line in lines])
@@ -50,6 +71,11 @@ class _PatchReader:
 
     def read(self, lines: Sequence[str]) -> None:
         for at, line in enumerate(lines):
+            if not line.startswith(_STARTS) and "***" not in line:
+                continue
+            if len(self.paths) > _NAMES:
+                self.unclear = "a patch in it names more files than can be judged"
+                return
             before = lines[at - 1] if at else ""
             after = lines[at + 1] if at + 1 < len(lines) else ""
             if line.startswith("diff --git "):

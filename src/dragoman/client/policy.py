@@ -6,19 +6,19 @@ A client can only judge what an agent asks. One that does not ask is not confine
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from dragoman.client.command_lines import terminal_line
-from dragoman.client.evidence import Evidence, evidence
+from dragoman.client.evidence import Evidence, Judged, evidence
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import line_shell
-from dragoman.host.protected import is_git_folder, is_protected_write, plain
+from dragoman.host.protected import is_git_folder, is_protected_write, markers_in, plain
 from dragoman.host.secrets import is_credential
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
@@ -87,6 +87,7 @@ class Decider:
         self._where = Where(
             self._inside, self._names, self._protected, self._credential, self._git_folder, shell=line_shell()
         )
+        self._looked_into: dict[str, Collection[str]] = {}
         self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
         self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
         self._questions = Questions()
@@ -94,7 +95,7 @@ class Decider:
 
     async def __call__(self, request: RequestPermission) -> "PermissionOption | PermissionAnswer | None":
         """The option to choose; a rejection with its reason where the answer has room for it."""
-        verdict = judge(request, self.policy, self._where)
+        verdict = self._judge(request)
         if verdict.effect == "ask" and self._ask is not None:
             try:
                 return await self._asked(self._with_real_places(request), self._ask)
@@ -115,12 +116,16 @@ class Decider:
 
         `RequestCancelled` if nobody will say, because of `dismiss`.
         """
-        verdict = judge(request, self.policy, self._where)
+        verdict = self._judge(request)
         if verdict.effect == "ask" and self._ask is not None:
             return await self._shown(request, look or _nothing, self._ask)
         if self._allows(verdict):
             return None
         return self._deny(type(request).__name__, verdict)
+
+    def _judge(self, request: Judged) -> Verdict:
+        self._looked_into.clear()
+        return judge(request, self.policy, self._where)
 
     async def _shown(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look, ask: Ask) -> str | None:
         """A yes is for what was shown: a file that has changed meanwhile is shown again."""
@@ -197,7 +202,13 @@ class Decider:
         place = self._place(path)
         if place is None or any(f"{known}/".startswith(f"{place.path}/") for known in self._protected_paths):
             return True  # the file itself, or a folder that it is in: that can be moved away, and another put there
-        return is_protected_write(place.root, place.parts)
+        return is_protected_write(place.root, place.parts, look=self._look_into)
+
+    def _look_into(self, folder: str) -> Collection[str]:
+        """What makes a git folder of this one, found once for each judgement: a call may name many files in it."""
+        if folder not in self._looked_into:
+            self._looked_into[folder] = markers_in(folder)
+        return self._looked_into[folder]
 
     def _credential(self, path: str) -> bool:
         place = self._place(path)

@@ -13,7 +13,7 @@ conftest.py, package.json, pyproject.toml, build.rs, the source.
 import functools
 import os
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 # A folder or a file: everything under it is protected as well. In the spelling of `plain`.
@@ -182,17 +182,20 @@ def is_protected(parts: Sequence[str]) -> bool:
     return any(is_plain_protected(known[: at + 1]) for at in range(len(known)))
 
 
-def is_protected_write(root: str, parts: Sequence[str]) -> bool:
+def is_protected_write(
+    root: str, parts: Sequence[str], *, look: Callable[[str], Collection[str]] | None = None
+) -> bool:
     """Whether writing a file at `parts` below the folder `root` needs a yes. Blocks: looks at the folders on the way.
 
     True for a protected name, for anything in a git folder, and for a file by which a folder on the way, or the root
     itself, would become one. The order of writes does not matter: the one that completes a git folder is protected.
+    `look` is `markers_in`, or remembers what that said, for those who judge many files at once.
     """
     if is_protected(parts):
         return True
     folder = root
     for part in parts:
-        if is_git_folder({*_markers_in(folder), plain(part)}):
+        if is_git_folder({*(look or markers_in)(folder), plain(part)}):
             return True
         folder = os.path.join(folder, part)
     return False
@@ -230,7 +233,7 @@ def plain(name: str) -> str:
 _UNSEEN: Final = ("Cf", "Cc")
 
 
-def _markers_in(folder: str) -> set[str]:
+def markers_in(folder: str) -> set[str]:
     """Which of the names that make a git folder are in a folder; all of them if it cannot be read to its end."""
     found: set[str] = set()
     try:
