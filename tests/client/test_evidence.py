@@ -4,8 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dragoman.client.policy import Decider, Policy, Rule
+from dragoman.client.policy import Decider, Policy, Rule, Where, judge
 from dragoman.dialects import v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -79,6 +81,11 @@ TELLINGS: list[tuple[str, dict[str, Any], str]] = [
     ("a path as uri", {"raw_input": {"uri": OUT}}, OUTSIDE),
     ("from another folder", {"raw_input": {"cwd": "/etc", "path": "passwd"}}, "/etc is outside of the workspace"),
     ("a variable", {"raw_input": {"x": "$HOME/a"}}, "$HOME/a is outside of the workspace"),
+    ("changes that are a text", {"raw_input": {"changes": OUT}}, OUTSIDE),
+    ("edits that are texts", {"raw_input": {"edits": ["../x"]}}, "../x is outside of the workspace"),
+    ("a pattern that is an address", {"raw_input": {"glob": f"file://{OUT}"}}, OUTSIDE),
+    ("two paths in two lines", {"raw_input": {"file": f"a\n{OUT}"}}, "its 'file' may be several paths"),
+    ("two paths in one text", {"raw_input": {"files": f"a,{OUT}"}}, "its 'files' may be several paths"),
     ("a text nobody knows", {"raw_input": {"what": "one two"}}, unknown("what")),
     ("lines nobody knows", {"raw_input": {"what": "one\ntwo"}}, unknown("what")),
     ("a script in a folder here", {"raw_input": {"invoke": "./x.sh --all"}}, unknown("invoke")),
@@ -382,3 +389,19 @@ async def test_credentials_ask_although_reading_is_allowed(name: str, tmp_path: 
         await Decider(Policy("read"), [tmp_path]).permits(ReadTextFile("s", path))
         == f"{reason}, and there is nobody to ask"
     )
+
+
+FIELDS = st.sampled_from(["x", "path", "files", "what", "url", "command", "args", "changes", "edits", "input", "glob"])
+NESTED = st.recursive(
+    st.sampled_from([OUT, "sub/../../../x", "~/.ssh/id", "$HOME/x", "../x", "file:///etc/x", "https://x.y/z", UNIFIED]),
+    lambda inner: st.lists(inner, min_size=1, max_size=2) | st.dictionaries(FIELDS, inner, min_size=1, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(NESTED, st.sampled_from(["edit", "delete", "move", "read", "search"]))
+def test_nothing_outside_is_allowed_wherever_it_stands_in_an_input(given_input: Any, kind: str) -> None:
+    call = ToolCallUpdate("c", kind=kind, locations=[Location("/w/a")], raw_input={"x": given_input})
+    request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(call))
+    where = Where(lambda path: path == "/w/a")
+    assert judge(request, Policy("edit"), where).effect == "ask"

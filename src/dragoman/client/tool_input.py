@@ -22,6 +22,11 @@ _DEPTH: Final = 16
 # Each is looked up in the file system.
 _PATHS: Final = 1_000
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Names of fields, in lower case and without `_`, `-` and `.`.
 _COMMAND_NAMES: Final = frozenset(
     {"argv", "args", "arguments", "code", "program", "programs", "run", "runs", "script", "scripts", "shellscript"}
@@ -39,43 +44,24 @@ _PATH_ENDINGS: Final = ("path", "paths", "file", "files", "filename", "dir", "di
 _FOLDER_ENDINGS: Final = ("cwd", "workdir", "workingdirectory", "workingdir", "basedir", "dir", "directory", "folder")
 # Dictionaries whose keys are the files that are changed.
 _KEYED_BY_PATH: Final = frozenset({"changes", "filechanges", "fileedits"})
-# What is written: a call that has it changes a file, whatever its kind says.
-_WRITTEN_NAMES: Final = frozenset(
-    {"text", "before", "after"}
-    | {
-        "content",
-        "contents",
-        "newtext",
-        "newstring",
-        "newstr",
-        "newcontent",
-        "newcontents",
-        "newsource",
-        "patch",
-        "diff",
-    }
-    | {"unifieddiff", "filetext", "insert", "inserttext", "insertion", "replacement", "replace", "replacewith"}
-    | {
-        "modifiedcontent",
-        "aiproposedcontent",
-        "filecontent",
-        "filecontents",
-        "edits",
-        "changes",
-        "codeedit",
-        "patchtext",
-    }
+# Texts that are written: a call that has one changes a file, whatever its kind says.
+_WRITTEN_TEXTS: Final = _words(
+    "text before after content contents newtext newstring newstr newcontent newcontents newsource patch patchtext diff "
+    "unifieddiff filetext filecontent filecontents insert inserttext insertion replacement replace replacewith "
+    "modifiedcontent aiproposedcontent codeedit"
 )
+# The same, and lists of changes, which are no texts.
+_WRITTEN_NAMES: Final = _WRITTEN_TEXTS | {"edits", "changes"}
 # What is written, looked for or said, and not where.
-_TEXT_NAMES: Final = _WRITTEN_NAMES | frozenset(
-    {"oldtext", "oldstring", "oldstr", "oldcontent", "search", "find", "regex", "query", "explanation"}
-    | {"description", "title", "reason", "reasoning", "instruction", "instructions", "prompt", "summary", "message"}
-    | {"thought", "thoughts", "thinking", "justification", "comment", "note", "notes", "label", "goal", "purpose"}
-    | {"originalcontent", "expectedcontent", "header", "question", "todo", "activeform"}
+_TEXT_NAMES: Final = _WRITTEN_TEXTS | _words(
+    "oldtext oldstring oldstr oldcontent originalcontent expectedcontent search find regex query explanation "
+    "description title reason reasoning instruction instructions prompt summary message thought thoughts thinking "
+    "justification comment note notes label goal purpose header question todo activeform"
 )
 # A pattern is a text to look for, or the names of files.
 _PATTERN_NAMES: Final = frozenset({"pattern", "patterns", "glob", "globs", "include", "exclude", "searchpattern"})
 _BLANK: Final = re.compile(r"\s")
+_SEVERAL: Final = re.compile(r"[\s,;:|](?:/|~|\$|\.\./)")
 _LEAVES: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
 
@@ -181,19 +167,25 @@ class ToolInput:
         is_patch = self.patch(value)
         if name in _TEXT_NAMES:
             return
-        if name in _PATTERN_NAMES:
-            if _looks_like_path(value):
-                self.path(value)
-        elif scheme_of(value):
+        if scheme_of(value):
             self.address(value)
+        elif name in _PATTERN_NAMES:
+            if _looks_like_path(value):
+                self.paths.append(value)
         elif name in _ADDRESS_NAMES and not value.startswith("/"):
             self.addresses.append(value)
         elif name in _ADDRESS_NAMES or name.endswith(_PATH_ENDINGS):
-            self.paths.append(value)
-            if name.endswith(_FOLDER_ENDINGS):
-                self.folders.append(value)
+            self._named_path(key, name, value)
         elif not is_patch:
             self._unknown(key, value)
+
+    def _named_path(self, key: str, name: str, value: str) -> None:
+        """A path by the name of its field; several of them in one text cannot be told apart."""
+        self.paths.append(value)
+        if name.endswith(_FOLDER_ENDINGS):
+            self.folders.append(value)
+        if "\n" in value or (name.endswith("s") and _SEVERAL.search(value)):
+            self.unclear = f"its {key[:40]!r} may be several paths"
 
     def _unknown(self, key: str, value: str) -> None:
         """A text of which it is not known what it is: harmless if it is one plain word, a path if it looks like one."""
