@@ -226,6 +226,13 @@ WRONG: list[tuple[str, str, str]] = [
     ("a bool as number", '{"servers": {"a": {"command": "x",\n\n"timeoutMs": true}}}', "line 3: timeoutMs must be a"),
     ("a fraction", '{"servers": {"a": {"command": "x", "timeoutMs": 1.5}}}', "line 1: timeoutMs must be a whole"),
     ("nothing at all", '{"servers": {"a": {"command": "x", "timeoutMs": 0}}}', "line 1: timeoutMs must be from 1"),
+    (
+        "a NUL",
+        '{"servers": {"a": {"command": "x", "args": ["\\u0000"]}}}',
+        "line 1: args has a NUL or half a character",
+    ),
+    ("half", '{"servers": {"a": {"url": "http://x", "tokenFile": "\\ud800"}}}', "line 1: tokenFile has a NUL or half"),
+    ("a name", '{"servers": {"a": {"command": "x", "env": {"\\u0000": "b"}}}}', "line 1: env has a NUL or half a char"),
     ("null", '{"servers": {"a": {"command": null}}}', "line 1: command must be text, not null"),
     (
         "two timeouts",

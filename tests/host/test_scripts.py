@@ -45,6 +45,10 @@ def found(folder: Path, launch: Launch, **environment: str) -> list[str]:
         (Launch("x", ["../srv.sh"], cwd="lib"), ["srv.sh"]),
         (Launch("srv.sh", [], {"PATH": "$PATH:lib/.."}), ["srv.sh"]),
         (Launch("srv.sh", [], {"PATH": ""}), ["srv.sh"]),
+        (Launch("x", [], {"MY_TOKEN": "./srv.sh"}), ["srv.sh"]),
+        (Launch("./srv.sh\0"), []),
+        (Launch("x", ["./\0", "./\ud800", "~/srv.sh"], {"PATH": "\0"}), []),
+        (Launch("x", ["srv.sh"], cwd="\ud800"), []),
         (Launch("x", ["lib", ".", "/etc/passwd", "nothing"]), []),
     ],
 )

@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from typing import cast
 
 from dragoman.client.located import Located, Misplaced, Path
+from dragoman.host.variables import is_passable
 
 
 class Table:
@@ -88,6 +89,8 @@ class Table:
         value = self._value.get(key)
         if value is not None and not fits(value):
             raise self.wrong(key, f"{key} must be {wanted}, not {kind_of(value)}")
+        if not is_passable(value):
+            raise self.wrong(key, f"{key} has a NUL or half a character in it, which no program can be given")
         if value is None and key in self._value:
             raise self.wrong(key, f"{key} must be {wanted}, not null; leave it out instead")
         return value

@@ -100,15 +100,26 @@ def _names(folder: str, launch: Launch, environment: Mapping[str, str]) -> Itera
     """What a launch may mean, as absolute paths that lie or lead below the folder."""
     real = os.path.realpath(folder)
     cwd = os.path.join(real, os.path.expanduser(_filled(launch.cwd, environment)))
+    if not _is_path(launch.command) or not _is_path(cwd):
+        return  # it cannot be started
     if "/" not in launch.command:
         yield _ON_PATH + launch.command
+    bases = list(dict.fromkeys((cwd, real)))
     for word in dict.fromkeys(_words(launch, environment)):
-        for base in dict.fromkeys((cwd, real)):
-            path = os.path.join(base, os.path.expanduser(word))
-            plain = os.path.normpath(path)
-            if _is_below(plain, real) or _is_below(os.path.realpath(path), real):
-                # `x/../y` is not always `y`: x may be a link.
-                yield path if ".." in word.split("/") else plain
+        yield from _below(real, bases, word)
+    # A secret that stands in the file is written down nowhere else, unless it names a file.
+    secrets = [value for name, value in launch.env.items() if is_secret(name, value)]
+    for word in dict.fromkeys(word for value in secrets for word in _words_in(value, environment)):
+        yield from (path for path in _below(real, bases, word) if _is_file(path))
+
+
+def _below(real: str, bases: Sequence[str], word: str) -> Iterator[str]:
+    for base in bases:
+        path = os.path.join(base, os.path.expanduser(word))
+        plain = os.path.normpath(path)
+        if _is_path(path) and (_is_below(plain, real) or _is_below(os.path.realpath(path), real)):
+            # `x/../y` is not always `y`: x may be a link.
+            yield path if ".." in word.split("/") else plain
 
 
 def _words(launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
@@ -118,7 +129,7 @@ def _words(launch: Launch, environment: Mapping[str, str]) -> Iterator[str]:
     elif "PATH" in launch.env:
         folders = (launch.env["PATH"], _filled(launch.env["PATH"], environment))
         yield from (f"{folder or '.'}/{launch.command}" for text in folders for folder in text.split(os.pathsep))
-    # A secret that stands in the file is no name. A lone word in a variable hardly is, and one among arguments may be.
+    # A lone word among the arguments may be a name, one in a variable hardly is.
     values = [value for name, value in launch.env.items() if not is_secret(name, value)]
     yield from (word for value in values for word in _words_in(value, environment) if "/" in word or "." in word)
     words = [word for text in launch.args for word in _words_in(text, environment)]
@@ -152,6 +163,14 @@ def _filled(text: str, environment: Mapping[str, str]) -> str:
         return fill(text, environment)
     except VariableMissing:
         return text
+
+
+def _is_path(text: str) -> bool:
+    """Whether the system can have such a path: no NUL, and no half of a character."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 from dragoman.host.environment import is_secret
 
 _VARIABLE: Final = re.compile(r"\$(?:(\$)|\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_NOT_PASSABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 # Shorter ones are words like `Bearer`.
 _LONG_WORD: Final = re.compile(r"\S{8,}")
 
@@ -64,3 +65,14 @@ def hide_words(text: str, mark: str) -> str:
         pieces += [_LONG_WORD.sub(mark, text[at : found.start()]), found[0]]
         at = found.end()
     return "".join([*pieces, _LONG_WORD.sub(mark, text[at:])])
+
+
+def is_passable(value: object) -> bool:
+    """Whether programs, paths and variables can have the texts of a value: no NUL in them, and no half of a character.
+
+    A value is a text, a list, or an object of a configuration; what else it may hold is not looked at.
+    """
+    if isinstance(value, str):
+        return not _NOT_PASSABLE.search(value)
+    inner = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return not any(_NOT_PASSABLE.search(text) for text in inner if isinstance(text, str))

@@ -77,6 +77,14 @@ def test_servers_are_read_from_tables() -> None:
         ({"command": "a", "env": {"B": "$C"}}, "mcp.x.env.B needs the environment variable C, which is not set."),
         ({"command": "a", "url": "b"}, "mcp.x.command is not known; a server of type http has headers, type, url."),
         ({"url": "file:///etc"}, "mcp.x.url has to begin with http:// or https://."),
+        (
+            {"command": "a", "args": ["\0"]},
+            "mcp.x.args has a NUL or half a character in it, which no program can be given.",
+        ),
+        (
+            {"command": "a", "env": {"\ud800": "b"}},
+            "mcp.x.env has a NUL or half a character in it, which no program can ",
+        ),
         ({"type": "pigeon"}, "mcp.x.type has to be stdio, http or sse."),
         ({"type": ["a"]}, "mcp.x.type has to be stdio, http or sse."),
         (

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from dragoman.coder.mcp.plain import plain
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_secret
-from dragoman.host.variables import VariableMissing, fill
+from dragoman.host.variables import VariableMissing, fill, is_passable
 from dragoman.vocabulary.requests import (
     EnvVariable,
     HttpHeader,
@@ -146,6 +146,9 @@ def _shown(variable: EnvVariable) -> str:
 def _server(name: str, table: object) -> Config:
     if not isinstance(table, Mapping):
         raise UsageError(f"mcp.{name} has to be a table, with `command` or `url`.")
+    for key, value in table.items():
+        if not is_passable([name, key]) or not is_passable(value):
+            raise UsageError(f"mcp.{name}.{key} has a NUL or half a character in it, which no program can be given.")
     kind = table.get("type", "http" if "url" in table else "stdio")
     if not isinstance(kind, str) or kind not in _KEYS:
         raise UsageError(f"mcp.{name}.type has to be stdio, http or sse.")
