@@ -83,7 +83,7 @@ def test_servers_are_read_from_tables() -> None:
         ),
         (
             {"command": "a", "env": {"\ud800": "b"}},
-            "mcp.x.env has a NUL or half a character in it, which no program can ",
+            "mcp.x.env has a NUL or half a character in it, which no program can be given.",
         ),
         ({"type": "pigeon"}, "mcp.x.type has to be stdio, http or sse."),
         ({"type": ["a"]}, "mcp.x.type has to be stdio, http or sse."),
