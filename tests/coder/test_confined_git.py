@@ -1,14 +1,17 @@
 """A confined command that was allowed leaves nothing that runs when a person looks, and can commit all the same."""
 
+import json
 import os
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.host.sandbox import confine
-from tests.coder.rows import Told, apart, call, snapshot
+from tests.cli.editor import Editor, Message, turns
+from tests.coder.rows import Told, answer_questions, apart, call, snapshot
 from tests.coder.test_git_folders import git, program, repository
 from tests.coder.whole import User, events_of, whole
 from tests.host.boxes import confinement
@@ -66,6 +69,35 @@ async def test_no_command_makes_git_run_something_later(tmp_path: Path, attack: 
     assert (work / ".git" / "HEAD").read_text() == "ref: refs/heads/main\n"
 
 
+def test_one_allowed_command_of_a_real_agent_leaves_nothing_that_git_runs(tmp_path: Path) -> None:
+    """As a user has it: `dragoman acp`, `make -s test`, a yes; then `git status` by hand, everywhere."""
+    need("make")
+    need("bwrap")
+    work = repository(tmp_path / "work")
+    evil = program(work / EVIL, f"touch {tmp_path}/ran")
+    attacks = [ATTACKS[name].format(evil=evil) for name in ("commondir", "config", "hooks", "bare folder", "nested")]
+    names = ["mkdir -p sub pkg/.vscode; echo x > sub/.envrc; echo x > pkg/.vscode/tasks.json"]
+    program(work / "attack.sh", *(f"({attack}) 2> /dev/null" for attack in [*attacks, *names]))
+    (work / "Makefile").write_text("test:\n\t@./attack.sh\n")
+
+    def agree(message: Message) -> dict[str, Any]:
+        chosen = next(option for option in message["params"]["options"] if option["kind"] == "allow_once")
+        return {"result": {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}}
+
+    commit = "git add Makefile && git commit -q -m tested"
+    script = turns(apart([call("bash", command="make -s test"), call("bash", command=commit)]))
+    with Editor(work, script, "--mode", "workspace-write", env={"DRAGOMAN_HOME": str(tmp_path / "home")}) as editor:
+        editor.open()
+        asked, told = answer_questions(editor, agree)
+    assert len(asked) == 2
+    for folder in (work, *(path for path in work.rglob("*") if path.is_dir() and ".git" not in path.parts)):
+        git(folder, "status")
+    assert not (tmp_path / "ran").exists()
+    assert git(work, "log", "--format=%s") == "tested\nfirst\n"
+    assert [name for name in ("sub/.envrc", "pkg/.vscode", "inner/.git", "new/HEAD") if (work / name).exists()] == []
+    assert "sub/.envrc" in json.dumps(told)
+
+
 async def test_new_protected_names_are_moved_to_a_quarantine_and_that_is_said(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     (work / "pkg").mkdir()
@@ -117,6 +149,14 @@ async def test_a_process_that_outlives_its_command_writes_nothing_afterwards(tmp
         "(setsid sh -c 'while :; do echo x > sub/.envrc; done' &> /dev/null &); until [ -e sub/.envrc ]; do :; done",
     )
     assert list((work / "sub").iterdir()) == []
+
+
+async def test_hooks_among_the_files_of_a_repository_are_not_changed(tmp_path: Path) -> None:
+    work = repository(tmp_path / "work")
+    git(work, "config", "core.hooksPath", "tools/hooks")
+    (work / "tools" / "hooks").mkdir(parents=True)
+    await allowed(work, "echo evil > tools/hooks/post-index-change")
+    assert list((work / "tools" / "hooks").iterdir()) == []
 
 
 async def test_a_link_with_a_protected_name_protects_what_it_leads_to(tmp_path: Path) -> None:
@@ -193,12 +233,16 @@ async def test_no_link_and_nothing_odd_comes_back_from_the_layer(tmp_path: Path)
         work,
         "ln -sf /etc/passwd .git/ORIG_HEAD; echo 'ref: ../x' > .git/HEAD; rm .git/index; mkfifo .git/index;"
         "ln -s /tmp .git/refs/heads/out; ln -s /tmp .git/objects/aa; ln -s /tmp .git/logs/refs/out; echo x > .git/evil;"
-        "echo /tmp > .git/objects/info/alternates",
+        "echo /tmp > .git/objects/info/alternates; mkdir .git/objects/odd .git/objects/pack/odd .git/refs/odd;"
+        "echo x > .git/refs/odd/config; echo x > .git/logs/config; mkdir -p .git/objects/ab;"
+        "touch .git/objects/ab/HEAD",
     )
     assert (work / ".git" / "HEAD").read_text() == before
     assert git(work, "status", "--short") == ""
     assert [path for path in (work / ".git").rglob("*") if path.is_symlink() or path.name == "evil"] == []
     assert not (work / ".git" / "objects" / "info" / "alternates").exists()
+    for path in ("objects/odd", "objects/pack/odd", "refs/odd/config", "logs/config", "objects/ab/HEAD"):
+        assert not (work / ".git" / path).exists(), path
     assert "evil" in result
 
 

@@ -78,3 +78,22 @@ def test_a_folder_that_cannot_be_read_is_not_written_without_a_question(
 
     monkeypatch.setattr("dragoman.host.protected.os.scandir", unreadable)
     assert is_protected_write(str(tmp_path), ("file",))
+
+
+def test_what_a_link_with_a_protected_name_leads_to_is_protected(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "vscode").mkdir(parents=True)
+    (tmp_path / "CLAUDE.md").symlink_to("docs/guide.md")
+    (tmp_path / "docs" / ".vscode").symlink_to("vscode")
+    root = str(tmp_path.resolve())
+    assert is_protected_write(root, ("docs", "guide.md"))
+    assert is_protected_write(root, ("docs", "vscode", "tasks.json"))
+    assert not is_protected_write(root, ("docs", "other.md"))
+
+
+@pytest.mark.parametrize("config", ["[core]\n\thooksPath = tools/hooks\n", '[core] HooksPath="tools/hooks"\n'])
+def test_hooks_among_the_files_of_a_repository_are_protected(tmp_path: Path, config: str) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "config").write_text(config)
+    root = str(tmp_path.resolve())
+    assert is_protected_write(root, ("tools", "hooks", "pre-commit"))
+    assert not is_protected_write(root, ("tools", "other"))

@@ -6,7 +6,7 @@ A client can only judge what an agent asks. One that does not ask is not confine
 import asyncio
 import os
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, j
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import line_shell
-from dragoman.host.protected import is_git_folder, is_protected_write, markers_in, plain
+from dragoman.host.protected import FolderFacts, is_git_folder, is_protected_write, look_in, plain
 from dragoman.host.secrets import is_credential
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
@@ -87,7 +87,7 @@ class Decider:
         self._where = Where(
             self._inside, self._names, self._protected, self._credential, self._git_folder, shell=line_shell()
         )
-        self._looked_into: dict[str, Collection[str]] = {}
+        self._looked_into: dict[str, FolderFacts] = {}
         self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
         self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
         self._questions = Questions()
@@ -204,10 +204,10 @@ class Decider:
             return True  # the file itself, or a folder that it is in: that can be moved away, and another put there
         return is_protected_write(place.root, place.parts, look=self._look_into)
 
-    def _look_into(self, folder: str) -> Collection[str]:
-        """What makes a git folder of this one, found once for each judgement: a call may name many files in it."""
+    def _look_into(self, folder: str) -> FolderFacts:
+        """What matters of a folder, found once for each judgement: a call may name many files in it."""
         if folder not in self._looked_into:
-            self._looked_into[folder] = markers_in(folder)
+            self._looked_into[folder] = look_in(folder)
         return self._looked_into[folder]
 
     def _credential(self, path: str) -> bool:

@@ -38,6 +38,7 @@ _REF: Final = rb"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
 _HEAD: Final = re.compile(rb"(?:ref: " + _REF + rb"|" + _HEX + rb")\n?")
 _OBJECTS: Final = re.compile(rb"(?:" + _HEX + rb"\n?)*")
 _PACKED: Final = re.compile(rb"(?:#[^\n]*\n|\^" + _HEX + rb"\n|" + _HEX + rb" " + _REF + rb"\n)*")
+_LOG: Final = re.compile(rb"$|" + _HEX + rb" " + _HEX + rb" ")
 _SHARED_INDEX: Final = re.compile(r"sharedindex\.[0-9a-f]{40,64}")
 
 
@@ -142,6 +143,8 @@ class GitLayer:
         self._folder = folder
         self._returned = returned
         self._copies: dict[str, _Copy] = {}
+        # Times of files are less exact than ours.
+        self._began_at = time.time_ns() - 50_000_000
         self._binds: list[Bind] = [Bind(folder, real, writable=True)]
         self._fill()
 
@@ -254,10 +257,12 @@ class GitLayer:
         return data if len(data) <= _MOST_BYTES else None
 
     def _cleaned(self) -> list[str]:
-        """Take away what is neither a file nor a folder in the real folders that the command could write."""
+        """Take away what git does not put in the real folders that the command could write: a link leads out, and a
+        folder with the right names is a repository of its own."""
         gone: list[str] = []
-        for name in ("refs", "logs", "objects", "objects/pack"):
-            gone += _take_links_away(os.path.join(self.real, name), _MOST_REFS, deep="objects" not in name)
+        gone += _take_odd_refs_away(os.path.join(self.real, "refs"), self._began_at, _HEAD.fullmatch)
+        gone += _take_odd_refs_away(os.path.join(self.real, "logs"), self._began_at, _LOG.match)
+        gone += _take_odd_objects_away(os.path.join(self.real, "objects"), self._began_at)
         for name, was in self._alternates.items():
             if (was is None) != (thing_facts(self.real, name) is None) or (
                 was is not None and not is_as_it_was(self.real, name, was)
@@ -305,18 +310,67 @@ class _Lock:
             os.unlink(f"{self._path}.lock")
 
 
-def _take_links_away(folder: str, most: int, *, deep: bool = True) -> Iterator[str]:
+def _take_odd_refs_away(folder: str, since: int, is_good: Callable[[bytes], object]) -> Iterator[str]:
+    """Delete what is neither a file nor a folder, and files that were changed since and are not what they should be."""
     if not os.path.isdir(folder):
         return
+    most = _MOST_REFS
     for path, folders, files, fd in os.fwalk(folder):
         for name in (*folders, *files):
             most -= 1
-            mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
-            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-                os.unlink(name, dir_fd=fd)
-                yield os.path.join(path, name)
-        if not deep or most < 0:
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
+                continue
+            is_known = stat.S_ISREG(status.st_mode) and status.st_ctime_ns < since
+            if is_known or (stat.S_ISREG(status.st_mode) and is_good(_beginning(name, fd))):
+                continue
+            os.unlink(name, dir_fd=fd)
+            yield os.path.join(path, name)
+        if most < 0:
             return
+
+
+def _take_odd_objects_away(folder: str, since: int) -> Iterator[str]:
+    """Delete what no git has put among the objects, in folders that were changed since."""
+    for name in ("", *_OBJECT_FOLDERS):
+        path = os.path.join(folder, name)
+        if not os.path.isdir(path) or os.path.islink(path) or os.lstat(path).st_ctime_ns < since:
+            continue
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            for inner in os.listdir(fd):
+                mode = os.stat(inner, dir_fd=fd, follow_symlinks=False).st_mode
+                if _is_object(name, inner, mode):
+                    continue
+                if stat.S_ISDIR(mode):
+                    shutil.rmtree(inner, dir_fd=fd)
+                else:
+                    os.unlink(inner, dir_fd=fd)
+                yield os.path.join(path, inner)
+        finally:
+            os.close(fd)
+
+
+_OBJECT_FOLDERS: Final = ("pack", "info", *(f"{number:02x}" for number in range(256)))
+_PACK: Final = re.compile(r"(pack|multi-pack-index|tmp_|\.tmp).*")
+_INFO: Final = re.compile(r"(packs|commit-graph|alternates|http-alternates).*")
+_LOOSE: Final = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}|tmp_obj_.*")
+
+
+def _is_object(folder: str, name: str, mode: int) -> bool:
+    """Whether git has such a thing in this folder of its objects."""
+    if not folder:
+        return stat.S_ISDIR(mode) and name in _OBJECT_FOLDERS
+    if folder == "info" and name == "commit-graphs":
+        return stat.S_ISDIR(mode)
+    known = {"pack": _PACK, "info": _INFO}.get(folder, _LOOSE)
+    return stat.S_ISREG(mode) and known.fullmatch(name) is not None
+
+
+def _beginning(name: str, folder: int) -> bytes:
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    with open(fd, "rb") as file:
+        return file.read(_POINTER_BYTES)
 
 
 def _pointer(path: str, most: int = _POINTER_BYTES) -> str:

@@ -14,7 +14,9 @@ import functools
 import os
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
+
+from dragoman.host.git_hooks import hook_folders
 
 # A folder or a file: everything under it is protected as well. In the spelling of `plain`.
 _NAMES: Final = frozenset(
@@ -23,7 +25,15 @@ _NAMES: Final = frozenset(
         *(".git", "git~1", ".hg", ".hgrc", ".svn", ".jj", ".bzr", ".sl", ".pijul", ".repo", ".gitconfig"),
         *(".gitmodules", ".gitattributes", ".lfsconfig", ".git-credentials"),
         # What version control runs at a commit.
-        *(".husky", ".huskyrc", ".pre-commit-config.yaml", ".pre-commit-config.yml", ".lefthook.yml", ".lefthook.yaml"),
+        *(
+            ".githooks",
+            ".husky",
+            ".huskyrc",
+            ".pre-commit-config.yaml",
+            ".pre-commit-config.yml",
+            ".lefthook.yml",
+            ".lefthook.yaml",
+        ),
         *("lefthook.yml", "lefthook.yaml", ".overcommit.yml"),
         # Editors: tasks on opening a folder, project-local start-up files, paths of programs and language servers.
         *(".vscode", ".vs", ".idea", ".zed", ".cursor", ".fleet", ".helix", ".lapce", ".nova", ".theia", ".settings"),
@@ -176,26 +186,38 @@ GIT_MARKERS: Final = frozenset({_GIT_HEAD, *_GIT_OTHERS})
 _MOST_NAMES: Final = 200_000
 
 
+class FolderFacts(NamedTuple):
+    """What matters of a folder: the names in it that make a git folder, as `plain` spells them, and real paths that
+    are protected because of it: what a link with a protected name leads to, and hooks among a repository's files."""
+
+    markers: frozenset[str]
+    targets: tuple[str, ...]
+
+
 def is_protected(parts: Sequence[str]) -> bool:
     """Whether a path below a root is, or lies in, something protected by its name. Looks at nothing."""
     known = tuple(map(plain, parts))
     return any(is_plain_protected(known[: at + 1]) for at in range(len(known)))
 
 
-def is_protected_write(
-    root: str, parts: Sequence[str], *, look: Callable[[str], Collection[str]] | None = None
-) -> bool:
+def is_protected_write(root: str, parts: Sequence[str], *, look: Callable[[str], FolderFacts] | None = None) -> bool:
     """Whether writing a file at `parts` below the folder `root` needs a yes. Blocks: looks at the folders on the way.
 
     True for a protected name, for anything in a git folder, and for a file by which a folder on the way, or the root
     itself, would become one. The order of writes does not matter: the one that completes a git folder is protected.
-    `look` is `markers_in`, or remembers what that said, for those who judge many files at once.
+    True as well for what a link with a protected name, in a folder on the way, leads to; and for the hooks of a
+    repository that has them among its files.
+    `look` is `look_in`, or remembers what that said, for those who judge many files at once.
     """
     if is_protected(parts):
         return True
+    whole = os.path.join(root, *parts)
     folder = root
     for part in parts:
-        if is_git_folder({*(look or markers_in)(folder), plain(part)}):
+        found = (look or look_in)(folder)
+        if is_git_folder({*found.markers, plain(part)}):
+            return True
+        if any(f"{whole}/".startswith(f"{target}/") for target in found.targets):
             return True
         folder = os.path.join(folder, part)
     return False
@@ -233,18 +255,23 @@ def plain(name: str) -> str:
 _UNSEEN: Final = ("Cf", "Cc")
 
 
-def markers_in(folder: str) -> set[str]:
-    """Which of the names that make a git folder are in a folder; all of them if it cannot be read to its end."""
-    found: set[str] = set()
+def look_in(folder: str) -> FolderFacts:
+    """What matters of a folder; it counts as a git folder if it cannot be read to its end. Blocks."""
+    markers: set[str] = set()
+    targets = hook_folders(folder)
+    everything = FolderFacts(GIT_MARKERS, ())
     try:
         with os.scandir(folder) as entries:
             for count, entry in enumerate(entries):
+                name = plain(entry.name)
                 if count >= _MOST_NAMES:
-                    return set(GIT_MARKERS)
-                if (name := plain(entry.name)) in GIT_MARKERS:
-                    found.add(name)
+                    return everything
+                if name in GIT_MARKERS:
+                    markers.add(name)
+                elif entry.is_symlink() and is_plain_protected((name,)):
+                    targets.append(os.path.realpath(entry.path))
     except (FileNotFoundError, NotADirectoryError):
-        return found
+        pass
     except OSError:
-        return set(GIT_MARKERS)
-    return found
+        return everything
+    return FolderFacts(frozenset(markers), tuple(targets))

@@ -14,6 +14,7 @@ from typing import Final
 
 from dragoman.errors import WorldError
 from dragoman.host.bubblewrap import Bind
+from dragoman.host.git_hooks import hook_folders
 from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
 from dragoman.host.keepsake import KeepingLimit, Keepsake, TooLarge, is_as_it_was, keep, put_back
 from dragoman.host.placeholders import is_placeholder
@@ -96,7 +97,8 @@ class WorkspaceWatch:
 
     def _begin(self, root: str) -> None:
         before = survey(root)
-        extra = [path[len(root) + 1 :] for path in self._extra if path.startswith(f"{root}/")]
+        hooks = [path for folder in (root, *_repositories(before)) for path in hook_folders(folder)]
+        extra = [path[len(root) + 1 :] for path in (*self._extra, *hooks) if path.startswith(f"{root}/")]
         found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
         names = dict.fromkeys(name for name in found if not is_placeholder(os.path.join(root, name)))
         watched = _WatchedRoot(before, frozenset(names), extra)
@@ -208,6 +210,11 @@ class _WatchedRoot:
         self.names: Final = names
         self.extra: Final = extra
         self.kept: Final[dict[str, Keepsake]] = {}
+
+
+def _repositories(before: Survey) -> list[str]:
+    """The folders below a root that have a git folder of their own."""
+    return [os.path.join(before.root, os.path.dirname(path)) for path in before.protected if path.endswith("/.git")]
 
 
 def _linked(root: str, name: str) -> list[str]:

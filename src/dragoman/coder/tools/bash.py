@@ -104,7 +104,7 @@ class Bash:
         finally:
             notes = await _close(start)
             for note in notes:
-                await desk.session.notice(note, severity="warning")
+                await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
     async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
