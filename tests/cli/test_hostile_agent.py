@@ -85,6 +85,8 @@ UNIFIED = f"--- a/x\n+++ {OUT}\n@@ -1 +1 @@\n-x\n+y\n"
 MARKED = f"*** Begin Patch\n*** Update File: {OUT}\n@@\n-x\n+y\n*** End Patch\n"
 TELLINGS: dict[str, dict[str, Any]] = {
     "told whole": {"content": [{"type": "diff", "path": OUT, "oldText": "x", "newText": "y"}]},
+    "told without its text": {"content": [{"type": "diff", "path": OUT}]},
+    "a place that is none": {"locations": [{"path": [OUT]}]},
     "patch in the input": {"rawInput": {"patch": MARKED}},
     "patch under another key": {"rawInput": {"input": UNIFIED}},
     "patch in words": {"content": [{"type": "content", "content": {"type": "text", "text": MARKED}}]},
@@ -102,7 +104,9 @@ def test_edits_outside_are_not_allowed_however_they_are_told(
 ) -> None:
     inside: dict[str, Any] = {"kind": "edit", "locations": [{"path": str(project(tmp_path) / "in.txt")}]}
     steps = (
-        [call(**inside, **fields), permission("Edit", **inside)] if before else [permission("Edit", **inside, **fields)]
+        [call(**{**inside, **fields}), permission("Edit", **inside)]
+        if before
+        else [permission("Edit", **{**inside, **fields})]
     )
     agent = rogue.written(tmp_path, *steps, text("ok"))
     done = run(tmp_path, "hi", "--allow", "edit", "--", *agent, cwd=project(tmp_path))

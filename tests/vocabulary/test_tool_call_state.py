@@ -11,6 +11,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.tool_call_state import INCOMPLETE, ToolCallState, incomplete
 from dragoman.vocabulary.tools import ContentItem, Diff, Location, UnknownItem
+from dragoman.vocabulary.word import Extras
 
 ONE, TWO = ContentItem(Text("one")), Diff.of("/w/a", "x", "y")
 FIELDS = ("name", "title", "kind", "status", "content", "locations", "raw_input", "raw_output")
@@ -54,6 +55,15 @@ def test_what_does_not_fit_is_marked_and_a_new_list_takes_the_mark_away(monkeypa
     assert state_of(*chunks, ToolCallUpdate("c", content=[TWO])).content == [TWO]
     monkeypatch.setattr(tool_call_state, "CONTENT_CHARACTERS", 10)
     assert state_of(ToolCallContentChunk("c", ContentItem(Text("x" * 11)))).content == [incomplete()]
+
+
+def test_parts_that_could_not_be_read_are_marked_until_the_content_is_told_again() -> None:
+    unread = ToolCallUpdate("c", content=[ONE], extras=Extras({"content": [1]}))
+    assert state_of(unread).content == [ONE, incomplete()]
+    assert state_of(unread, ToolCallUpdate("c", title="t")).content == [ONE, incomplete()]
+    assert state_of(unread, ToolCallUpdate("c", content=[TWO])).content == [TWO]
+    assert state_of(ToolCallUpdate("c", extras=Extras({"locations": 1}))).content == [incomplete()]
+    assert state_of(ToolCallUpdate("c", extras=Extras({"other": 1}))).content is UNSET
 
 
 PATCHES = st.fixed_dictionaries(

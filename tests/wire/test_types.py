@@ -154,7 +154,12 @@ def test_what_is_known_and_malformed_is_refused(kind: Any, message: Any, path: s
         (
             v1.ToolCallUpdate,
             {"toolCallId": "t", "locations": [1, {"path": "/p"}, {"path": 2}]},
-            v1.ToolCallUpdate(tool_call_id="t", locations=(v1.ToolCallLocation(path="/p"),)),
+            v1.ToolCallUpdate(
+                tool_call_id="t",
+                locations=(v1.ToolCallLocation(path="/p"),),
+                # A call is judged by its places, so it stays known that there were more.
+                extras=Extras({"locations": Raw(b'[1,{"path":"/p"},{"path":2}]')}),
+            ),
         ),
         (v1.Annotations, {"audience": ["user", "dog"]}, v1.Annotations(audience=("user",))),
         (

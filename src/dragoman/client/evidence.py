@@ -27,7 +27,7 @@ from dragoman.vocabulary.services import (
     ToolCallSubject,
     WriteTextFile,
 )
-from dragoman.vocabulary.tool_call_state import INCOMPLETE
+from dragoman.vocabulary.tool_call_state import INCOMPLETE, has_unread_parts
 from dragoman.vocabulary.tools import (
     ClientTerminalItem,
     ContentItem,
@@ -114,6 +114,8 @@ def _of_call(call: ToolCallUpdate) -> Evidence:
                 found.unclear = "more was told of it than is kept"
             case UnknownItem():
                 found.unclear = "it carries content of an unknown kind"
+    if has_unread_parts(call):
+        found.unclear = "parts of it cannot be read"
     return _summed_up(found, call.kind if isinstance(call.kind, str) else "", has_diff=has_diff)
 
 
@@ -133,6 +135,8 @@ def _read_diff(found: ToolInput, diff: Diff) -> None:
         named = found.patch(diff.patch.text) or named
     if not named:
         found.unclear = "it has a diff that names no file"
+    if has_unread_parts(diff):
+        found.unclear = "parts of its diff cannot be read"
 
 
 def _read_content(found: ToolInput, content: Content) -> None:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from dragoman.vocabulary.content import Resource, Text, TextResource
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Patch, ToolContent, UnknownItem
+from dragoman.vocabulary.word import Extras
 
 # A call has some dozen items at most; an agent that streams a file line by line has some thousands.
 CONTENT_ITEMS: Final = 4_096
@@ -25,6 +26,9 @@ CONTENT_CHARACTERS: Final = 32 * 1024 * 1024
 INCOMPLETE: Final = "dragoman/incomplete"
 
 _PATCHED: Final = ("name", "title", "kind", "status", "locations", "raw_input", "raw_output", "capabilities")
+
+# Fields by which a call is judged; a dialect leaves one among the extras if something of it was malformed.
+_READ_BY_JUDGES: Final = frozenset({"content", "locations", "changes", "patch"})
 
 
 class ToolCallState:
@@ -46,10 +50,12 @@ class ToolCallState:
         if isinstance(event, ToolCallContentChunk):
             self._append(event.content)
             return
+        if has_unread_parts(event):
+            self._has_content = self._incomplete = True
         given = {name: value for name in _PATCHED if (value := getattr(event, name)) is not UNSET}
         self._call = replace(self._call, **given)
         if event.content is not UNSET:
-            self._has_content, self._incomplete, self._size = True, False, 0
+            self._has_content, self._incomplete, self._size = True, has_unread_parts(event), 0
             self._content = None if event.content is None else []
             for item in event.content or ():
                 self._append(item)
@@ -72,13 +78,18 @@ class ToolCallState:
     def _append(self, item: ToolContent) -> None:
         self._has_content = True
         size = self._size + _size_of(item)
-        if self._incomplete or len(self._content or ()) >= CONTENT_ITEMS or size > CONTENT_CHARACTERS:
+        if len(self._content or ()) >= CONTENT_ITEMS or size > CONTENT_CHARACTERS:
             self._incomplete = True
             return
         self._size = size
         if self._content is None:
             self._content = []
         self._content.append(item)
+
+
+def has_unread_parts(word: ToolCallUpdate | Diff) -> bool:
+    """Whether a call or a diff came with parts that could not be read: a known field is among its extras then."""
+    return isinstance(word.extras, Extras) and not _READ_BY_JUDGES.isdisjoint(word.extras.fields)
 
 
 def incomplete() -> UnknownItem:

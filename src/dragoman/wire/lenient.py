@@ -26,14 +26,24 @@ T = TypeVar("T")
 # real messages stay under a hundred, a long session list of a peer with fields of its own needs some thousands.
 SLOW_READS: Final = 50_000
 
+# Fields by which permissions are judged. Where something of one was dropped, the field stands among the extras as it
+# came: who judges must know that there was more. Nobody is sent it, since a known field is no extra one.
+_JUDGED: Final = {
+    "ToolCall": frozenset({"content", "locations"}),
+    "ToolCallUpdate": frozenset({"content", "locations"}),
+    "SessionUpdateToolCallUpdate": frozenset({"content", "locations"}),
+    "Diff": frozenset({"changes", "patch"}),
+}
+
 
 class Budget:
     """What is left of `SLOW_READS` while one message is read."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "lost")
 
     def __init__(self) -> None:
         self.left = SLOW_READS
+        self.lost = 0  # items that were dropped, and fields that were replaced by their default
 
     def spend(self) -> None:
         self.left -= 1
@@ -148,6 +158,7 @@ def _items(kind: Any, skip: bool, at_least: int) -> Reader:
                 items.append(read_item(text, budget))
             except Invalid as error:
                 budget.spend()
+                budget.lost += 1
                 if not skip:
                     error.path = f"[{index}]{error.path}"
                     raise
@@ -260,9 +271,12 @@ def _struct(kind: type[Wire], texts: dict[str, Raw], budget: Budget) -> Wire:
     for name, raw in texts.items():
         found = plan.fields.get(name)
         if found is not None:
+            lost = budget.lost
             value = _value(found, name, raw, budget)
             if value is not UNSET:
                 values[found.attribute] = value
+            if budget.lost > lost and name in _JUDGED.get(kind.__name__, ()) and not _is_null(raw):
+                extras[name] = _kept(raw)
         elif name != plan.tag_field:
             budget.spend()
             extras[name] = _kept(raw)
@@ -280,6 +294,7 @@ def _value(found: Field, name: str, raw: Raw, budget: Budget) -> Any:
         return found.read(raw, budget)
     except Invalid as error:
         if "e" in found.lenient:
+            budget.lost += 1
             return found.default()
         error.path = f".{name}{error.path}"
         raise
