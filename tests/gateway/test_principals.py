@@ -5,11 +5,13 @@ A real `dragoman serve`, and clients that come to it over the network with token
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.guard import SCOPES
@@ -20,7 +22,10 @@ from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
 from dragoman.vocabulary.options import mode_option
 from dragoman.vocabulary.requests import McpStdio
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.cli.called import call
 from tests.cli.test_run_remote import run
+from tests.coder.mcp.bench import raw
+from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 
 from .principals import WORK, Household, bash, calling
@@ -382,3 +387,45 @@ async def test_no_session_is_opened_in_the_servers_own_folder(folder: str, tmp_p
         with pytest.raises(RequestFailed, match="belongs to this server itself") as failed:
             await client.new_session(tmp_path / folder)
         assert failed.value.code == INVALID_PARAMS
+
+
+async def test_tools_of_a_program_that_another_token_brought_are_refused_to_a_confined_one(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    owner, phone = house.token("owner", SCOPES, "ada"), house.token("phone", WORK, "ada")
+    script = calling(("mcp__raw__act", {}), ("mcp__raw__act", {}))
+    async with house.served(script), house.client(owner) as strong, house.client(phone) as weak:
+        session = await strong.new_session(folder, mcp_servers=[raw("good")])
+        joined = await weak.resume_session(session.id, session.cwd)
+        by_phone = [event async for event in joined.prompt("go")]
+        asked = len(house.questions)
+        by_owner = [event async for event in session.prompt("go")]
+    assert (ends(by_phone), asked) == (["failed"], 0)
+    assert "may not leave the confinement" in output(by_phone)
+    assert (ends(by_owner), len(house.questions)) == (["completed"], 1)
+
+
+async def test_an_agent_of_the_fleet_is_kept_within_what_the_gateway_itself_can_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    here = house.token("here", WORK, workspaces=(os.path.realpath(folder),))
+    ceiling = house.token("ceiling", SCOPES, max_mode="read-only")
+    monkeypatch.setenv("DRAGOMAN_HOME", str(house.home))
+    assert main(["agents", "add", "example", "--", sys.executable, str(ROOT / "examples" / "agent.py")]) == 0
+    async with house.served({}, "--agent", "example"):
+        async with house.client(here, 1) as client:
+            with pytest.raises(RequestFailed, match="may not open"):
+                await client.new_session(tmp_path)
+            with pytest.raises(RequestFailed, match="may not bring MCP servers"):
+                await client.new_session(folder, mcp_servers=[McpStdio("tool", "/bin/sh", [])])
+            conversation = await client.new_session(folder)
+            assert words([event async for event in conversation.prompt("hello")]) == "You said: hello"
+        with pytest.raises(RequestFailed, match="use a token without --max-mode here"):
+            async with house.client(ceiling):
+                pass
+
+
+def test_a_server_of_another_agent_has_no_highest_mode(tmp_path: Path) -> None:
+    done = call("serve", "--agent", "gemini", "--max-mode", "safe", DRAGOMAN_HOME=str(tmp_path))
+    assert (done.code, done.out) == (2, "")
+    assert done.error == "dragoman: --max-mode is for our own agent; other agents have modes of their own\n"

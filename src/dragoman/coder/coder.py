@@ -24,6 +24,7 @@ from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
+from dragoman.vocabulary.requests import McpStdio
 
 # A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
 SERVERS_SECONDS: Final = 10.0
@@ -67,7 +68,9 @@ class Coder:
             self.own_commands = await asyncio.to_thread(commands.read_own, folder)
         self.session.commands = commands.announced(self.own_commands)
         self._prepare(self.made(current))
-        configs = [*(self.session.opening.mcp_servers or ()), *self.setup.servers(self.session.cwd)]
+        brought = list(self.session.opening.mcp_servers or ())
+        programs = {id(server) for server in brought if isinstance(server, McpStdio)}
+        configs = [*brought, *self.setup.servers(self.session.cwd)]
         if configs:
             from dragoman.coder.mcp import Servers
 
@@ -80,6 +83,7 @@ class Coder:
                 changed=lambda: None,
                 roots=self.session.roots,
                 allow=self._is_still_configured,
+                guarded=lambda config: id(config) in programs,
             )
             self._servers.start()
 

@@ -60,7 +60,7 @@ class Ceilings:
         token, server = entrance.limits, self._server
         free = entrance.may("admin") or not entrance.token
         return Identity(
-            entrance.principal,
+            entrance.principal if entrance.token else None,
             entrance.token or None,
             tuple(mode for mode in (server.max_mode, token.max_mode) if mode),
             tuple(roots for roots in (server.workspaces, token.workspaces) if roots),

@@ -54,8 +54,11 @@ class Servers:
         roots: Sequence[str] = (),
         allow: Callable[[Config], Awaitable[bool]] = allow_all,
         bounds: Bounds = DEFAULT_BOUNDS,
+        guarded: Callable[[Config], bool] = lambda config: False,
     ) -> None:
-        """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask."""
+        """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask.
+        `guarded` tells whether the tools of a server are guarded ones."""
+        self._guarded = guarded
         self._notice = notice
         self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian)
         self._too_many = max(0, len(configs) - SERVERS)
@@ -81,7 +84,7 @@ class Servers:
     def tools(self) -> list[Tool]:
         """The tools of the servers that are connected now."""
         return [
-            ForeignTool(name, server.definitions.by_tool[tool], server)
+            ForeignTool(name, server.definitions.by_tool[tool], server, guarded=self._guarded(server.config))
             for label, server in self._servers.items()
             if server.state == "connected"
             for name, tool in _named(label, server).items()

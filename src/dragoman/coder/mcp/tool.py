@@ -18,7 +18,9 @@ class ForeignTool:
     kind = "other"
     does: ActKind = "foreign"
 
-    def __init__(self, name: str, definition: Definition, server: Server) -> None:
+    def __init__(self, name: str, definition: Definition, server: Server, *, guarded: bool = False) -> None:
+        """`guarded`: its server is a program that a client has brought, which no confined token may use."""
+        self._guarded = guarded
         self.name = name
         self.description = definition.description
         self.schema: dict[str, Any] = definition.schema
@@ -47,4 +49,4 @@ class ForeignTool:
         return await self._server.call(self._tool, call.input)
 
     def _act(self, definition: Definition) -> Act:
-        return Act("foreign", f"{self.name} {definition.digest}")
+        return Act("foreign", f"{self.name} {definition.digest}", guarded=self._guarded)
