@@ -269,6 +269,30 @@ async def test_a_workspace_that_is_itself_a_git_folder_is_read_only(tmp_path: Pa
 
 
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
+def test_what_is_hidden_stays_hidden_though_it_is_protected_as_well(tmp_path: Path, level: str) -> None:
+    """A session in the home folder: keys are among the protected names."""
+    for folder in (".ssh", ".config/gh", ".docker"):
+        (tmp_path / folder).mkdir(parents=True)
+    keys = [tmp_path / ".ssh" / "id", tmp_path / ".config" / "gh" / "hosts.yml", tmp_path / ".docker" / "config.json"]
+    for key in keys:
+        key.write_text("canary")
+    hidden = [str(tmp_path / ".ssh"), str(keys[1]), str(keys[2])]
+    script = "cat .ssh/id .config/gh/hosts.yml .docker/config.json; echo $?"
+    with confine(
+        ["/bin/sh", "-c", script],
+        cwd=str(tmp_path),
+        writable=[str(tmp_path)],
+        hidden=hidden,
+        confinement=confinement(level),
+    ) as box:
+        environment = {"PATH": os.environ["PATH"], **box.environment}
+        done = subprocess.run(box.argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert "canary" not in done.stdout
+    assert done.stdout != ""
+    assert all(key.read_text() == "canary" for key in keys)
+
+
+@pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 def test_a_path_that_is_protected_for_the_session_is_not_changed_by_a_command(tmp_path: Path, level: str) -> None:
     """Such as a script that a trusted configuration starts."""
     work = tmp_path / "work"

@@ -53,6 +53,7 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *(word for bind in mounts.layers for word in ("--bind" if bind.writable else "--ro-bind", *bind[:2])),
         *(word for source, path in mounts.fixed for word in ("--ro-bind", source, path)),
         # Last: nothing that is mounted here may show what is hidden.
+        # The last word: what is bound above may be, or have in it, what is hidden.
         *_hides(mounts, inside=True),
         *("--chdir", cwd),
     ]

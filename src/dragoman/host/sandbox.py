@@ -7,7 +7,9 @@ be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a comman
 | | bubblewrap | Landlock |
 |---|---|---|
 | writing outside the roots | no | no; but modes, times and attributes of own files can be changed |
-| protected names that do not exist yet | cannot be made | nothing new beside them can be made |
+| protected things that exist (`workspace_watch`) | read-only, or put back | put back, or read-only |
+| new ones | some cannot be made; the others go to a quarantine | the same; nothing new beside those in a root |
+| the `.git` of a root (`git_layer`) | a copy, of which the usual files go back | read-only |
 | setuid and setgid bits, capabilities of files | cannot be set | cannot be set |
 | network off | own loopback only | no network sockets |
 | Unix sockets | connected stream pairs only, nothing that takes an address | the same |
