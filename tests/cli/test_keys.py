@@ -5,9 +5,11 @@ Every program here is a real process: what stands in /proc and what a child inhe
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,16 +20,18 @@ import pytest
 from dragoman.cli.keys import key_variables
 from dragoman.cli.settings import read_settings
 from tests.cli.editor import DRAGOMAN, turns
-from tests.host.machine import as_a_user
+from tests.gateway.serving import free_port
+from tests.host.machine import as_a_user, lives
 
 CANARY = "canary-8a41"
-# Configured, or spelled as secrets are; the last two reach nobody because a file says what they are.
-KEYS = ("OPENAI_API_KEY", "DB_PASS", "GEMINI_API_KEYS", "PRIVATEKEY", "MNEMONIC", "SLACK_WEBHOOK", "LAB_ACCESS", "CORP")
+# Spelled as secrets are; the last one is known by the configuration alone.
+KEYS = ("OPENAI_API_KEY", "DB_PASS", "GEMINI_API_KEYS", "PRIVATEKEY", "MNEMONIC", "SLACK_WEBHOOK", "LAB_ACCESS")
 CONFIG = """
 [providers.lab]
 base_url = "http://127.0.0.1:9/v1"
 api_key_env = "LAB_ACCESS"
-
+"""
+WEB = """
 [mcp.web]
 url = "http://127.0.0.1:9/"
 headers = { Authorization = "Bearer $CORP", X-User = "$USER costs $$CORP_PRICE" }
@@ -78,9 +82,11 @@ def test_an_mcp_server_gets_no_key_but_the_one_that_its_own_entry_names(tmp_path
     words = [f"{key} = {json.dumps(value)}" for key, value in {"command": sys.executable}.items()]
     spies = {name: ["-c", SPY, str(tmp_path / name)] for name in ("stranger", "friend")}
     tables = [f"[mcp.{name}]\n{words[0]}\nargs = {json.dumps(args)}" for name, args in spies.items()]
-    configured(tmp_path, *tables, 'env = { LAB_ACCESS = "$LAB_ACCESS" }')
-    assert run(tmp_path, "--allow", "all", "--model", script(tmp_path, "true")).returncode == 0
-    stranger, friend = ((tmp_path / name).read_text() for name in spies)
+    configured(tmp_path, WEB, *tables, 'env = { LAB_ACCESS = "$LAB_ACCESS" }')
+    model = script(tmp_path, "env > command")
+    assert run(tmp_path, "--allow", "all", "--model", model, CORP=CANARY).returncode == 0
+    stranger, friend, command = ((tmp_path / name).read_text() for name in (*spies, "command"))
+    assert ("MARKER=seen" in command, CANARY in command) == (True, False)
     assert ("'MARKER': 'seen'" in stranger, CANARY in stranger) == (True, False)
     assert (f"{CANARY}-LAB_ACCESS" in friend, friend.count(CANARY)) == (True, 1)
 
@@ -123,6 +129,34 @@ def test_an_agent_of_acp_json_gets_the_key_that_its_entry_names(tmp_path: Path) 
     assert (f"{CANARY}-LAB_ACCESS" in agent, agent.count(CANARY), CANARY in terminal) == (True, 1, False)
 
 
+def test_an_agent_that_a_server_starts_gets_no_key(tmp_path: Path) -> None:
+    configured(tmp_path)
+    spy = f"{SPY}\n{AGENT}"
+    entry = {"command": sys.executable, "args": ["-c", spy, str(tmp_path / "agent.txt")]}
+    (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"own": entry}}))
+    command = [*DRAGOMAN, "serve", "--port", str(free_port()), "--agent", "own"]
+    with subprocess.Popen(
+        command, env=environment(tmp_path), cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stderr is not None
+        said = ""
+        try:
+            while "#token=" not in said:
+                line = server.stderr.readline()
+                assert line, said
+                said += line
+            address, token = re.findall(r"(http://\S+/)#token=(\S+)", said)[0]
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+            headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+            request = urllib.request.Request(f"{address}acp", json.dumps(hello).encode(), headers)
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                assert answer.status == 200
+        finally:
+            server.kill()
+    seen = (tmp_path / "agent.txt").read_text()
+    assert ("'MARKER': 'seen'" in seen, CANARY in seen) == (True, False)
+
+
 def test_settings_that_cannot_be_read_stop_the_start_of_another_agent(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "config.toml").write_text("[providers.lab\n")
@@ -134,7 +168,7 @@ def test_settings_that_cannot_be_read_stop_the_start_of_another_agent(tmp_path: 
 def test_headers_and_tokens_name_keys_and_everyday_variables_are_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    configured(tmp_path)
+    configured(tmp_path, WEB)
     (tmp_path / "home" / "acp.json").write_text('{"servers": {"far": {"token": "$FAR"}, "broken')
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
     assert key_variables(read_settings()) == {"LAB_ACCESS", "CORP", "FAR"}
@@ -192,16 +226,18 @@ def closed_in_time(pid: int) -> bool:
     [
         pytest.param(("acp",), id="acp"),
         pytest.param(("--acp",), id="--acp"),
-        pytest.param(("serve", "--port", "0"), id="serve"),
+        pytest.param(("serve", "--port", "PORT"), id="serve"),
         pytest.param(("connect", "http://127.0.0.1:9"), id="connect"),
         pytest.param(("run", "hi", "--", "sleep", "60"), id="run"),
     ],
 )
 def test_no_other_process_of_the_user_reads_its_environment_or_memory(words: tuple[str, ...], tmp_path: Path) -> None:
     configured(tmp_path)
-    with child(tmp_path, *DRAGOMAN, *words) as pid:
+    given = [str(free_port()) if word == "PORT" else word for word in words]
+    with child(tmp_path, *DRAGOMAN, *given) as pid:
         assert closed_in_time(pid)
         assert not any(can_be_read(pid, file) for file in ("environ", "mem", "maps"))
+        assert lives(pid)
 
 
 def test_those_of_another_program_can_be_read(tmp_path: Path) -> None:
