@@ -319,3 +319,22 @@ def test_a_large_workspace_gets_a_layer(root: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("dragoman.host.overlay._PROGRAMS", "/nowhere")
     with pytest.raises(ViewRefused, match=r"MiB.*programs"):
         open_view([str(root)], folder=folder)
+
+
+def test_a_tree_too_deep_to_be_told_is_refused_and_taken_away(opened: View, root: Path) -> None:
+    dig = "import os; [(os.mkdir('d'), os.chdir('d')) for _ in range(1500)]; open('x', 'w').close(); os.chmod('.', 0)"
+    done = work(opened, root, f'python3 -c "{dig}"')
+    assert done.returncode == 0, done.stderr
+    with pytest.raises(ViewRefused):
+        opened.changes()
+    opened.close()
+    assert list((root.parent / "views").iterdir()) == []
+
+
+@pytest.mark.parametrize("script", ["truncate -s 1T large", "for i in 1 2 3; do truncate -s 100M $i; done"])
+def test_more_than_can_be_applied_is_refused_before_it_is_read(opened: View, root: Path, script: str) -> None:
+    """Holes in a file cost nothing to make, and hours to read."""
+    assert work(opened, root, script).returncode == 0
+    with pytest.raises(ViewRefused, match="256 MiB"):
+        opened.changes()
+    assert sorted(path.name for path in root.iterdir()) == ["a", "link", "script", "sub"]

@@ -1,7 +1,6 @@
 """Small acts on one thing below a root, each without following a link, each with the way back where there is one."""
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -145,16 +144,47 @@ def make_folder(place: Place, mode: int) -> None:
 
 
 def remove_tree(path: str) -> None:
-    """Take a folder away with all that is in it, whatever modes a command has left there. What cannot go, stays.
+    """Take a folder away with all that is in it, whatever a command has left there. What cannot go, stays.
 
-    Names are looked up in the folders they were found in: a link that is put in the way leads to nothing else.
+    Names are looked up in the folders they were found in: a link that is put in the way leads to nothing else. Folders
+    that are not empty are raised to the top before they are emptied: no depth is too deep.
     """
     with suppress(OSError):
-        for _, names, _, folder in os.fwalk(path):
-            for name in names:
-                with suppress(OSError):
-                    _open_up(name, folder)
-    shutil.rmtree(path, ignore_errors=True)
+        top = os.open(path, _FOLDER)
+        try:
+            # All of one level, and then what came up from the next, as long as that helps.
+            while sum(_removed(name, top) for name in os.listdir(top)):
+                pass
+        finally:
+            os.close(top)
+        os.rmdir(path)
+
+
+def _removed(name: str, top: int) -> bool:
+    """Whether something is gone. What was in a folder inside of it is then beside it."""
+    try:
+        try:
+            os.unlink(name, dir_fd=top)
+        except IsADirectoryError:
+            _raise_inner(name, top)
+            os.rmdir(name, dir_fd=top)
+    except OSError:
+        return False
+    return True
+
+
+def _raise_inner(name: str, top: int) -> None:
+    _open_up(name, top)
+    folder = os.open(name, _FOLDER, dir_fd=top)
+    try:
+        for inner in os.listdir(folder):
+            try:
+                os.unlink(inner, dir_fd=folder)
+            except IsADirectoryError:
+                _open_up(inner, folder)
+                os.rename(inner, os.urandom(12).hex(), src_dir_fd=folder, dst_dir_fd=top)
+    finally:
+        os.close(folder)
 
 
 def _open_up(name: str, folder: int) -> None:

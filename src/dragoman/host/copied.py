@@ -112,7 +112,7 @@ class Copied(View):
             before = entries.get(found.path)
             if before is not None and found.what == "file" and stamps.get(found.path) == found.stamp:
                 continue
-            after = found.entry()
+            after = self._changed(found)
             if after != before:
                 yield found.path, before, after
         for path in sorted(entries.keys() - seen):

@@ -130,8 +130,8 @@ class Overlay(View):
     def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
         upper = self._upper(root)
         for found in walk(upper):
+            after = self._changed(found)
             lies_below = entry_at(root, found.path)
-            after = found.entry()
             if after != lies_below:
                 yield found.path, lies_below, after
             if found.what == "folder" and lies_below is not None and lies_below.what == "folder":

@@ -14,6 +14,8 @@ from dragoman.errors import WorldError
 
 # More is no workspace that anybody works in by hand; a large monorepo has 400,000 files.
 ENTRIES: Final = 1_000_000
+# Folders in folders. Real ones have some tens; what is done for each folder on the way to a file has to end.
+DEPTH: Final = 256
 _READ_BYTES: Final = 1024 * 1024
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -89,6 +91,8 @@ def walk(root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: i
     try:
         for top, folders, files, folder in os.fwalk(root, follow_symlinks=False, onerror=on_error, dir_fd=dir_fd):
             beneath = os.path.relpath(top, root)
+            if beneath.count("/") >= DEPTH:
+                raise Unreadable(f"There are more than {DEPTH} folders in each other.")
             for name in sorted([*folders, *files]):
                 count += 1
                 if count > ENTRIES:

@@ -18,8 +18,8 @@ from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put,
 from dragoman.host.bubblewrap import is_inside
 from dragoman.host.links import refusal_of
 from dragoman.host.paths import PathRefused, Place
-from dragoman.host.protected import is_protected_write
-from dragoman.host.snapshot import Entry, Unreadable, What
+from dragoman.host.protected import FolderFacts, is_protected_write, look_in
+from dragoman.host.snapshot import Entry, Found, Unreadable, What
 
 # What a list of changes shows; what is larger is still applied.
 SHOWN_FILE_BYTES: Final = 1024 * 1024
@@ -72,6 +72,8 @@ class View(ABC):
         self.enter: list[str] = []  # what to start bubblewrap with
         self.skipped: Final[list[str]] = []  # what may not be read, and so is not there
         self._folder = folder
+        self._facts: dict[str, FolderFacts] = {}
+        self._weight = 0  # bytes of what has changed, as far as it was looked at
 
     @abstractmethod
     def place(self, path: str, *, write: bool = False) -> Place:
@@ -80,6 +82,16 @@ class View(ABC):
     @abstractmethod
     def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
         """Every path that has changed, with what was there and what is."""
+
+    def _changed(self, found: Found) -> Entry:
+        """What a file, link or folder of the view is now; `ViewRefused` for more than could ever be applied.
+
+        Judged before anything is read: a file may be terabytes of nothing.
+        """
+        self._weight += found.status.st_size if found.what == "file" else 0
+        if self._weight > APPLIED_BYTES:
+            raise ViewRefused(f"More than {APPLIED_BYTES >> 20} MiB were changed, and no more can be applied at once.")
+        return found.entry()
 
     @abstractmethod
     def _made(self, root: str) -> str:
@@ -93,6 +105,8 @@ class View(ABC):
         """What is different in the copy from what it was, by path; `ViewRefused` if there is too much of it."""
         found: list[Change] = []
         room = SHOWN_BYTES
+        self._weight = 0
+        self._facts.clear()
         try:
             for root in self.roots:
                 for path, before, after in self._differences(root):
@@ -172,8 +186,15 @@ class View(ABC):
             old = _shown(root, path, before)
             new = _shown(self._made(root), path, after)
         parts = path.split("/")
-        is_protected = is_protected_write(root, parts) or is_protected_write(self._made(root), parts)
+        sides = (root, self._made(root))
+        is_protected = any(is_protected_write(side, parts, look=self._look) for side in sides)
         yield Change(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
+
+    def _look(self, folder: str) -> FolderFacts:
+        """As `protected.look_in`, once for each folder in one list of changes."""
+        if folder not in self._facts:
+            self._facts[folder] = look_in(folder)
+        return self._facts[folder]
 
     def _conflict(self, change: Change) -> Conflict | None:
         root = self._root_of(change.path)
