@@ -85,6 +85,21 @@ async def test_in_a_home_folder_the_users_own_keys_are_asked_for(
     assert CANARY not in repr(events).replace("Search for canary", "")
 
 
+async def test_a_workspace_in_the_folder_of_another_agent_is_read_as_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tree = tmp_path / ".codex" / "worktrees" / "project"
+    tree.mkdir(parents=True)
+    (tree / "plain.txt").write_text("API is documented here\n")
+    (tree / ".env").write_text(CANARY)
+    user = User("reject_once")
+    steps = [call("read_file", path="plain.txt"), call("grep", pattern="API"), call("read_file", path=".env")]
+    events = await told(tree, *steps, user=user)
+    assert sorted(ends(events)) == [("grep", "completed"), ("read_file", "completed"), ("read_file", "failed")]
+    assert (len(user.asked), CANARY in repr(events)) == (1, False)
+
+
 @pytest.mark.parametrize("engine", ["ripgrep", "own"])
 async def test_a_search_neither_finds_nor_counts_what_is_in_one(
     project: Path, monkeypatch: pytest.MonkeyPatch, engine: str

@@ -79,16 +79,21 @@ def is_credential(path: str, home: str) -> bool:
     `path` is absolute, with links resolved; `home` is the user's home folder, resolved as well, or empty. What a file
     system may take for the same name counts as the same name.
     """
-    parts = [part for part in path.split("/") if part]
-    names = [plain(part) for part in parts]
+    names = [plain(part) for part in path.split("/") if part]
     if any(name in _CREDENTIAL_FOLDERS for name in names) or (names and is_credential_name(*names[-2:])):
         return True
+    return is_in_credential_place(path, home)
+
+
+def is_in_credential_place(path: str, home: str) -> bool:
+    """Whether a path is, or lies below, one of the places where this machine or this user keeps credentials."""
     known = _known_places(home)
     place = ""
-    for part in parts:
-        place += "/" + part
-        if place in known:
-            return True
+    for part in path.split("/"):
+        if part:
+            place += "/" + part
+            if place in known:
+                return True
     return False
 
 
