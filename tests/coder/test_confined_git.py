@@ -15,6 +15,7 @@ from tests.coder.rows import Told, answer_questions, apart, call, snapshot
 from tests.coder.test_git_folders import git, program, repository
 from tests.coder.whole import User, events_of, whole
 from tests.host.boxes import confinement
+from tests.host.machine import until
 from tests.needs import need
 
 
@@ -96,6 +97,27 @@ def test_one_allowed_command_of_a_real_agent_leaves_nothing_that_git_runs(tmp_pa
     assert git(work, "log", "--format=%s") == "tested\nfirst\n"
     assert [name for name in ("sub/.envrc", "pkg/.vscode", "inner/.git", "new/HEAD") if (work / name).exists()] == []
     assert "sub/.envrc" in json.dumps(told)
+
+
+async def test_a_client_that_leaves_while_a_command_runs_leaves_nothing_behind(tmp_path: Path) -> None:
+    need("bwrap")
+    work = repository(tmp_path / "work")
+    (work / "sub").mkdir()
+    loop = call("bash", command="while :; do echo x > sub/.envrc; echo x > .git/hooks/x; touch ready; done")
+    home = {"DRAGOMAN_HOME": str(tmp_path / "home")}
+    with Editor(work, turns([loop]), "--mode", "workspace-write", env=home) as editor:
+        editor.open()
+        editor.send({"id": 7000, "method": "session/prompt", "params": editor.words("go")})
+        while (message := editor.read()).get("method") != "session/request_permission":
+            pass
+        chosen = next(option for option in message["params"]["options"] if option["kind"] == "allow_once")
+        answer = {"outcome": {"outcome": "selected", "optionId": chosen["optionId"]}}
+        editor.send({"id": message["id"], "result": answer})
+        await until((work / "ready").exists)
+        editor.leave()
+    assert list((work / "sub").iterdir()) == []
+    assert not (work / ".git" / "hooks" / "x").exists()
+    assert not [path for path in work.iterdir() if path.name in (".vscode", ".envrc", ".idea")]
 
 
 async def test_new_protected_names_are_moved_to_a_quarantine_and_that_is_said(tmp_path: Path) -> None:

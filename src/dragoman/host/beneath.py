@@ -66,6 +66,13 @@ def folder_at(root: str, path: str) -> Iterator[int]:
         yield descent.fd
 
 
+def make_writable(folder: int) -> None:
+    """Give the owner of an open folder every right to it, if that is us: a command may have taken them away."""
+    status = os.fstat(folder)
+    if status.st_uid == os.geteuid() and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.fchmod(folder, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
+
+
 def entry_at(root: str, path: str) -> Entry | None:
     """What stands there now; None if nothing does, or nothing that is looked at."""
     try:

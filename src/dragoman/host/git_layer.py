@@ -50,6 +50,10 @@ def _index(data: bytes) -> bool:
     return data.startswith(b"DIRC")
 
 
+def _head(data: bytes) -> bool:
+    return _HEAD.fullmatch(data) is not None and b".." not in data
+
+
 # Files that go back, in this order, and what each must be. The last names what is checked out.
 _RETURNED: Final[Mapping[str, Callable[[bytes], object]]] = {
     "packed-refs": _PACKED.fullmatch,
@@ -64,7 +68,7 @@ _RETURNED: Final[Mapping[str, Callable[[bytes], object]]] = {
     "CHERRY_PICK_HEAD": _OBJECTS.fullmatch,
     "REVERT_HEAD": _OBJECTS.fullmatch,
     "COMMIT_EDITMSG": _any,
-    "HEAD": _HEAD.fullmatch,
+    "HEAD": _head,
 }
 _COMMON_RETURNED: Final = frozenset({"packed-refs"})
 # A change of these alone is not worth a word: nobody would miss it.
@@ -260,7 +264,7 @@ class GitLayer:
         """Take away what git does not put in the real folders that the command could write: a link leads out, and a
         folder with the right names is a repository of its own."""
         gone: list[str] = []
-        gone += _take_odd_refs_away(os.path.join(self.real, "refs"), self._began_at, _HEAD.fullmatch)
+        gone += _take_odd_refs_away(os.path.join(self.real, "refs"), self._began_at, _head)
         gone += _take_odd_refs_away(os.path.join(self.real, "logs"), self._began_at, _LOG.match)
         gone += _take_odd_objects_away(os.path.join(self.real, "objects"), self._began_at)
         for name, was in self._alternates.items():

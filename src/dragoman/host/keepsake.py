@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
-from dragoman.host.beneath import beside
+from dragoman.host.beneath import beside, make_writable
 from dragoman.host.paths import Place
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -83,6 +83,7 @@ def put_back(root: str, path: str, was: Keepsake) -> bool:
     """Put a thing where nothing stands now; False if its folder is not there any more."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
+            make_writable(folder)
             _put(folder, name, was)
     except (FileNotFoundError, NotADirectoryError):
         return False

@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import Final
 
-from dragoman.host.beneath import beside
+from dragoman.host.beneath import beside, make_writable
 from dragoman.host.paths import Place
 
 # What is copied of one thing; beyond that it is only deleted.
@@ -43,6 +43,7 @@ class Quarantine:
         """Move what stands at a relative path below a root. `OSError` if it is still there afterwards."""
         place = Place(root, tuple(path.split("/")))
         with beside(place) as (folder, name):
+            make_writable(folder)
             try:
                 self._take(place, folder, name)
             except FileNotFoundError:

@@ -20,6 +20,10 @@ from dragoman.host.protected import GIT_MARKERS, is_git_folder, is_plain_protect
 # Names in a workspace, and seconds for one walk: a workspace with more cannot be watched.
 MOST_NAMES: Final = 1_000_000
 _MOST_SECONDS: Final = 30.0
+# After a command there is no bound on names: it could have made so many that nothing is found.
+_PATIENT_SECONDS: Final = 300.0
+# A folder whose path is longer is not entered, and counts as protected: further down no path could name what is there.
+_LONGEST_PATH: Final = 1000
 # Two changes of a folder within this time may have the same time stamp.
 _CLOCK_NANOSECONDS: Final = 50_000_000
 # Roots whose folders are remembered: some hundred bytes for each folder.
@@ -90,7 +94,8 @@ def survey(root: str, *, sealed: Mapping[str, int] | None = None, most_names: in
 
 
 def _walk(root: str, known: _Listings, read: _Listings, sealed: Mapping[str, int] | None, most_names: int) -> Survey:
-    until = time.monotonic() + _MOST_SECONDS
+    most_seconds = _MOST_SECONDS if sealed is None else _PATIENT_SECONDS
+    until = time.monotonic() + most_seconds
     protected: list[str] = []
     git_folders: list[str] = []
     markers: dict[str, tuple[str, ...]] = {}
@@ -115,10 +120,10 @@ def _walk(root: str, known: _Listings, read: _Listings, sealed: Mapping[str, int
                     if folder.path:
                         continue  # it is protected as a whole
             deeper += listing.folders
-        if names > most_names or time.monotonic() > until:
+        if (sealed is None and names > most_names) or time.monotonic() > until:
             raise SurveyFailed(
-                f"{root} has too many files to look through for protected ones: more than {most_names}, or more "
-                f"than {_MOST_SECONDS:.0f} seconds would take."
+                f"{root} has too many files to look through for protected ones: more than {most_names}, or it takes "
+                f"more than {most_seconds:.0f} seconds."
             )
         waiting = deeper
     return Survey(root, tuple(protected), tuple(git_folders), frozenset(read), markers, closed)
@@ -176,6 +181,9 @@ def _read(folder: _Folder, stamp: tuple[int, int, int, int]) -> _Listing:
             if kind == 3:
                 markers.append(name)
             if entry.is_dir(follow_symlinks=False):
+                if len(folder.full) + len(name) > _LONGEST_PATH:
+                    protected.append(prefix + name)
+                    continue
                 folders.append(_Folder(prefix + name, f"{folder.full}/{name}", (*folder.above[-2:], plain(name))))
     return _Listing(stamp, read_at, names, tuple(folders), tuple(protected), tuple(markers))
 

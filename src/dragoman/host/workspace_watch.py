@@ -60,6 +60,7 @@ class WorkspaceWatch:
         self._scratch = scratch
         self._quarantine = Quarantine(quarantine)
         self._git: list[GitLayer] = []
+        self._stuck: list[str] = []
         self._extra = [os.path.realpath(path) for path in protected_paths]
         self._limit = KeepingLimit(_KEPT_FILES, _KEPT_BYTES)
         self._roots: list[_WatchedRoot] = []
@@ -163,7 +164,7 @@ class WorkspaceWatch:
         there = [path for path in watched.extra if _is_there(root, path)]
         for path in dict.fromkeys([*after.protected, *there]):
             if path not in watched.names and not is_placeholder(os.path.join(root, path)):
-                self._quarantine.take(root, path)
+                self._take(root, path)
         for path in after.git_folders:
             if path not in watched.names:
                 self._break(before, after, path)
@@ -171,8 +172,8 @@ class WorkspaceWatch:
         for path, kept in watched.kept.items():
             if is_as_it_was(root, path, kept):
                 continue
-            if os.path.lexists(os.path.join(root, path)):
-                self._quarantine.take(root, path)
+            if os.path.lexists(os.path.join(root, path)) and not self._take(root, path):
+                continue
             if put_back(root, path, kept):
                 restored.append(os.path.join(root, path))
         return restored
@@ -180,12 +181,21 @@ class WorkspaceWatch:
     def _break(self, before: Survey, after: Survey, path: str) -> None:
         """Make a folder that became a git folder none: as a whole if it is new, else what is new of what makes it."""
         if path and path not in before.folders:
-            self._quarantine.take(after.root, path)
+            self._take(after.root, path)
             return
         old = before.markers.get(path, ())
         new = [name for name in after.markers[path] if name not in old] or list(after.markers[path])
         for name in new:
-            self._quarantine.take(after.root, f"{path}/{name}" if path else name)
+            self._take(after.root, f"{path}/{name}" if path else name)
+
+    def _take(self, root: str, path: str) -> bool:
+        """Whether it could be moved away; what could not is said, and hinders nothing else."""
+        try:
+            self._quarantine.take(root, path)
+        except OSError:
+            self._stuck.append(os.path.join(root, path))
+            return False
+        return True
 
     def _notes(self, restored: Sequence[str]) -> list[str]:
         notes: list[str] = []
@@ -197,6 +207,11 @@ class WorkspaceWatch:
             )
         if deleted:
             notes.append(f"Deleted for the same reason, and too large to be kept: {_list(deleted)}.")
+        if self._stuck:
+            notes.append(
+                f"DANGER: these would run something when a person opens or looks at a folder, and could not be moved "
+                f"away: {_list(self._stuck)}. Delete them before you open the workspace with other programs."
+            )
         if restored:
             notes.append(f"Put back as it was before the command, because it is protected: {_list(restored)}.")
         return notes

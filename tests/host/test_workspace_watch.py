@@ -1,0 +1,114 @@
+"""What a command leaves is taken back, however it tries to hold on to it; as a user without privileges."""
+
+import os
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that every user can come to."""
+    with tempfile.TemporaryDirectory(prefix="dragoman-test-") as folder:
+        os.chmod(folder, 0o777)
+        yield Path(folder)
+
+
+def as_a_plain_user(act: Callable[[], None]) -> None:
+    """Do something in a process of its own that is not root's: to root no rights can be denied."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            act()
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def watch(place: Path) -> WorkspaceWatch:
+    return WorkspaceWatch([str(place / "work")], binds=False, scratch="", quarantine=str(place / "quarantine"))
+
+
+def test_what_is_in_folders_that_were_closed_is_taken_back(place: Path) -> None:
+    def act() -> None:
+        work = place / "work"
+        (work / "pkg").mkdir(parents=True)
+        (work / "pkg" / ".npmrc").write_text("mine")
+        watching = watch(place)
+        (work / "pkg" / ".npmrc").write_text("evil")
+        for folder, mode in (("shut", 0o000), ("blind", 0o300), ("still", 0o555), ("pkg", 0o555)):
+            (work / folder).mkdir(exist_ok=True)
+            (work / folder / ".envrc").write_text("evil")
+            (work / folder / ".vscode" / "x").mkdir(parents=True)
+            (work / folder / ".vscode" / "x").chmod(0)
+            (work / folder / ".vscode").chmod(0)
+            (work / folder).chmod(mode)
+        (note, restored) = watching.settle()
+        for folder in ("shut", "blind", "still"):
+            assert os.listdir(work / folder) == []
+            assert f"{folder}/.envrc" in note
+        assert os.listdir(work / "pkg") == [".npmrc"]
+        assert (work / "pkg" / ".npmrc").read_text() == "mine"
+        assert "pkg/.npmrc" in restored
+
+    as_a_plain_user(act)
+
+
+def test_what_is_deeper_than_any_path_can_name_is_taken_back(place: Path) -> None:
+    (place / "work").mkdir()
+    watching = watch(place)
+    here = os.open(place / "work", os.O_RDONLY)
+    for _ in range(30):
+        os.mkdir("d" * 200, dir_fd=here)
+        deeper = os.open("d" * 200, os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(os.open(".envrc", os.O_WRONLY | os.O_CREAT, 0o644, dir_fd=here))
+    os.close(here)
+    (note,) = watching.settle()
+    assert "Moved out of the workspace" in note
+    found = [folder for folder, _, _ in os.walk(place / "work")]
+    assert len(max(found, key=len)) < 1100
+
+
+def test_more_names_than_a_workspace_may_have_hide_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place / "work" / "sub").mkdir(parents=True)
+    watching = watch(place)
+    monkeypatch.setattr("dragoman.host.survey.survey.__kwdefaults__", {"sealed": None, "most_names": 10})
+    for number in range(50):
+        (place / "work" / str(number)).write_text("")
+    (place / "work" / "sub" / ".envrc").write_text("evil")
+    assert "sub/.envrc" in watching.settle()[0]
+    with pytest.raises(CannotWatch, match="too many files"):
+        watch(place)
+
+
+def test_what_cannot_be_moved_away_is_said_and_hinders_nothing_else(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place / "work").mkdir()
+    watching = watch(place)
+    rename = os.rename
+
+    def failing(source: str, *more: object, **options: object) -> None:
+        if source == ".envrc":
+            raise OSError(16, "Device or resource busy")
+        rename(source, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("dragoman.host.quarantine.os.rename", failing)
+    for name in (".envrc", ".npmrc"):
+        (place / "work" / name).write_text("evil")
+    notes = watching.settle()
+    assert os.listdir(place / "work") == [".envrc"]
+    assert any("DANGER" in note and ".envrc" in note for note in notes)
