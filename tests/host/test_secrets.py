@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.host.secrets import is_credential
+from dragoman.host.secrets import home_for, is_credential
 
 HOME = "/home/someone"
 
@@ -85,6 +85,13 @@ def test_a_file_that_holds_credentials_is_known(path: str) -> None:
 @pytest.mark.parametrize("path", OTHERS)
 def test_another_file_is_none(path: str) -> None:
     assert not is_credential(path, HOME)
+
+
+@pytest.mark.parametrize(
+    ("roots", "home"), [([f"{HOME}/x"], HOME), ([HOME], HOME), ([f"{HOME}/x", f"{HOME}/.cursor/worktrees/x"], "")]
+)
+def test_a_workspace_in_a_place_of_credentials_is_judged_by_names(roots: list[str], home: str) -> None:
+    assert home_for(roots, HOME) == home
 
 
 def test_without_a_home_folder_names_count_alone() -> None:

@@ -19,7 +19,7 @@ from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import line_shell
 from dragoman.host.protected import FolderFacts, is_git_folder, is_protected_write, look_in, plain
-from dragoman.host.secrets import is_credential
+from dragoman.host.secrets import home_for, is_credential
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -83,7 +83,7 @@ class Decider:
         self.denials: list[Denial] = []
         self._ask = ask
         self._roots = Roots([os.path.abspath(root) for root in roots])
-        self._home = os.path.realpath(os.path.expanduser("~"))
+        self._home = home_for(self._roots.real, os.path.realpath(os.path.expanduser("~")))
         self._where = Where(
             self._inside, self._names, self._protected, self._credential, self._git_folder, shell=line_shell()
         )

@@ -9,7 +9,7 @@ children (`environment.child_environment`): a confined command needs less.
 import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from dragoman.host.environment import is_secret
@@ -82,10 +82,19 @@ def is_credential(path: str, home: str) -> bool:
     names = [plain(part) for part in path.split("/") if part]
     if any(name in _CREDENTIAL_FOLDERS for name in names) or (names and is_credential_name(*names[-2:])):
         return True
-    return is_in_credential_place(path, home)
+    return _is_in_credential_place(path, home)
 
 
-def is_in_credential_place(path: str, home: str) -> bool:
+def home_for(roots: Sequence[str], home: str) -> str:
+    """The `home` to judge the files of a workspace by, whose real folders are `roots`.
+
+    Empty where one of them lies in a place that keeps credentials, as worktrees of other agents do: there the user has
+    opened the place, and names count alone.
+    """
+    return "" if any(_is_in_credential_place(root, home) for root in roots) else home
+
+
+def _is_in_credential_place(path: str, home: str) -> bool:
     """Whether a path is, or lies below, one of the places where this machine or this user keeps credentials."""
     known = _known_places(home)
     place = ""

@@ -15,7 +15,7 @@ from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, write_bytes
 from dragoman.host.protected import is_protected_write
-from dragoman.host.secrets import is_credential, is_in_credential_place
+from dragoman.host.secrets import home_for, is_credential
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
@@ -63,13 +63,8 @@ def reading(path: str, desk: Desk) -> Act:
 
 
 def user_home(desk: Desk) -> str:
-    """The user's home folder, as it really is, for `is_credential`.
-
-    Empty where the workspace itself lies in a place that keeps credentials, as worktrees of other agents do: there the
-    user has opened the place, and names count alone.
-    """
-    home = os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~"))
-    return "" if any(is_in_credential_place(root, home) for root in desk.roots.real) else home
+    """The user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
+    return home_for(desk.roots.real, os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~")))
 
 
 def named_for_reading(act: Act) -> str:
