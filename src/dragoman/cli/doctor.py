@@ -145,14 +145,17 @@ def _model(wanted: str | None) -> Finding:
 
 
 def _sandbox() -> Finding:
+    from dragoman.host.cgroups import usable_parent
     from dragoman.host.sandbox import probe
 
     found = probe()
+    limits = f"limits by {'control groups' if usable_parent() else 'process'}"
     if found.level == "bubblewrap":
-        return Finding("sandbox", "ok", f"bubblewrap ({found.bubblewrap})")
+        inside = "with Landlock inside" if found.layered else "without Landlock inside"
+        return Finding("sandbox", "ok", f"bubblewrap ({found.bubblewrap}), {inside}; {limits}")
     if found.level == "landlock":
         return Finding(
-            "sandbox", "note", f"Landlock {found.landlock}; mode sandbox needs more. {' '.join(found.lacks)}"
+            "sandbox", "note", f"Landlock {found.landlock}; {limits}; mode sandbox needs more. {' '.join(found.lacks)}"
         )
     return Finding("sandbox", "note", f"none: modes sandbox and workspace-write run nothing. {' '.join(found.lacks)}")
 
