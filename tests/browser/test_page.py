@@ -614,3 +614,39 @@ async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(m
         })()"""
     )
     assert replies == ["too early", "a digit that is written", "yes"]
+
+
+async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
+    """A patch may name another file than the changes beside it, and an input may hold more than a diff."""
+    patch = "--- a/src/a.py\n+++ /etc/passwd\n@@ -1 +1 @@\n-x y\n+rm\n"
+    changes = [{"operation": "modify", "path": "/w/src/a.py"}]
+    given = {
+        "file_path": "/w/src/a.py",
+        "old_string": "x y",
+        "replace_all": False,
+        "shellCommand": "rm",
+        "then": "go on",
+    }
+    call = {
+        "toolCallId": "c",
+        "locations": [{"path": "/w/src/a.py"}, {"path": "/w/other"}],
+        "content": [{"type": "diff", "changes": changes, "patch": {"text": patch}}, {"type": "warp", "to": "/dev"}],
+        "rawInput": given,
+    }
+    shown = await modules.js(
+        f"""(async (toolCall) => {{
+            const {{ Questions }} = await import('/page/question.js');
+            const box = document.createElement('section');
+            document.body.append(box);
+            new Questions(box, {{ reply: () => {{}}, name: () => '', call: () => ({{}}) }})
+                .ask(1, 'session/request_permission', {{
+                    title: 'May I?', options: [{{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }}],
+                    subject: {{ type: 'tool_call', toolCall }},
+                }});
+            return box.querySelector('.subject').textContent;
+        }})({encode(call).decode()})"""
+    )
+    for told in ("modify /w/src/a.py", "+++ /etc/passwd", "/w/other", "shellCommand", "go on", "warp", "/dev"):
+        assert told in shown, told
+    for told_already in ("--- a/src/a.py", "old_string", "replace_all"):
+        assert told_already not in shown, told_already

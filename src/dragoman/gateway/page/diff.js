@@ -13,18 +13,30 @@ export function diffView(diff) {
     element.append(make("div", { class: "path" }, `${visible(change.operation ?? "")} ${from}${visible(change.path ?? "")}`));
   }
   const text = diff.patch?.text;
-  if (typeof text === "string") element.append(patchView(text, (diff.changes ?? []).length > 0));
+  if (typeof text === "string") element.append(patchView(text, pathsOf(diff)));
   return element;
 }
 
-function patchView(text, named) {
+/** The paths that a diff says it changes. */
+export function pathsOf(diff) {
+  return (diff.changes ?? []).flatMap((change) => [change.path, change.oldPath]).filter((path) => typeof path === "string");
+}
+
+/** Whether a line before the first place only repeats which files are changed. One that names another file does not. */
+function repeats(line, paths) {
+  if (/^index /.test(line)) return true;
+  const name = /^(?:--- |\+\+\+ |diff --git .* (?=b?\/))(?:[ab]\/)?([^\t]+)/.exec(line)?.[1];
+  return name !== undefined && (name === "/dev/null" || paths.some((path) => path === name || path.endsWith(`/${name}`)));
+}
+
+function patchView(text, paths) {
   const lines = text.replace(/\n$/, "").split("\n");
   const shown = make("pre", { class: "patch" });
   let inside = false; // before the first place a line names files
   for (const line of lines.slice(0, LINES)) {
     if (/^diff --git /.test(line)) inside = false;
     if (line.startsWith("@@")) inside = true;
-    else if (named && !inside && /^(diff --git |index |--- |\+\+\+ )/.test(line)) continue;
+    else if (paths.length && !inside && repeats(line, paths)) continue;
     shown.append(make("span", { class: `line ${inside ? KINDS[line[0]] ?? "same" : "place"}` }, visible(line) + "\n"));
   }
   if (lines.length > LINES) shown.append(make("span", { class: "line place" }, `${lines.length - LINES} more lines are not shown.\n`));

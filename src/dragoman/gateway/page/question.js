@@ -1,12 +1,14 @@
 // What the agent asks of a person, one at a time, in a place of its own: the transcript is a box that nothing in it can
 // leave, so whatever the agent says there, it cannot look like this. What is to be judged is shown to the last character.
 
-import { diffView } from "./diff.js";
+import { diffView, pathsOf } from "./diff.js";
 import { make, visible } from "./dom.js";
 import { jsonView } from "./story.js";
 
 // A box that appears under a finger or below a key is not answered by it.
 const STILL = 400; // milliseconds
+// Fields that hold a path or a text which is written or replaced, as agents name them.
+const TEXTS = /^(?:old|new|file|content|text|insert|replace|search)?_?-?(?:string|str|text|contents?|source|path|name|file|patch|diff|with)?$/i;
 const SIGNS = { allow_once: "✓", allow_always: "✓✓", reject_once: "✕", reject_always: "✕✕" };
 
 export class Questions {
@@ -118,14 +120,18 @@ export class Questions {
     for (const content of call.content ?? []) {
       if (content.type === "diff") views.push(diffView(content));
       else if (content.content?.type === "text") views.push(exact(content.content.text));
+      else views.push(jsonView(content));
     }
-    const hasDiff = (call.content ?? []).some((content) => content.type === "diff");
-    if (!hasDiff) for (const place of call.locations ?? []) views.push(fact("path", place.path));
+    const diffs = (call.content ?? []).filter((content) => content.type === "diff");
+    const changed = new Set(diffs.flatMap(pathsOf));
+    for (const place of call.locations ?? []) if (!changed.has(place.path)) views.push(fact("path", place.path));
+    let rest = untold(input, diffs);
     if (typeof input?.command === "string") {
       views.push(exact(input.command));
-      const { command, ...others } = input;
-      if (Object.keys(others).length) views.push(jsonView(others));
-    } else if (!hasDiff && input !== undefined && input !== null) views.push(jsonView(input));
+      const { command, ...others } = rest;
+      rest = others;
+    }
+    if (rest !== undefined && rest !== null && (typeof rest !== "object" || Object.keys(rest).length)) views.push(jsonView(rest));
     return views;
   }
 
@@ -144,6 +150,20 @@ export class Questions {
     decline.addEventListener("click", () => this.answer(id, { action: "decline" }));
     return [this.head(params.sessionId, params.message), form];
   }
+}
+
+/** What a tool is given and no diff tells: a path or a text of it need not be read twice, what is run is shown always. */
+function untold(input, diffs) {
+  if (!diffs.length || typeof input !== "object" || input === null || Array.isArray(input)) return input;
+  const paths = diffs.flatMap(pathsOf);
+  const patches = diffs.map((diff) => (diff.patch?.text ?? "").split("\n").map((line) => line.slice(1)));
+  const lines = new Set(patches.flat());
+  const told = ([name, value]) => {
+    if (value === null || typeof value === "boolean" || typeof value === "number") return true;
+    if (typeof value !== "string" || !TEXTS.test(name)) return false;
+    return paths.includes(value) || value.split("\n").every((line) => lines.has(line));
+  };
+  return Object.fromEntries(Object.entries(input).filter((field) => !told(field)));
 }
 
 function exact(text) {
