@@ -4,6 +4,7 @@ import pytest
 
 from dragoman.coder.modes import MODES, Act
 from dragoman.coder.permissions import NOES, Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
+from dragoman.vocabulary.identity import Identity
 
 READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
 WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])
@@ -107,6 +108,29 @@ def test_a_call_with_several_acts_needs_a_yes_for_each() -> None:
     always = Rule("allow", "bash", "make")
     assert decide(both, "ask", [always]).verdict == "ask"
     assert decide(both, "ask", [always, Rule("allow", "bash", "/w/.git/config")]).verdict == "allow"
+
+
+def test_a_yes_of_a_confined_identity_allows_nothing_that_runs_unconfined() -> None:
+    confined = Rule("allow", "bash", BASH.acts[0].subject, confined=True)
+    assert decide(BASH, "workspace-write", [confined], identity=Identity()).verdict == "allow"
+    assert decide(BASH, "workspace-write", [confined]).verdict == "allow"
+    assert decide(BASH, "ask", [confined]).verdict == "ask"
+
+
+async def test_what_a_confined_identity_always_allows_is_remembered_as_such() -> None:
+    user = User("allow_always", mode="workspace-write")
+    user.gate = Gate(lambda: user.mode, user.rules, user._keep, identity=Identity)
+    await user.approve()
+    assert [rule.confined for rule in user.kept] == [True]
+
+
+def test_guarded_acts_are_refused_to_a_confined_identity_whatever_was_remembered() -> None:
+    call = Call("9", "write_file", {}, [Act("write", "/w/.envrc", guarded=True)])
+    always = Rule("allow", "write_file", "/w/.envrc")
+    assert decide(call, "workspace-write", [always]).verdict == "allow"
+    refused = decide(call, "workspace-write", [always], identity=Identity(token="bob"))
+    reason = "the token 'bob' may not leave the confinement, and this would"
+    assert refused == Decision("deny", reason, "policy")
 
 
 class User:

@@ -13,6 +13,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.client.connect import connect
+from dragoman.client.face import PermissionCallback
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.guard import SCOPES
 from dragoman.gateway.tokens import Tokens
@@ -429,3 +430,40 @@ def test_a_server_of_another_agent_has_no_highest_mode(tmp_path: Path) -> None:
     done = call("serve", "--agent", "gemini", "--max-mode", "safe", DRAGOMAN_HOME=str(tmp_path))
     assert (done.code, done.out) == (2, "")
     assert done.error == "dragoman: --max-mode is for our own agent; other agents have modes of their own\n"
+
+
+@pytest.mark.parametrize("folder", ["/", str(ROOT), str(ROOT / "src" / "dragoman" / "host")])
+async def test_a_confined_token_opens_no_folder_with_the_program_that_confines_it(folder: str, tmp_path: Path) -> None:
+    house = Household(tmp_path)
+    bob = house.token("bob")
+    async with house.served(calling()), house.client(bob) as client:
+        with pytest.raises(RequestFailed, match="it has the program in it") as failed:
+            await client.new_session(folder)
+        assert failed.value.code == INVALID_PARAMS
+
+
+async def test_what_a_confined_token_always_allows_does_not_count_for_a_stronger_one(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    owner, phone = house.token("owner", SCOPES, "ada"), house.token("phone", WORK, "ada")
+    asked: list[str] = []
+
+    def answering(name: str, kind: str) -> PermissionCallback:
+        async def answer(request: RequestPermission) -> PermissionOption:
+            asked.append(name)
+            return next(option for option in request.options if option.kind == kind)
+
+        return answer
+
+    always, no = answering("phone", "allow_always"), answering("owner", "reject_once")
+    run_it = bash("touch made")
+    async with house.served(calling(run_it, run_it, run_it)):
+        async with connect(transport_for(house.url, phone), permission=always) as weak:
+            session = await weak.new_session(folder)
+            for _ in range(2):
+                assert ends([event async for event in session.prompt("go")]) == ["completed"]
+            await session.close()
+        async with connect(transport_for(house.url, owner), permission=no) as strong:
+            again = await strong.resume_session(session.id, folder)
+            await again.set_mode("ask")
+            assert ends([event async for event in again.prompt("go")]) == ["failed"]
+    assert asked == ["phone", "owner"]

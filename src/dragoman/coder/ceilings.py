@@ -7,7 +7,9 @@ whose commands never do.
 A confined identity has the modes below `ask`. Where the machine can confine nothing, it has those that only read.
 """
 
+import functools
 import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -58,16 +60,22 @@ def check_mode(mode: str, identity: Identity) -> None:
 
 
 def check_folders(folders: Sequence[str], identity: Identity) -> None:
-    """Refuse folders that do not lead into the workspaces of this identity. Looks at the disk, for links."""
+    """Refuse folders that do not lead into the workspaces of this identity, and to a confined one those with our own
+    program: whoever may change that is not confined the next time. Looks at the disk, for links."""
     for folder in folders if identity.workspaces else ():
         identity.check_folder(folder, os.path.realpath(folder))
+    for folder in folders if identity.confined else ():
+        real = os.path.realpath(folder)
+        if any(_is_below(real, part) or _is_below(part, real) for part in _program()):
+            reason = "it has the program in it that would confine its commands"
+            raise RequestFailed(INVALID_PARAMS, f"{identity.subject} may not open {folder}: {reason}")
 
 
 def check_not_private(folders: Sequence[str], private: Sequence[str]) -> None:
     """Refuse folders that are, or are in, a server's own data. Looks at the disk, for links."""
     for folder in folders if private else ():
         real = os.path.realpath(folder)
-        if any(f"{real}/".startswith(f"{os.path.realpath(path)}/") for path in private):
+        if any(_is_below(real, os.path.realpath(path)) for path in private):
             raise RequestFailed(INVALID_PARAMS, f"{folder} belongs to this server itself; open another folder")
 
 
@@ -88,6 +96,19 @@ def _highest(identity: Identity) -> int:
     if identity.confined:
         ceilings.append(_CONFINED if _can_confine() else _LEAST)
     return min(ceilings, default=_MOST)
+
+
+@functools.cache
+def _program() -> tuple[str, ...]:
+    """Where our own code and the Python that runs it are."""
+    prefixes = {sys.prefix, sys.base_prefix}
+    folders = [os.path.dirname(os.path.dirname(__file__))]
+    folders += [os.path.join(prefix, name) for prefix in prefixes for name in ("bin", "lib")]
+    return tuple(os.path.realpath(folder) for folder in folders)
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
 
 
 def _can_confine() -> bool:

@@ -75,6 +75,10 @@ MODES: Final[dict[str, Mode]] = {
 }
 
 
+# Where commands run as the user does, confined by nothing.
+UNCONFINED: Final = frozenset({"ask", "full-access"})
+
+
 def asks_less(new: str, old: str) -> bool:
     """Whether mode `new` lets anything happen without a question that mode `old` asks about or refuses.
 

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
-from dragoman.coder.modes import MODES, Act, ActKind, Verdict
+from dragoman.coder.modes import MODES, UNCONFINED, Act, ActKind, Verdict
 from dragoman.host.commands import covers, denies, prefixes
 from dragoman.host.shell import parse
 from dragoman.host.text import hidden_character
@@ -39,6 +39,8 @@ class Rule(NamedTuple):
     effect: Literal["allow", "deny"]
     tool: str
     matched: str
+    # Said in a turn of a confined identity: it allows nothing where commands run unconfined.
+    confined: bool = False
 
 
 # Where a decision came from: an answer to a question, a remembered answer, the mode's own table, or what stands above
@@ -113,7 +115,7 @@ def decide(
         if never:
             return Decision("deny", "you said: never", "rule", tuple(never))
         if verdict == "ask":
-            covering = _covering([rule for rule in about if rule.effect == "allow"], act)
+            covering = _covering([rule for rule in about if _allows(rule, mode)], act)
             asks = asks or not covering
             remembered += covering
     if asks:
@@ -195,7 +197,8 @@ class Gate:
         return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
 
     async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
-        for rule in rules_for(call, effect):
+        for found in rules_for(call, effect):
+            rule = found._replace(confined=effect == "allow" and self.identity.confined)
             if rule not in self.rules:
                 self.rules.append(rule)
                 await self._remember(rule)
@@ -240,6 +243,10 @@ def _prefix(matched: str) -> tuple[str, ...]:
         return tuple(shlex.split(matched.removesuffix(_MORE)))
     except ValueError:
         return ()
+
+
+def _allows(rule: Rule, mode: str) -> bool:
+    return rule.effect == "allow" and not (rule.confined and mode in UNCONFINED)
 
 
 def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:

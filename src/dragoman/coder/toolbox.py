@@ -188,11 +188,15 @@ class Toolbox:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
-            decider = answer.identity
+            if answer.identity != Identity():  # else nobody was there, and the gateway has said no
+                decider = answer.identity
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
                 return None
-            return answer.option.kind if answer.option else None
+            kind = answer.option.kind if answer.option else None
+            # Who is confined says yes to a confined call, and not to what others may do with it later.
+            is_others = answer.identity.confined and not self._gate.identity.confined
+            return "allow_once" if kind == "allow_always" and is_others else kind
 
         verdict = await self._gate.approve(call, look, ask)
         # Before it runs: what was allowed is on its way to the disk whatever comes of it.

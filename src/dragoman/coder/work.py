@@ -103,7 +103,8 @@ class Work:
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""
         self._identity = prompt.identity
-        check_folders(self._roots().real, self._identity)  # what was a folder when it was opened can be a link now
+        # What was a folder when it was opened can be a link now.
+        check_folders(self._roots().real, self._identity)
         self.changes.begin_turn()
         self._turn_mode = ""
         name, arguments = prompt.command
@@ -276,14 +277,20 @@ class Work:
 
     async def _recalled_rules(self) -> list[Rule]:
         """The rules of this session, as its log has them."""
-        revoked = await self.session.recall(_REVOKED)
+        revoked = _rules(await self.session.recall(_REVOKED))
         rules: list[Rule] = []
-        for rule in await self.session.recall(_RULE):
+        for rule in _rules(await self.session.recall(_RULE)):
             if rule in revoked:
                 revoked.remove(rule)
-            elif isinstance(rule, list) and len(rule) == 3:
-                rules.append(Rule(*cast(tuple[Literal["allow", "deny"], str, str], rule)))
+            else:
+                rules.append(rule)
         return rules
 
     async def _remember(self, rule: Rule) -> None:
         await self.session.remember(_RULE, list(rule))
+
+
+def _rules(notes: Sequence[object]) -> list[Rule]:
+    """Rules as they were kept; those of earlier releases have three parts."""
+    kept = [note for note in notes if isinstance(note, list) and len(note) in (3, 4)]
+    return [Rule(*cast(tuple[Literal["allow", "deny"], str, str], tuple(note))) for note in kept]
