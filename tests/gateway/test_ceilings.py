@@ -95,3 +95,10 @@ def test_a_folder_is_inside_by_whole_names(folder: str, is_inside: bool) -> None
 
 def test_without_our_agent_a_question_is_put_to_all_who_may_prompt() -> None:
     assert Ceilings().may_answer(Identity(), Needs("full-access", leave=True))
+
+
+def test_the_page_is_offered_a_folder_that_the_token_may_open() -> None:
+    server = Ceilings(TokenLimits(workspaces=("/srv",)))
+    assert server.first_folder("/srv/app", BOB) == "/srv/app"
+    assert server.first_folder("/elsewhere", BOB) == "/srv"
+    assert server.first_folder("/srv/app", BOB._replace(limits=TokenLimits(workspaces=("/srv/bob",)))) == "/srv/bob"

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,6 +142,9 @@ def _create(arguments: argparse.Namespace, tokens: "Tokens") -> int:
         print(json.dumps({**_as_json(made), "token": secret}))
     else:
         print(secret)
+    if not arguments.workspace and "prompt" in scopes and "admin" not in scopes:
+        hint = "without --workspace DIR this token works in every folder that the server's user can write"
+        print(f"dragoman: {hint}", file=sys.stderr)
     return 0
 
 

@@ -69,6 +69,12 @@ class Ceilings:
             admin=entrance.may("admin"),
         )
 
+    def first_folder(self, wanted: str, entrance: Pass) -> str:
+        """The folder to offer to a person first: the wanted one, or one that the token may open."""
+        identity = self.identity(entrance)
+        folders = [wanted, *(folder for folders in reversed(identity.workspaces) for folder in folders)]
+        return next((folder for folder in folders if identity.may_open(os.path.realpath(folder))), wanted)
+
     def check_hello(self, entrance: Pass) -> None:
         """Refuse a token whose limits this server's agent cannot keep."""
         if self._modes is None and entrance.limits.max_mode:

@@ -128,7 +128,8 @@ class Pages:
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
     def _about(self, entrance: Pass, **more: str) -> bytes:
-        me = {"name": entrance.token, "scopes": entrance.scopes, "folder": self._folder, "version": VERSION}
+        folder = self._hub.ceilings.first_folder(self._folder, entrance)
+        me = {"name": entrance.token, "scopes": entrance.scopes, "folder": folder, "version": VERSION}
         return msgspec.json.encode(me | more)
 
 
