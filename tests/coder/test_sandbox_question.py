@@ -1,6 +1,8 @@
 """The question at the end of a sandboxed turn: nothing is agreed to that was not shown."""
 
+import asyncio
 import os
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -229,3 +231,13 @@ async def test_a_name_that_is_no_text_is_refused_without_a_question(tmp_path: Pa
     assert done.user.asked == []
     assert done.outcome == ("apply_changes", "failed")
     assert list(done.folder.iterdir()) == []
+
+
+async def test_looking_at_a_repository_changes_nothing_that_would_be_asked_about(tmp_path: Path) -> None:
+    need("git")
+    setup = "git init -q . && git config user.email a@b && git config user.name a && echo x > a && git add a"
+    (tmp_path / "work").mkdir()
+    commit = ["/bin/bash", "-ec", f"{setup} && git commit -qm a"]
+    await asyncio.to_thread(subprocess.run, commit, cwd=tmp_path / "work", check=True)
+    done = await turn(tmp_path, "git status --short && git diff && git log --oneline", "reject_once")
+    assert done.user.asked == []

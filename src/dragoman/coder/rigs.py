@@ -150,6 +150,16 @@ class Ground:
         return hidden + (credential_files(self._roots.real, _user_home(self._environment)) if looks else [])
 
 
+# A git that only looks writes its index anew, because the files of a copy have other times. That would be a change to
+# agree to, at a protected name, of bytes that say nothing.
+_KEEP_INDEX: Final = {
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_CONFIG_COUNT": "1",
+    "GIT_CONFIG_KEY_0": "diff.autoRefreshIndex",
+    "GIT_CONFIG_VALUE_0": "false",
+}
+
+
 class Above:
     """A view of the files. Nothing of what happens there has happened yet."""
 
@@ -195,7 +205,8 @@ class Above:
             enter=self._view.enter,
             limits=self._limits,
         )
-        return _confined(box, self._environment)
+        start = _confined(box, self._environment)
+        return start._replace(environment={**start.environment, **_KEEP_INDEX})
 
 
 class ViewRoots(Roots):
