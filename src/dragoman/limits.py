@@ -58,6 +58,6 @@ START_SECONDS: Final = 60.0
 # large project takes a few gibibytes; the other half keeps the machine alive.
 SANDBOX_MEMORY_BYTES: Final = 2 * GIB
 # Processes and threads of one: at least this, and so many for each core. A parallel build has some tens of threads for
-# each core; a fork bomb of this size is felt by nobody else.
+# each core; a fork bomb of this size does not slow the machine down.
 SANDBOX_PROCESSES: Final = 1024
 SANDBOX_CORE_PROCESSES: Final = 64

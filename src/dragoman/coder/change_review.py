@@ -20,7 +20,7 @@ from dragoman.host.view import SHOWN_BYTES, SHOWN_FILE_BYTES, Change, Kind
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, ToolContent
 
-# One question. More is not read by anybody who is asked once.
+# One question. More is not read before it is answered.
 PAGE_CHANGES: Final = 200
 # Characters of old and new content in one question; a single file may have more.
 PAGE_CHARACTERS: Final = 1024 * 1024

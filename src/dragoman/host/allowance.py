@@ -19,7 +19,7 @@ class Allowance:
 
     @property
     def watched(self) -> ResourceLimits | None:
-        """The limits, if no control group keeps the whole command to them and somebody has to look (`Watch`)."""
+        """The limits, if no control group keeps the whole command to them: for `Watch`."""
         return self.wanted if self._group is None and any(self.wanted) else None
 
     @property

@@ -136,7 +136,7 @@ def sweep(parent: str) -> None:
         for name in os.listdir(parent):
             pid = name.removeprefix(_PREFIX).partition("-")[0]
             if name.startswith(_PREFIX) and pid.isdecimal() and (pid == str(os.getpid()) or not _lives(pid)):
-                with suppress(OSError):  # somebody is in it
+                with suppress(OSError):  # a process is in it
                     os.rmdir(os.path.join(parent, name))
 
 

@@ -136,8 +136,8 @@ class Copied(View):
 
 
 class _Copy:
-    """The copy while it is made. Its folders are opened from its root, through no link: who turns a folder of the
-    workspace into a link and back while it is copied finds nothing written where the link leads."""
+    """The copy while it is made. Its folders are opened from its root, through no link: a folder of the workspace that
+    is turned into a link and back while it is copied makes us write nowhere else."""
 
     def __init__(self, root: str) -> None:
         self._root = root
