@@ -1,8 +1,9 @@
-"""The launcher: confines itself by Landlock and seccomp, then becomes the command. Started by `sandbox`.
+"""The launcher: a child of it confines itself by Landlock and seccomp and becomes the command. Started by `sandbox`.
 
 Promise: the command starts confined as the policy says, or not at all. It has no capability, gains none by a setuid
-program, and dies with who started us. The policy comes as one JSON argument, so that nothing is read from a file that
-somebody may change; standard library only, because every command pays for the imports.
+program, and dies with who started us; what it leaves behind is ended with it. The policy comes as one JSON argument, so
+that nothing is read from a file that somebody may change; standard library only, because every command pays for the
+imports.
 """
 
 import ctypes
@@ -10,7 +11,9 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from dragoman.host import landlock, seccomp
@@ -22,11 +25,15 @@ CANNOT_RUN: Final = 126
 NOT_FOUND: Final = 127
 
 _SET_PARENT_DEATH_SIGNAL: Final = 1
+_SET_CHILD_SUBREAPER: Final = 36
 _DROP_BOUNDING: Final = 24
 _SET_NO_NEW_PRIVILEGES: Final = 38
 _CLEAR_AMBIENT: Final = (47, 4)
 _CAPABILITY_VERSION: Final = 0x20080522
 _CAPABILITIES: Final = 64
+
+# How long the last processes of a command may take to end.
+_END_SECONDS: Final = 10.0
 
 # Devices that a command may need and nobody can harm others with.
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
@@ -107,10 +114,14 @@ def _prctl(libc: ctypes.CDLL, option: int, value: int) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """`POLICY PROGRAM [ARGUMENT…]`. Comes back only if the command could not be started."""
-    policy, *argv = arguments
+    """`POLICY PROGRAM [ARGUMENT…]`. Runs the command in a child, and ends with it and like it."""
+    text, *argv = arguments
     try:
-        confine(Policy(**json.loads(policy)))
+        policy = Policy(**json.loads(text))
+        child = _fork(policy)
+        if child:
+            return _outlive(child)
+        confine(policy._replace(parent=os.getppid()))
     except (OSError, ValueError) as error:
         sys.stderr.write(f"The command was not run, because it could not be confined: {error}.\n")
         return CANNOT_CONFINE
@@ -122,3 +133,56 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"Cannot run {argv[0]}: {(error.strerror or 'it is no program').lower()}.\n")
         return CANNOT_RUN
+
+
+def _fork(policy: Policy) -> int:
+    """Fork; the parent is who all orphans of the command come to, so that none can hide, and dies with who started it.
+
+    0 in the child. Every process that the command leaves behind has this parent then, whatever it did to its session,
+    its group and its environment.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _prctl(libc, _SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+    if os.getppid() != policy.parent:
+        raise OSError("who started the command is gone")
+    _prctl(libc, _SET_CHILD_SUBREAPER, 1)
+    child = os.fork()
+    if child:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # meant for the command, which has it as well
+    return child
+
+
+def _outlive(child: int) -> int:
+    """Wait for the command, end what it left behind, and end as it did."""
+    status = 0
+    while True:
+        ended, its_status = os.wait()
+        if ended == child:
+            status = its_status
+            break
+    until = time.monotonic() + _END_SECONDS
+    while time.monotonic() < until and (left := _children()):
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.wait()
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        with suppress(OSError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _children() -> list[int]:
+    """The processes whose parent this one is."""
+    own = str(os.getpid()).encode()
+    found: list[int] = []
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                if file.read(4096).rpartition(b")")[2].split()[1] == own:
+                    found.append(int(name))
+    return found
