@@ -467,3 +467,31 @@ async def test_what_a_confined_token_always_allows_does_not_count_for_a_stronger
             await again.set_mode("ask")
             assert ends([event async for event in again.prompt("go")]) == ["failed"]
     assert asked == ["phone", "owner"]
+
+
+async def test_a_folder_of_the_server_is_not_worked_in_when_it_is_added_to_an_open_session(tmp_path: Path) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    owner = house.token("owner", SCOPES)
+    async with house.served(calling(bash("cat ../home/gateway/tokens.json"))), house.client(owner) as client:
+        session = await client.new_session(folder)
+        await session.set_mode("workspace-write")
+        more = [str(house.home / "gateway")]
+        await client.ask(ask.ResumeSession(session.id, str(folder), additional_directories=more))
+        with pytest.raises(RequestFailed, match="belongs to this server itself"):
+            await session.ask("go")
+
+
+async def test_protected_changes_of_a_sandbox_are_refused_to_a_confined_token_and_not_asked_about(
+    tmp_path: Path,
+) -> None:
+    house, folder = Household(tmp_path), workspace(tmp_path)
+    bob = house.token("bob")
+    script = calling(("sandbox_write_file", {"path": ".envrc", "content": "id"}))
+    async with house.served(script), house.client(bob) as client:
+        session = await client.new_session(folder)
+        await session.set_mode("sandbox")
+        events = [event async for event in session.prompt("go")]
+    assert ends(events) == ["completed", "failed"]
+    assert "may not leave the confinement" in output(events)
+    assert house.questions == []
+    assert os.listdir(folder) == []

@@ -10,7 +10,14 @@ from msgspec.structs import replace
 
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder import actions, commands, loop
-from dragoman.coder.ceilings import allowed_modes, check_folders, check_mode, narrower_notice, nearest_mode
+from dragoman.coder.ceilings import (
+    allowed_modes,
+    check_folders,
+    check_mode,
+    check_not_private,
+    narrower_notice,
+    nearest_mode,
+)
 from dragoman.coder.changes import Changes
 from dragoman.coder.coder import Coder, is_option
 from dragoman.coder.compaction import Room
@@ -105,6 +112,7 @@ class Work:
         self._identity = prompt.identity
         # What was a folder when it was opened can be a link now.
         check_folders(self._roots().real, self._identity)
+        check_not_private(self._roots().real, self._setup.private)
         self.changes.begin_turn()
         self._turn_mode = ""
         name, arguments = prompt.command
