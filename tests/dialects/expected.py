@@ -394,6 +394,8 @@ def asked_in_v1(params: Json) -> Json:
     call: Json = {"toolCallId": own_id}
     if subject.get("type") == "tool_call":
         call = call_through_v1(subject["toolCall"])
+    elif subject and subject.get("type") != "command":
+        call["rawInput"] = subject
     if subject.get("type") == "command":
         call = {"toolCallId": subject.get("toolCallId"), "kind": "execute"}
         call["toolCallId"] = own_id if call["toolCallId"] is None else call["toolCallId"]

@@ -217,6 +217,9 @@ def test_a_command_is_shown_as_it_will_run() -> None:
 
 
 @pytest.mark.usefixtures("schemas")
-@pytest.mark.parametrize("subject", [None, services.UnknownSubject("_page", {"type": "_page", "url": "u"})])
-def test_a_question_about_something_else_is_a_call_of_its_own(subject: Any) -> None:
-    assert asked_in_v1(subject=subject) == {"toolCallId": "permission: Delete all?", "title": "Delete all?"}
+@pytest.mark.parametrize("fields", [None, {"type": "_page", "url": "u"}])
+def test_a_question_about_something_else_is_a_call_of_its_own(fields: Any) -> None:
+    """What it is about stays to be seen, whoever understands it."""
+    subject = None if fields is None else services.UnknownSubject("_page", fields)
+    given = {} if fields is None else {"rawInput": fields}
+    assert asked_in_v1(subject=subject) == {"toolCallId": "permission: Delete all?", "title": "Delete all?", **given}

@@ -297,7 +297,8 @@ LOSSES: Final = (
         "question-of-a-permission",
         "v2→v1",
         "`title`, `description`, `subject` of a permission",
-        "title and description of the tool call, which shows the command as text; another subject is a call of its own",
+        "title and description of the tool call, which shows the command as text; "
+        "another subject is the input of a call of its own",
     ),
     Loss(
         "options-of-unknown-kind",

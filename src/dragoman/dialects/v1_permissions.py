@@ -21,6 +21,7 @@ from dragoman.vocabulary.services import (
     RequestPermission,
     ToolCallSubject,
     UnknownOutcome,
+    UnknownSubject,
 )
 from dragoman.vocabulary.tools import ContentItem, ToolContent
 from dragoman.wire import v1 as w
@@ -66,6 +67,8 @@ def _subject(request: RequestPermission) -> tuple[ToolCallUpdate, list[str]]:
         case CommandSubject(command=command, cwd=cwd):
             call = ToolCallUpdate(call_id(request), kind="execute", raw_input={"command": command, "cwd": cwd})
             return call, [f"{command}\n(in {cwd})"]
+        case UnknownSubject(fields=fields):
+            return ToolCallUpdate(call_id(request), raw_input=fields), []
         case _:
             return ToolCallUpdate(call_id(request)), []
 
