@@ -228,6 +228,22 @@ async def test_committing_works_under_bubblewrap(tmp_path: Path, kind: str) -> N
     assert sorted(path.name for path in work.iterdir()) == [".git", "file"]
 
 
+async def test_the_first_commit_of_a_repository_and_large_files_work_as_well(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q", "-b", "main")
+    git(work, "config", "user.name", "A")
+    git(work, "config", "user.email", "a@example.com")
+    (work / ".git" / "lfs").mkdir()
+    attempts = "mkdir -p .git/lfs/objects/ab .git/lfs/refs; echo x > .git/lfs/objects/ab/x; echo x > .git/lfs/HEAD"
+    results = await allowed(work, "echo one > file && git add file && git commit -q -m first", attempts)
+    assert results[0] == ""
+    assert git(work, "log", "--format=%s") == "first\n"
+    assert git(work, "reflog", "--format=%gs") == "commit (initial): first\n"
+    assert (work / ".git" / "lfs" / "objects" / "ab" / "x").exists()
+    assert not (work / ".git" / "lfs" / "HEAD").exists()
+
+
 async def test_what_another_program_changed_meanwhile_is_not_overwritten(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     (work / "new").write_text("new")
@@ -367,6 +383,19 @@ async def test_committing_asks_to_run_unconfined_every_time(tmp_path: Path) -> N
         "Unconfined: git commit -q --allow-empty -m third",
     ]
     assert not any(option.kind == "allow_always" for question in user.asked for option in question.options)
+
+
+@pytest.mark.usefixtures("by_landlock")
+async def test_what_only_looks_can_write_nothing_under_landlock_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dragoman.coder.tools.bash.paths_of", lambda parsed: ())
+    work = tmp_path / "work"
+    (work / "sub").mkdir(parents=True)
+    user = User("reject_once")
+    (result,) = await turn(work, user, "echo x > sub/made; cat /dev/null && echo done")
+    assert (user.asked, list((work / "sub").iterdir())) == ([], [])
+    assert "done" in result
 
 
 @pytest.mark.usefixtures("by_landlock")

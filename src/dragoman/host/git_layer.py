@@ -7,7 +7,7 @@ git folder, a folder of ours:
 
 | in it | is |
 |---|---|
-| `objects`, `refs`, `logs` | the real ones, writable; no link is left in them, and no other place for objects |
+| `objects`, `refs`, `logs`, `lfs` | the real ones, writable; no link is left in them, and no other place for objects |
 | other folders | the real ones, read-only |
 | files | copies. `index`, `HEAD` and others of `_RETURNED` go back afterwards if they were changed, the rest does not |
 
@@ -74,7 +74,7 @@ _COMMON_RETURNED: Final = frozenset({"packed-refs"})
 # A change of these alone is not worth a word: nobody would miss it.
 _UNREMARKABLE: Final = re.compile(r".*\.lock|.*~|gc\.pid|gc\.log|fsmonitor--daemon.*|description|sharedindex\..*")
 # The real folders that are writable.
-_WRITABLE: Final = ("objects", "refs", "logs")
+_WRITABLE: Final = ("objects", "refs", "logs", "lfs")
 _ALTERNATES: Final = ("objects/info/alternates", "objects/info/http-alternates")
 _MOST_BYTES: Final = 256 * 1024 * 1024  # of one file that is copied
 _MOST_FILES: Final = 200  # files and folders directly in a git folder
@@ -83,6 +83,14 @@ _LOCK_SECONDS: Final = 2.0
 _LOCK_STEP_SECONDS: Final = 0.02
 _POINTER_BYTES: Final = 4096
 _WORKTREE: Final = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
+
+
+# What a changed file in these must be. Large files are anything, but for what makes a folder a repository.
+_CHECKED: Final[Mapping[str, Callable[[str, bytes], object]]] = {
+    "refs": lambda name, data: _head(data),
+    "logs": lambda name, data: _LOG.match(data),
+    "lfs": lambda name, data: name.lower() not in ("head", "commondir", "config"),
+}
 
 
 class GitFolders(NamedTuple):
@@ -264,8 +272,8 @@ class GitLayer:
         """Take away what git does not put in the real folders that the command could write: a link leads out, and a
         folder with the right names is a repository of its own."""
         gone: list[str] = []
-        gone += _take_odd_refs_away(os.path.join(self.real, "refs"), self._began_at, _head)
-        gone += _take_odd_refs_away(os.path.join(self.real, "logs"), self._began_at, _LOG.match)
+        for name, is_good in _CHECKED.items():
+            gone += _take_odd_files_away(os.path.join(self.real, name), self._began_at, is_good)
         gone += _take_odd_objects_away(os.path.join(self.real, "objects"), self._began_at)
         for name, was in self._alternates.items():
             if (was is None) != (thing_facts(self.real, name) is None) or (
@@ -314,7 +322,7 @@ class _Lock:
             os.unlink(f"{self._path}.lock")
 
 
-def _take_odd_refs_away(folder: str, since: int, is_good: Callable[[bytes], object]) -> Iterator[str]:
+def _take_odd_files_away(folder: str, since: int, is_good: Callable[[str, bytes], object]) -> Iterator[str]:
     """Delete what is neither a file nor a folder, and files that were changed since and are not what they should be."""
     if not os.path.isdir(folder):
         return
@@ -326,7 +334,7 @@ def _take_odd_refs_away(folder: str, since: int, is_good: Callable[[bytes], obje
             if stat.S_ISDIR(status.st_mode):
                 continue
             is_known = stat.S_ISREG(status.st_mode) and status.st_ctime_ns < since
-            if is_known or (stat.S_ISREG(status.st_mode) and is_good(_beginning(name, fd))):
+            if is_known or (stat.S_ISREG(status.st_mode) and is_good(name, _beginning(name, fd))):
                 continue
             os.unlink(name, dir_fd=fd)
             yield os.path.join(path, name)
