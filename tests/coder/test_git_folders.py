@@ -134,7 +134,7 @@ async def test_git_status_without_a_question_runs_nothing_and_writes_nothing(tmp
     need("bwrap")
     work = tmp_path / "work"
     (work / "sub").mkdir(parents=True)
-    evil = program(work / "evil", *(f"echo x > {work}/{name}" for name in LEFT_BEHIND))
+    evil = program(work / "evil", "echo RAN >&2", *(f"echo x > {work}/{name}" for name in LEFT_BEHIND))
     if kind == "bare":
         for name in ("objects", "refs"):
             (work / name).mkdir()
@@ -146,9 +146,10 @@ async def test_git_status_without_a_question_runs_nothing_and_writes_nothing(tmp
             git(work, "config", "core.fsmonitor", str(evil))
         else:
             program(work / ".git" / "hooks" / kind, str(evil))
-    asked, _ = await looked(work, "git status")
+    asked, results = await looked(work, "git status")
     # An old git has no switch for bare repositories, so one that names a program is asked about.
     assert asked == (["git status"] if kind == "bare" else [])
+    assert "RAN" not in results[0]
     assert [name for name in LEFT_BEHIND if (work / name).exists()] == []
 
 
