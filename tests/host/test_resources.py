@@ -14,7 +14,7 @@ from dragoman.host.process import Child
 from dragoman.host.resources import (
     ProcessLimits,
     ResourceLimits,
-    Watch,
+    UsageWatch,
     default_limits,
     hint,
     read_limits,
@@ -159,7 +159,7 @@ def test_a_fork_bomb_of_another_user_than_root_ends_by_itself(place: Path) -> No
 async def grown(script: str, wanted: ResourceLimits, tmp_path: Path) -> str | None:
     """What is said of a tree that has grown. It is not confined: from outside it looks the same."""
     child = Child.start([PYTHON, "-I", "-c", script], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
-    watch = Watch(wanted, child.members)
+    watch = UsageWatch(wanted, child.members)
     try:
         await until((tmp_path / "up").exists, "everything is there")
         return watch.excess()

@@ -85,7 +85,9 @@ def test_what_is_deeper_than_any_path_can_name_is_taken_back(place: Path) -> Non
 def test_more_names_than_a_workspace_may_have_hide_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (place / "work" / "sub").mkdir(parents=True)
     watching = watch(place)
-    monkeypatch.setattr("dragoman.host.survey.survey.__kwdefaults__", {"sealed": None, "most_names": 10})
+    monkeypatch.setattr(
+        "dragoman.host.protected_scan.scan_protected.__kwdefaults__", {"sealed": None, "most_names": 10}
+    )
     for number in range(50):
         (place / "work" / str(number)).write_text("")
     (place / "work" / "sub" / ".envrc").write_text("evil")

@@ -4,8 +4,9 @@ Promise: an answer yes was given to each change with its name, its kind, its mod
 of its new content. Names at which other programs run something by themselves stand first and apart, then what can be
 executed, then links. Bytes that are no plain text are shown as `\\xNN`.
 
-More changes than fit in one question are several, each shown whole (`Page`); all of them need a yes. What does not fit
-in `MOST_PAGES` of them, and a file larger than `view.SHOWN_FILE_BYTES`, is `NotShowable`, and the text says what to do.
+More changes than fit in one question are several, each shown whole (`ReviewPage`); all of them need a yes. What does
+not fit in `MOST_PAGES` of them, and a file larger than `view.SHOWN_FILE_BYTES`, is `NotShowable`, and the text says what to
+do.
 """
 
 import os
@@ -40,7 +41,7 @@ class NotShowable(WorldError):
     """Changes that cannot be shown whole, and so cannot be agreed to. The text says what to do."""
 
 
-class Page(NamedTuple):
+class ReviewPage(NamedTuple):
     """One question of several: a part of the changes, shown whole."""
 
     title: str
@@ -48,7 +49,7 @@ class Page(NamedTuple):
     locations: list[Location]
 
 
-def pages_of(changes: Sequence[Change]) -> list[Page]:
+def pages_of(changes: Sequence[Change]) -> list[ReviewPage]:
     """All changes as questions, in the order in which they are to be asked; `NotShowable` if one cannot be shown."""
     shown = [_Shown.of(change) for change in changes]
     shown.sort(key=lambda one: (one.group, one.change.path))
@@ -93,7 +94,7 @@ def _parts(shown: Sequence[_Shown]) -> Iterator[list[_Shown]]:
         yield part
 
 
-def _page(part: Sequence[_Shown], number: int, of: int, changes: int, summary: str) -> Page:
+def _page(part: Sequence[_Shown], number: int, of: int, changes: int, summary: str) -> ReviewPage:
     title = f"Apply {changes} change{'s' if changes != 1 else ''} to the workspace"
     protected = sum(one.change.is_protected for one in part)
     notes = [f"part {number} of {of}"] if of > 1 else []
@@ -106,7 +107,7 @@ def _page(part: Sequence[_Shown], number: int, of: int, changes: int, summary: s
         lines += [heading, *members] if members else []
     # One diff for each file: where one of several has no patch, a wire that knows only patches shows none of them.
     diffs = [Diff([one.diff]) for one in part if one.diff is not None]
-    return Page(
+    return ReviewPage(
         f"{title} ({', '.join(notes)})" if notes else title,
         [ContentItem(Text("\n".join(lines))), *diffs],
         [Location(one.change.path) for one in part],

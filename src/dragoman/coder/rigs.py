@@ -13,8 +13,8 @@ from dragoman.agent.session import Session
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.programs import path_outside
-from dragoman.host.quiet_git import quiet_environment, writes_git
 from dragoman.host.resources import ResourceLimits
+from dragoman.host.safe_git import safe_git_environment, writes_git
 from dragoman.host.sandbox import Confined, confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.shell import parse
@@ -104,10 +104,10 @@ class Ground:
     async def start_looking(self, argv: Sequence[str]) -> Start:
         environment = self._outside()
         if self._mode() != "workspace-write":
-            return Start(list(argv), quiet_environment(environment), lambda: ())
+            return Start(list(argv), safe_git_environment(environment), lambda: ())
         # What only looks needs no writing, whatever git or another program makes of the files it finds.
         start = await self._confined(argv, environment, readable=self._roots.real)
-        return start._replace(environment=quiet_environment(start.environment))
+        return start._replace(environment=safe_git_environment(start.environment))
 
     def start_unconfined(self, argv: Sequence[str]) -> Start:
         return Start(list(argv), self._environment, lambda: ())

@@ -30,8 +30,16 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from dragoman.host.bubblewrap import Bind
-from dragoman.host.keepsake import Facts, KeepingLimit, Keepsake, TooLarge, is_as_it_was, keep, put_back
-from dragoman.host.keepsake import facts_of as thing_facts
+from dragoman.host.path_backup import (
+    BackupLimit,
+    FileStamp,
+    PathBackup,
+    TooLarge,
+    back_up,
+    is_unchanged,
+    restore,
+    stamp_of,
+)
 
 _HEX: Final = rb"(?:[0-9a-f]{40}|[0-9a-f]{64})"
 _REF: Final = rb"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
@@ -103,8 +111,8 @@ class GitFolders(NamedTuple):
 class _Copy(NamedTuple):
     """A file of the real git folder, and its copy as it was made."""
 
-    real: Facts
-    copy: Facts
+    real: FileStamp
+    copy: FileStamp
 
 
 def git_folders_of(root: str) -> GitFolders | None:
@@ -199,21 +207,21 @@ class GitLayer:
             self._binds.append(Bind(logs, logs, writable=True))
         self._alternates = self._kept_alternates()
 
-    def _kept_alternates(self) -> dict[str, Keepsake | None]:
+    def _kept_alternates(self) -> dict[str, PathBackup | None]:
         """The files that name further places for objects: outside of the repository, so not a command's to choose."""
         if not os.path.isdir(os.path.join(self.real, "objects", "info")):
             return {}
-        limit = KeepingLimit(len(_ALTERNATES), _POINTER_BYTES)
+        limit = BackupLimit(len(_ALTERNATES), _POINTER_BYTES)
         try:
-            return {path: keep(self.real, path, limit) for path in _ALTERNATES}
+            return {path: back_up(self.real, path, limit) for path in _ALTERNATES}
         except TooLarge:
             raise OSError(f"{self.real} has too many other places for objects") from None
 
     def _copy(self, name: str) -> None:
         real, copy = os.path.join(self.real, name), os.path.join(self._folder, name)
-        before = thing_facts(self.real, name)
+        before = stamp_of(self.real, name)
         shutil.copy2(real, copy, follow_symlinks=False)
-        after = thing_facts(self._folder, name)
+        after = stamp_of(self._folder, name)
         if before is not None and after is not None:
             self._copies[name] = _Copy(before, after)
 
@@ -226,13 +234,13 @@ class GitLayer:
         known = self._copies.get(name)
         if known is None or not os.path.isfile(os.path.join(self._folder, name)):
             return not os.path.lexists(os.path.join(self.real, name))
-        if thing_facts(self._folder, name) == known.copy:
+        if stamp_of(self._folder, name) == known.copy:
             return False
         # Git writes some files anew without a change.
         return not filecmp.cmp(os.path.join(self._folder, name), os.path.join(self.real, name), shallow=False)
 
     def _settle(self, name: str, is_good: Callable[[bytes], object]) -> Iterator[str]:
-        now, known = thing_facts(self._folder, name), self._copies.get(name)
+        now, known = stamp_of(self._folder, name), self._copies.get(name)
         if now == (known.copy if known else None):
             return
         path = os.path.join(self.real, name)
@@ -246,7 +254,7 @@ class GitLayer:
             return
         try:
             with _Lock(path) as lock:
-                if thing_facts(self.real, name) != (known.real if known else None):
+                if stamp_of(self.real, name) != (known.real if known else None):
                     yield f"{path} was changed by another program meanwhile, and is as that has left it."
                 elif now is None:
                     os.unlink(path)
@@ -276,13 +284,13 @@ class GitLayer:
             gone += _take_odd_files_away(os.path.join(self.real, name), self._began_at, is_good)
         gone += _take_odd_objects_away(os.path.join(self.real, "objects"), self._began_at)
         for name, was in self._alternates.items():
-            if (was is None) != (thing_facts(self.real, name) is None) or (
-                was is not None and not is_as_it_was(self.real, name, was)
+            if (was is None) != (stamp_of(self.real, name) is None) or (
+                was is not None and not is_unchanged(self.real, name, was)
             ):
                 with suppress(FileNotFoundError):
                     os.unlink(os.path.join(self.real, name))
                 if was is not None:
-                    put_back(self.real, name, was)
+                    restore(self.real, name, was)
                 gone.append(os.path.join(self.real, name))
         return [f"{path} is not for a command to make, and is as it was before." for path in gone]
 

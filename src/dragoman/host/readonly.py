@@ -4,7 +4,7 @@
 follow links out of a tree is known by the options under which it does none of that (`options.Grammar`).
 Programs are taken for what their names say; whoever runs them sees to the PATH. Git runs what a repository's own
 configuration names, so even a read-only git command belongs in a sandbox in which nothing can be written, with the
-settings of `quiet_git`.
+settings of `safe_git`.
 """
 
 import re

@@ -6,8 +6,8 @@ Three things, the strongest that the machine offers:
 - Else limits of the process (rlimits), inherited by all it starts: memory for each process by itself (RLIMIT_DATA: what
   is only reserved does not count, so that node, Go and Java work), and processes of the user. They bind no process of
   root's, as far as the number of processes goes.
-- In any case a look from outside while it runs (`Watch`), which ends a tree that has outgrown its limits: late by up to
-  `WATCH_SECONDS`, but for all of the tree together, and for root.
+- In any case a look from outside while it runs (`UsageWatch`), which ends a tree that has outgrown its limits: late by
+  up to `WATCH_SECONDS`, but for all of the tree together, and for root.
 
 No core dumps in any case: they would be memory on disk.
 """
@@ -86,7 +86,7 @@ class ProcessLimits(NamedTuple):
         return " && ".join(words)
 
 
-class Watch:
+class UsageWatch:
     """Looks at a tree of processes from outside, and says when it has outgrown its limits."""
 
     def __init__(self, wanted: ResourceLimits, members: Callable[[], Collection[int]]) -> None:

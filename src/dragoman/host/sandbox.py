@@ -13,7 +13,7 @@ be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a comman
 | setuid and setgid bits, capabilities of files | cannot be set | cannot be set |
 | network off | own loopback only | no network sockets |
 | Unix sockets | connected stream pairs only, nothing that takes an address | the same |
-| FIFOs outside the roots | not written into where Landlock works inside too (`inside`); can be read from | the same |
+| FIFOs outside the roots | not written into, if Landlock works inside (`inner_launcher`); can be read from | the same |
 | other processes | invisible | visible; no signals (from Landlock 6 on), no limits; priorities can be changed |
 | shared memory and message queues | its own | none |
 | memory and processes | `resources`; its temporary folders are bounded (bubblewrap 0.7) | `resources` |
@@ -32,14 +32,14 @@ from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
-from dragoman.host.allowance import Allowance
 from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
+from dragoman.host.command_limits import CommandLimits
 from dragoman.host.confine import Policy
-from dragoman.host.ending import has_ended
-from dragoman.host.inside import first_words
+from dragoman.host.inner_launcher import launcher_argv
+from dragoman.host.pid_namespace import end_namespace
 from dragoman.host.placeholders import Placeholder, is_placeholder
-from dragoman.host.quiet_git import git_settings
 from dragoman.host.resources import ResourceLimits, default_limits
+from dragoman.host.safe_git import git_settings
 from dragoman.host.secrets import SYSTEM_SECRETS
 from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
 
@@ -101,22 +101,22 @@ class Confined:
         placeholders: Sequence[Placeholder] = (),
         scratch: str | None = None,
         *,
-        allowance: Allowance,
+        command_limits: CommandLimits,
         watched: "_Watched | None" = None,
     ) -> None:
         self.level: Final = level
         self.argv: Final = argv
         self.environment: Final = environment  # to be set beside the others
         # Limits that only a look from outside can keep all of the command to; None: the kernel does.
-        self.watched: Final = allowance.watched
+        self.watched: Final = command_limits.watched
         self._placeholders = placeholders
         self._scratch = scratch
-        self._allowance = allowance
+        self._limits = command_limits
         self._roots = watched
 
     def excess(self, text: str, *, failed: bool) -> str | None:
         """Which of its limits the command has met, in a sentence; None if none is known. `text` is what it printed."""
-        return self._allowance.excess(text, failed=failed)
+        return self._limits.excess(text, failed=failed)
 
     def close(self) -> list[str]:
         """Take away what was only there for the command, and what it must not leave; what that was, in sentences.
@@ -125,9 +125,9 @@ class Confined:
         """
         roots, self._roots = self._roots, None
         notes: list[str] = []
-        if roots is not None and not has_ended(roots.info):
+        if roots is not None and not end_namespace(roots.info):
             notes.append("Some processes of the command could not be ended; what they do from now on is not looked at.")
-        self._allowance.close()
+        self._limits.close()
         for placeholder in self._placeholders:
             placeholder.release()
         if roots is not None:
@@ -370,20 +370,20 @@ def _by_bubblewrap(
         fixed=[(source, path) for path, source in fixed.items()],
         layers=watched.watch.layers if watched else (),
     )
-    allowance = Allowance(limits, namespace=True)
+    command_limits = CommandLimits(limits, namespace=True)
     room = limits.memory // _TEMPORARY_FOLDERS if has_tmpfs_size(program) else 0
     words = bubblewrap.arguments(full, network=network, cwd=cwd, room=room)
-    line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", *allowance.entrances, "--"]
+    line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", *command_limits.entrances, "--"]
     line += [_filter_text(), watched.info if watched else ""]
     # Whoever makes a layer is root there; the command is who it always was.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
     own = [*mounts.writable, *(bind.path for bind in full.layers if bind.writable)]
-    limited = first_words(writable=own, hidden=mounts.hidden, limits=allowance.process, layered=layered)
+    limited = launcher_argv(writable=own, hidden=mounts.hidden, limits=command_limits.process, layered=layered)
     told = ["--info-fd", "8"] if watched else []
     line += [*enter, program, "--seccomp", "9", *told, *user, *words, "--", *limited, *argv]
     environment = {**_scratch_variables("/tmp"), **(watched.variables if watched else {})}
-    return Confined("bubblewrap", line, environment, placeholders, allowance=allowance, watched=watched)
+    return Confined("bubblewrap", line, environment, placeholders, command_limits=command_limits, watched=watched)
 
 
 def _protect(
@@ -441,7 +441,7 @@ def _by_landlock(
         if os.path.realpath(path) != path:
             shutil.rmtree(scratch, ignore_errors=True)
             raise SandboxRefused(f"{path} cannot be protected from commands: it is a link.")
-    allowance = Allowance(limits, namespace=False)
+    command_limits = CommandLimits(limits, namespace=False)
     fresh = [path for path in FRESH if os.path.isdir(path) and not os.path.islink(path)]
     policy = Policy(
         writable=[*writable, os.path.realpath(scratch)],
@@ -450,13 +450,13 @@ def _by_landlock(
         protected=fixed,
         network=network,
         parent=os.getpid(),
-        groups=allowance.entrances,
-        memory=allowance.process.memory,
-        processes=allowance.process.processes,
+        groups=command_limits.entrances,
+        memory=command_limits.process.memory,
+        processes=command_limits.process.processes,
     )
     line = [sys.executable, "-I", "-S", "-c", _LAUNCHER, _PACKAGES, policy.dumped(), *argv]
     return Confined(
-        "landlock", line, _scratch_variables(scratch), scratch=scratch, allowance=allowance, watched=watched
+        "landlock", line, _scratch_variables(scratch), scratch=scratch, command_limits=command_limits, watched=watched
     )
 
 

@@ -16,10 +16,10 @@ from typing import Final, Literal, NamedTuple, Self
 from dragoman.errors import WorldError
 from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
 from dragoman.host.bubblewrap import is_inside
-from dragoman.host.links import refusal_of
 from dragoman.host.paths import PathRefused, Place
 from dragoman.host.protected import FolderFacts, is_protected_write, look_in
 from dragoman.host.snapshot import Entry, Found, Unreadable, What
+from dragoman.host.symlinks import symlink_refusal
 
 # What a list of changes shows; what is larger is still applied.
 SHOWN_FILE_BYTES: Final = 1024 * 1024
@@ -129,7 +129,7 @@ class View(ABC):
             if change.what != "link" or change.kind == "deleted":
                 continue
             try:
-                reason = refusal_of(
+                reason = symlink_refusal(
                     change.path, self._target_of(change), self.roots, lambda at: self._link_at(at, after)
                 )
             except OSError as error:

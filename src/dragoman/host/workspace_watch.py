@@ -1,10 +1,10 @@
 """Sees to it that a confined command leaves nothing in a workspace that runs when a person looks at it.
 
-Before the command everything protected is found (`survey`). What can be shown read-only is; the `.git` of the workspace
-is shown as a layer (`git_layer`); the rest is remembered (`keepsake`). After the command, when none of its processes
-lives any more, the workspace is looked through again: what is new and protected is moved to a quarantine, what was
-changed is put back, and each is said in a note. While the command runs, a new protected file can stand there for a
-moment: that window is known and documented.
+Before the command everything protected is found (`protected_scan`). What can be shown read-only is; the `.git` of the
+workspace is shown as a layer (`git_layer`); the rest is remembered (`path_backup`). After the command, when none of its
+processes lives any more, the workspace is looked through again: what is new and protected is moved to a quarantine,
+what was changed is put back, and each is said in a note. While the command runs, a new protected file can stand there for
+a moment: that window is known and documented.
 """
 
 import os
@@ -16,10 +16,10 @@ from dragoman.errors import WorldError
 from dragoman.host.bubblewrap import Bind
 from dragoman.host.git_hooks import hook_folders
 from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
-from dragoman.host.keepsake import KeepingLimit, Keepsake, TooLarge, is_as_it_was, keep, put_back
+from dragoman.host.path_backup import BackupLimit, PathBackup, TooLarge, back_up, is_unchanged, restore
 from dragoman.host.placeholders import is_placeholder
+from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.quarantine import Quarantine
-from dragoman.host.survey import Survey, SurveyFailed, survey
 
 # Binding costs bubblewrap more with each that there is: about 10 ms for this many. Those that cannot be remembered are
 # bound beyond that, up to the second number.
@@ -62,12 +62,12 @@ class WorkspaceWatch:
         self._git: list[GitLayer] = []
         self._stuck: list[str] = []
         self._extra = [os.path.realpath(path) for path in protected_paths]
-        self._limit = KeepingLimit(_KEPT_FILES, _KEPT_BYTES)
+        self._limit = BackupLimit(_KEPT_FILES, _KEPT_BYTES)
         self._roots: list[_WatchedRoot] = []
         try:
             for root in roots:
                 self._begin(root)
-        except (SurveyFailed, OSError) as error:
+        except (ScanFailed, OSError) as error:
             raise CannotWatch(f"Commands cannot be confined in this workspace: {error}") from error
 
     @property
@@ -87,7 +87,7 @@ class WorkspaceWatch:
         for watched in self._roots:
             try:
                 restored += self._settle(watched)
-            except (SurveyFailed, OSError) as error:
+            except (ScanFailed, OSError) as error:
                 notes.append(
                     f"It could not be seen whether the command left something that runs by itself: {error} "
                     f"Look through {watched.before.root} before you open it with other programs."
@@ -97,7 +97,7 @@ class WorkspaceWatch:
     # -- before --------------------------------------------------------------------------------------------------------
 
     def _begin(self, root: str) -> None:
-        before = survey(root)
+        before = scan_protected(root)
         hooks = [path for folder in (root, *_repositories(before)) for path in hook_folders(folder)]
         extra = [path[len(root) + 1 :] for path in (*self._extra, *hooks) if path.startswith(f"{root}/")]
         found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
@@ -140,7 +140,7 @@ class WorkspaceWatch:
                 self.fixed.append(os.path.join(root, name))
                 continue
             try:
-                kept = keep(root, name, KeepingLimit(1000, _KEPT_FILE_BYTES))
+                kept = back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
                 self._limit.take(0 if kept is None else _size(kept))
             except (TooLarge, OSError):
                 large += 1
@@ -160,7 +160,7 @@ class WorkspaceWatch:
         root = before.root
         if root in self.fixed:
             return []
-        after = survey(root, sealed=before.sealed)
+        after = scan_protected(root, sealed=before.sealed)
         there = [path for path in watched.extra if _is_there(root, path)]
         for path in dict.fromkeys([*after.protected, *there]):
             if path not in watched.names and not is_placeholder(os.path.join(root, path)):
@@ -170,15 +170,15 @@ class WorkspaceWatch:
                 self._break(before, after, path)
         restored: list[str] = []
         for path, kept in watched.kept.items():
-            if is_as_it_was(root, path, kept):
+            if is_unchanged(root, path, kept):
                 continue
             if os.path.lexists(os.path.join(root, path)) and not self._take(root, path):
                 continue
-            if put_back(root, path, kept):
+            if restore(root, path, kept):
                 restored.append(os.path.join(root, path))
         return restored
 
-    def _break(self, before: Survey, after: Survey, path: str) -> None:
+    def _break(self, before: ProtectedScan, after: ProtectedScan, path: str) -> None:
         """Make a folder that became a git folder none: as a whole if it is new, else what is new of what makes it."""
         if path and path not in before.folders:
             self._take(after.root, path)
@@ -220,14 +220,14 @@ class WorkspaceWatch:
 class _WatchedRoot:
     """A root, what was protected in it before the command, and what is remembered of it."""
 
-    def __init__(self, before: Survey, names: frozenset[str], extra: Sequence[str]) -> None:
+    def __init__(self, before: ProtectedScan, names: frozenset[str], extra: Sequence[str]) -> None:
         self.before: Final = before
         self.names: Final = names
         self.extra: Final = extra
-        self.kept: Final[dict[str, Keepsake]] = {}
+        self.kept: Final[dict[str, PathBackup]] = {}
 
 
-def _repositories(before: Survey) -> list[str]:
+def _repositories(before: ProtectedScan) -> list[str]:
     """The folders below a root that have a git folder of their own."""
     return [os.path.join(before.root, os.path.dirname(path)) for path in before.protected if path.endswith("/.git")]
 
@@ -246,7 +246,7 @@ def _is_there(root: str, path: str) -> bool:
     return os.path.lexists(os.path.join(root, path))
 
 
-def _size(kept: Keepsake) -> int:
+def _size(kept: PathBackup) -> int:
     return len(kept.data) + sum(_size(inner) for _, inner in kept.inner)
 
 

@@ -30,7 +30,7 @@ from dragoman.host.commands import is_unrecoverable, paths_of
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
-from dragoman.host.quiet_git import git_programs, runs_git, shows_changes
+from dragoman.host.safe_git import git_programs, runs_git, shows_changes
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.vocabulary.content import Text

@@ -5,7 +5,7 @@ import asyncio
 from dragoman.coder.rigs import Start
 from dragoman.coder.tools.contract import Outcome
 from dragoman.host.process import Child
-from dragoman.host.resources import WATCH_SECONDS, Watch
+from dragoman.host.resources import WATCH_SECONDS, UsageWatch
 
 
 class OveruseWatch:
@@ -15,7 +15,7 @@ class OveruseWatch:
         self._child = child
         self._start = start
         self._sentence: str | None = None
-        watch = None if start.watched is None else Watch(start.watched, child.members)
+        watch = None if start.watched is None else UsageWatch(start.watched, child.members)
         self._looking = None if watch is None else asyncio.ensure_future(self._look(watch))
 
     def told(self, outcome: Outcome) -> Outcome:
@@ -28,7 +28,7 @@ class OveruseWatch:
         if self._looking is not None:
             self._looking.cancel()
 
-    async def _look(self, watch: Watch) -> None:
+    async def _look(self, watch: UsageWatch) -> None:
         while self._sentence is None:
             await asyncio.sleep(WATCH_SECONDS)
             self._sentence = await asyncio.to_thread(watch.excess)

@@ -15,7 +15,7 @@ from typing import Final
 _END_SECONDS: Final = 10.0
 
 
-def has_ended(info: str) -> bool:
+def end_namespace(info: str) -> bool:
     """Kill what is left of the namespace that bubblewrap has told of in the file `info`, and wait until it is dead.
 
     Blocks, at most `_END_SECONDS`; False if it still lives then. A file that tells of nothing is a command that never

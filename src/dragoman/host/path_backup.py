@@ -24,7 +24,7 @@ class TooLarge(Exception):
     """More than may be kept in memory."""
 
 
-class KeepingLimit:
+class BackupLimit:
     """How much may still be kept."""
 
     def __init__(self, files: int, size: int) -> None:
@@ -39,38 +39,38 @@ class KeepingLimit:
             raise TooLarge
 
 
-Facts = tuple[int, ...]
+FileStamp = tuple[int, ...]
 
 
-class Keepsake(NamedTuple):
+class PathBackup(NamedTuple):
     """One thing as it was. `data` are a file's bytes or a link's target; `inner` is what a folder has."""
 
-    facts: Facts
+    stamp: FileStamp
     mode: int
     # Whether it had changed so shortly before that another change may have the same time.
     is_fresh: bool = False
     data: bytes = b""
-    inner: "tuple[tuple[str, Keepsake], ...]" = ()
+    inner: "tuple[tuple[str, PathBackup], ...]" = ()
 
 
-def keep(root: str, path: str, room: KeepingLimit) -> Keepsake | None:
+def back_up(root: str, path: str, room: BackupLimit) -> PathBackup | None:
     """What stands at a relative path below a root; None if nothing does. `TooLarge`, or `OSError` if it is no file."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
-            return _keep(folder, name, room)
+            return _back_up(folder, name, room)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def facts_of(root: str, path: str) -> Facts | None:
+def stamp_of(root: str, path: str) -> FileStamp | None:
     """What the file system says about a thing: enough to see that a file or a link is another one, or was changed."""
     try:
-        return _facts(os.lstat(os.path.join(root, path)))
+        return _stamp(os.lstat(os.path.join(root, path)))
     except OSError:
         return None
 
 
-def is_as_it_was(root: str, path: str, was: Keepsake) -> bool:
+def is_unchanged(root: str, path: str, was: PathBackup) -> bool:
     """Whether a thing is what it was, with all that is in it."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
@@ -79,7 +79,7 @@ def is_as_it_was(root: str, path: str, was: Keepsake) -> bool:
         return False
 
 
-def put_back(root: str, path: str, was: Keepsake) -> bool:
+def restore(root: str, path: str, was: PathBackup) -> bool:
     """Put a thing where nothing stands now; False if its folder is not there any more."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
@@ -90,27 +90,27 @@ def put_back(root: str, path: str, was: Keepsake) -> bool:
     return True
 
 
-def _facts(status: os.stat_result) -> Facts:
+def _stamp(status: os.stat_result) -> FileStamp:
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_size, *times)
 
 
-def _keep(folder: int, name: str, room: KeepingLimit) -> Keepsake:
+def _back_up(folder: int, name: str, room: BackupLimit) -> PathBackup:
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    facts, mode = _facts(status), status.st_mode
+    stamp, mode = _stamp(status), status.st_mode
     is_fresh = time.time_ns() - status.st_ctime_ns < _CLOCK_NANOSECONDS
     if stat.S_ISLNK(mode):
         room.take(0)
-        return Keepsake(facts, mode, is_fresh, os.fsencode(os.readlink(name, dir_fd=folder)))
+        return PathBackup(stamp, mode, is_fresh, os.fsencode(os.readlink(name, dir_fd=folder)))
     if stat.S_ISREG(mode):
         room.take(status.st_size)
-        return Keepsake(facts, mode, is_fresh, _bytes(folder, name, status.st_size))
+        return PathBackup(stamp, mode, is_fresh, _bytes(folder, name, status.st_size))
     if not stat.S_ISDIR(mode):
         raise OSError(0, "it is no file", name)
     room.take(0)
     with _opened(folder, name) as inside:
         names = sorted(os.listdir(inside))
-        return Keepsake(facts, mode, is_fresh, inner=tuple((inner, _keep(inside, inner, room)) for inner in names))
+        return PathBackup(stamp, mode, is_fresh, inner=tuple((inner, _back_up(inside, inner, room)) for inner in names))
 
 
 def _bytes(folder: int, name: str, size: int) -> bytes:
@@ -119,8 +119,8 @@ def _bytes(folder: int, name: str, size: int) -> bytes:
         return file.read(size + 1)
 
 
-def _is_same(folder: int, name: str, was: Keepsake) -> bool:
-    if _facts(os.stat(name, dir_fd=folder, follow_symlinks=False)) != was.facts:
+def _is_same(folder: int, name: str, was: PathBackup) -> bool:
+    if _stamp(os.stat(name, dir_fd=folder, follow_symlinks=False)) != was.stamp:
         return False
     if stat.S_ISREG(was.mode) and was.is_fresh:
         return _bytes(folder, name, len(was.data)) == was.data
@@ -132,7 +132,7 @@ def _is_same(folder: int, name: str, was: Keepsake) -> bool:
         return all(_is_same(inside, inner, kept) for inner, kept in was.inner)
 
 
-def _put(folder: int, name: str, was: Keepsake) -> None:
+def _put(folder: int, name: str, was: PathBackup) -> None:
     if stat.S_ISLNK(was.mode):
         os.symlink(os.fsdecode(was.data), name, dir_fd=folder)
     elif stat.S_ISDIR(was.mode):

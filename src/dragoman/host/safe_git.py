@@ -1,6 +1,6 @@
 """Git that starts nothing: the settings for a command that nobody was asked about, and what no setting turns off.
 
-`quiet_environment` turns off, for git alone, what a repository's own configuration or files make it run: the file
+`safe_git_environment` turns off, for git alone, what a repository's own configuration or files make it run: the file
 monitor, hooks, signatures, transports, implicit bare repositories. External diffs, text conversions, filters and merge
 drivers have no such switch. So `git_programs` looks, without running git, whether the configuration of a repository
 names any; then the command is not harmless, and is asked about.
@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.readonly import is_read_only
 from dragoman.host.shell import Parsed, Unparsed
-from dragoman.host.survey import Survey, SurveyFailed, survey
 
 _SETTINGS: Final = {
     "core.fsmonitor": "false",
@@ -90,7 +90,7 @@ def shows_changes(parsed: Parsed | Unparsed) -> bool:
     return False
 
 
-def quiet_environment(environment: Mapping[str, str]) -> dict[str, str]:
+def safe_git_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment, with which git starts nothing; no variable of git's own is left from before."""
     kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     return {**kept, **_VARIABLES, **git_settings(_SETTINGS)}
@@ -105,14 +105,14 @@ def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, str], *, diffs: bool) -> str:
-    """What git may run in a folder in spite of `quiet_environment`, in words; empty: nothing. Blocks.
+    """What git may run in a folder in spite of `safe_git_environment`, in words; empty: nothing. Blocks.
 
     `diffs` False: the command runs neither external diffs nor text conversions. Whatever cannot be read is something.
     """
     try:
         own = [path for repository in _around(folder) for path in _configs(repository)]
         nested = [path for repository in _nested(roots) for path in _configs(repository)]
-    except (OSError, SurveyFailed) as error:
+    except (OSError, ScanFailed) as error:
         return f"the configuration of git cannot be read: {error}"
     keys = (*(_DIFF_KEYS if diffs else ()), *_OTHER_KEYS)
     for path in own:
@@ -168,7 +168,7 @@ def _nested(roots: Sequence[str]) -> Iterator[str]:
     """The repositories in the roots, which may be submodules, and those of submodules in them."""
     count = 0
     for root in roots:
-        found: Survey = survey(root)
+        found: ProtectedScan = scan_protected(root)
         for path in (*found.protected, *found.git_folders):
             whole = os.path.join(root, path)
             if path not in found.git_folders and os.path.basename(path).lower() != ".git":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.host.copied import Copied
-from dragoman.host.links import refusal_of
+from dragoman.host.symlinks import symlink_refusal
 
 ROOTS = ["/home/me/work", "/home/me/other"]
 LINKS = {
@@ -56,14 +56,14 @@ VERDICTS = {
 
 @pytest.mark.parametrize("target", VERDICTS)
 def test_a_link_is_judged_by_where_it_leads(target: str) -> None:
-    found = refusal_of("/home/me/work/new", target, ROOTS, LINKS.get)
+    found = symlink_refusal("/home/me/work/new", target, ROOTS, LINKS.get)
     expected = VERDICTS[target]
     assert found == (None if expected is None else f"it is a link to {target}, {expected}")
 
 
 def test_a_link_of_a_sub_folder_begins_there() -> None:
-    assert refusal_of("/home/me/work/sub/new", "../a", ROOTS, LINKS.get) is None
-    assert refusal_of("/home/me/work/sub/new", "../../a", ROOTS, LINKS.get) is not None
+    assert symlink_refusal("/home/me/work/sub/new", "../a", ROOTS, LINKS.get) is None
+    assert symlink_refusal("/home/me/work/sub/new", "../../a", ROOTS, LINKS.get) is not None
 
 
 @pytest.fixture

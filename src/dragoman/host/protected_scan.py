@@ -30,11 +30,11 @@ _CLOCK_NANOSECONDS: Final = 50_000_000
 _MOST_ROOTS: Final = 8
 
 
-class SurveyFailed(WorldError):
+class ScanFailed(WorldError):
     """A workspace is too large to be looked through, or a folder of it cannot be read."""
 
 
-class Survey(NamedTuple):
+class ProtectedScan(NamedTuple):
     """What a walk has found. Paths are relative to the root, with slashes; the root itself is the empty text.
 
     `protected` are names of the list; `git_folders` are folders that git takes for repositories by what is in them.
@@ -75,8 +75,10 @@ _remembered: "OrderedDict[str, _Listings]" = OrderedDict()
 _lock: Final = threading.Lock()
 
 
-def survey(root: str, *, sealed: Mapping[str, int] | None = None, most_names: int = MOST_NAMES) -> Survey:
-    """Walk a real folder; the shallowest come first. Blocks. `SurveyFailed` if a bound is hit.
+def scan_protected(
+    root: str, *, sealed: Mapping[str, int] | None = None, most_names: int = MOST_NAMES
+) -> ProtectedScan:
+    """Walk a real folder; the shallowest come first. Blocks. `ScanFailed` if a bound is hit.
 
     `sealed`, given after a command, are the folders that could not be read before it: others that cannot be, and are
     the user's own, are opened up and looked into, because the command has closed them.
@@ -93,7 +95,9 @@ def survey(root: str, *, sealed: Mapping[str, int] | None = None, most_names: in
                 _remembered.popitem(last=False)
 
 
-def _walk(root: str, known: _Listings, read: _Listings, sealed: Mapping[str, int] | None, most_names: int) -> Survey:
+def _walk(
+    root: str, known: _Listings, read: _Listings, sealed: Mapping[str, int] | None, most_names: int
+) -> ProtectedScan:
     most_seconds = _MOST_SECONDS if sealed is None else _PATIENT_SECONDS
     until = time.monotonic() + most_seconds
     protected: list[str] = []
@@ -121,12 +125,12 @@ def _walk(root: str, known: _Listings, read: _Listings, sealed: Mapping[str, int
                         continue  # it is protected as a whole
             deeper += listing.folders
         if (sealed is None and names > most_names) or time.monotonic() > until:
-            raise SurveyFailed(
+            raise ScanFailed(
                 f"{root} has too many files to look through for protected ones: more than {most_names}, or it takes "
                 f"more than {most_seconds:.0f} seconds."
             )
         waiting = deeper
-    return Survey(root, tuple(protected), tuple(git_folders), frozenset(read), markers, closed)
+    return ProtectedScan(root, tuple(protected), tuple(git_folders), frozenset(read), markers, closed)
 
 
 def _listing(folder: _Folder, known: _Listing | None, sealed: Mapping[str, int] | None) -> _Listing | None:
@@ -153,14 +157,14 @@ def _listing(folder: _Folder, known: _Listing | None, sealed: Mapping[str, int] 
         is_ours = status.st_uid == os.geteuid()
         if not isinstance(error, PermissionError):
             reason = (error.strerror or "it cannot be read").lower()
-            raise SurveyFailed(f"{folder.full} cannot be looked through for protected files: {reason}.") from None
+            raise ScanFailed(f"{folder.full} cannot be looked through for protected files: {reason}.") from None
         if sealed is None or not is_ours or sealed.get(folder.path) == status.st_ctime_ns:
             return _Listing(stamp, 0, 1, (), (), (), is_sealed=True)
     try:
         os.chmod(folder.full, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
         return _read(folder, stamp)
     except OSError:
-        raise SurveyFailed(f"{folder.full} was closed by the command and cannot be looked into.") from None
+        raise ScanFailed(f"{folder.full} was closed by the command and cannot be looked into.") from None
 
 
 def _read(folder: _Folder, stamp: tuple[int, int, int, int]) -> _Listing:

@@ -1,6 +1,6 @@
 """Where a link leads that is not there yet: followed link by link, among what is there and what is going to be.
 
-Promise: what `refusal_of` accepts ends in a root, now and after any other link that it accepts. Pure: what stands
+Promise: what `symlink_refusal` accepts ends in a root, now and after any other link that it accepts. Pure: what stands
 where is asked of the caller.
 
 A target may go up (`../..`) only at its beginning. `a/../b` is another place as soon as `a` is a link, and it may
@@ -17,7 +17,7 @@ from dragoman.host.bubblewrap import is_inside
 _MOST_LINKS: Final = 40
 
 
-def refusal_of(link: str, target: str, roots: Sequence[str], look: Callable[[str], str | None]) -> str | None:
+def symlink_refusal(link: str, target: str, roots: Sequence[str], look: Callable[[str], str | None]) -> str | None:
     """Why a link at a path may not be made, or None if it may.
 
     `link` is a whole path whose folder is real, `roots` are real paths. `look` gives the target of a link that stands

@@ -7,7 +7,7 @@ from dragoman.host.cgroups import CommandGroup
 from dragoman.host.resources import ProcessLimits, ResourceLimits, hint
 
 
-class Allowance:
+class CommandLimits:
     """The limits of one command. Blocks when made: tries once what the machine offers. `close` after the command."""
 
     def __init__(self, wanted: ResourceLimits, *, namespace: bool) -> None:
@@ -19,7 +19,7 @@ class Allowance:
 
     @property
     def watched(self) -> ResourceLimits | None:
-        """The limits, if no control group keeps the whole command to them: for `Watch`."""
+        """The limits, if no control group keeps the whole command to them: for `UsageWatch`."""
         return self.wanted if self._group is None and any(self.wanted) else None
 
     @property
