@@ -483,6 +483,18 @@ async def test_nor_where_a_link_is_put_while_it_is_being_confined(
     assert not (scene.folder / "new").exists()
 
 
+async def test_what_the_confining_program_says_when_it_fails_is_in_the_result(
+    scene: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start(self: Ground, argv: Sequence[str], *, asked: bool) -> Start:
+        return Start(["/bin/sh", "-c", "echo bwrap: no namespaces >&2; exit 1"], {}, lambda: ())
+
+    monkeypatch.setattr(Ground, "start", start)
+    outcome = await scene.run("bash", command="touch new")
+    assert outcome.text == "\n[it could not be confined: bwrap: no namespaces]\n[exit code 1]"
+    assert outcome.failed
+
+
 # -- wrong calls -------------------------------------------------------------------------------------------------------
 
 

@@ -519,6 +519,24 @@ def test_i8_keys_are_not_read_from_files(box: Box, place: Path, inside: bool) ->
     assert box.sh(f"cat {home}/.config/other").stdout == "harmless" or str(place).startswith(FRESH)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_i8_a_file_in_a_hidden_folder_may_be_hidden_as_well(box: Box, place: Path, inside: bool) -> None:
+    home = (box.workspace if inside else place) / "data"
+    token = home / "gateway" / "tokens.json"
+    token.parent.mkdir(parents=True)
+    token.write_text("canary")
+    box.hidden = [str(home), str(token), str(token.parent)]
+    done = box.sh(f"cat {token}; echo ran")
+    assert (done.stdout, done.returncode) == ("ran\n", 0)
+
+
+def test_i8_what_is_hidden_in_a_root_inside_of_a_hidden_folder_stays_hidden(box: Box, place: Path) -> None:
+    (box.workspace / "key").write_text("canary")
+    box.hidden = [str(place), str(box.workspace / "key")]
+    done = box.sh("cat key; cat file")
+    assert done.stdout == "inside"
+
+
 def test_i8_keys_of_the_system_are_hidden(box: Box) -> None:
     assert box.sh("cat /etc/shadow; cat /etc/gshadow; cat /etc/sudoers").stdout == ""
 

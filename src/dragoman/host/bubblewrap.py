@@ -52,9 +52,9 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *(word for path, source in sorted(_pins(mounts).items()) for word in ("--bind", source, path)),
         *(word for bind in mounts.layers for word in ("--bind" if bind.writable else "--ro-bind", *bind[:2])),
         *(word for source, path in mounts.fixed for word in ("--ro-bind", source, path)),
-        # Last: nothing that is mounted here may show what is hidden.
-        # The last word: what is bound above may be, or have in it, what is hidden.
+        # Last: what is bound above may be, or have in it, what is hidden.
         *_hides(mounts, inside=True),
+        *(word for path in _around_roots(mounts) for word in ("--remount-ro", path)),
         *("--chdir", cwd),
     ]
 
@@ -83,13 +83,37 @@ def _hides(mounts: Mounts, *, inside: bool) -> Iterator[str]:
     roots = {**mounts.readable, **mounts.writable}
     for path in mounts.hidden:
         root = max((root for root in roots if is_inside(path, root)), key=len, default=None)
-        if (root is not None) != inside or (root is None and any(is_inside(path, fresh) for fresh in FRESH)):
+        if (root is not None) != inside or _is_hidden_already(path, root, mounts.hidden):
             continue
         source = path if root is None else mounts.looked_at.get(root, roots[root]) + path[len(root) :]
         if _is_real_folder(source):
-            yield from ("--tmpfs", path, "--remount-ro", path)
+            # A root in it needs a place to be mounted at, so such a folder is closed when the roots are there.
+            yield from ("--tmpfs", path, *(() if path in _around_roots(mounts) else ("--remount-ro", path)))
         elif os.path.lexists(source):
             yield from ("--ro-bind", "/dev/null", path)
+
+
+def _around_roots(mounts: Mounts) -> list[str]:
+    """The hidden folders that have a root in them."""
+    roots = {**mounts.readable, **mounts.writable}
+    return [
+        path
+        for path in mounts.hidden
+        if _is_real_folder(path)
+        and any(root != path and is_inside(root, path) for root in roots)
+        and not any(is_inside(path, root) for root in roots)
+        and not _is_hidden_already(path, None, mounts.hidden)
+    ]
+
+
+def _is_hidden_already(path: str, root: str | None, hidden: Sequence[str]) -> bool:
+    """Whether a path lies in something that is hidden or new as a whole, where nothing can be mounted any more. A root
+    between the two shows it again."""
+    if root is None and any(is_inside(path, folder) for folder in (*FRESH, "/dev")):
+        return True
+    return any(
+        path != folder and is_inside(path, folder) and (root is None or is_inside(folder, root)) for folder in hidden
+    )
 
 
 def _resolver() -> list[str]:

@@ -174,7 +174,9 @@ class Bash:
         code = child.exit_code or 0
         name = signal.Signals(-code).name if code < 0 else None
         await screen.exit(None if name else code, name)
-        return _ended(cut(output.text()), code, name)
+        # The command itself writes its errors to stdout; what is left on stderr is of the program that confines it.
+        trouble = f"\n[it could not be confined: {child.stderr_tail().strip()}]" if code and child.stderr_tail() else ""
+        return _ended(cut(output.text()) + trouble, code, name)
 
     async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
         fresh = output.fresh()
