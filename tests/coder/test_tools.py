@@ -490,9 +490,8 @@ async def test_what_the_confining_program_says_when_it_fails_is_in_the_result(
         return Start(["/bin/sh", "-c", "echo bwrap: no namespaces >&2; exit 1"], {}, lambda: ())
 
     monkeypatch.setattr(Ground, "start", start)
-    outcome = await scene.run("bash", command="touch new")
-    assert outcome.text == "\n[it could not be confined: bwrap: no namespaces]\n[exit code 1]"
-    assert outcome.failed
+    text = "\n[it could not be confined: bwrap: no namespaces]\n[exit code 1]"
+    assert await scene.run("bash", command="touch new") == Outcome(text, failed=True, raw={"exitCode": 1})
 
 
 # -- wrong calls -------------------------------------------------------------------------------------------------------
