@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, remove_file, write_bytes
+from dragoman.host.paths import PathRefused, Place, Roots, is_inside, read_bytes, remove_file, write_bytes
 
 
 @pytest.fixture
@@ -206,3 +206,21 @@ def test_a_file_of_another_owner_keeps_its_owner_where_we_may_give_it(
     monkeypatch.undo()
     assert given == [(4711, 4712)]
     assert (workspace / "file.txt").read_bytes() == b"new"
+
+
+@pytest.mark.parametrize(
+    ("path", "folder", "expected"),
+    [
+        ("/a", "/a", True),
+        ("/a/b", "/a", True),
+        ("/a/b", "/a/", True),
+        ("/a", "/a/", True),
+        ("/a", "/", True),
+        ("/ab", "/a", False),
+        ("/", "/a", False),
+        ("/a", "", False),
+        ("", "/", False),
+    ],
+)
+def test_a_path_is_inside_of_a_folder_by_whole_names(path: str, folder: str, *, expected: bool) -> None:
+    assert is_inside(path, folder) == expected

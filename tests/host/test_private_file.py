@@ -9,9 +9,9 @@ from dragoman.host.private_file import write_private
 
 def test_it_is_replaced_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "new" / "file"
-    write_private(path, "one")
+    write_private(path, b"one")
     path.chmod(0o644)
-    write_private(path, "two")
+    write_private(path, b"two")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("two", 0o600)
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert list(path.parent.iterdir()) == [path]
@@ -21,5 +21,5 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path: Path) -> None:
     path = tmp_path / "folder"
     path.mkdir()
     with pytest.raises(IsADirectoryError):
-        write_private(path, "one")
+        write_private(path, b"one")
     assert list(tmp_path.iterdir()) == [path]

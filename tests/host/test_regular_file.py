@@ -10,7 +10,7 @@ from dragoman.cli.settings import _read as read_settings
 from dragoman.client.fleet_file import FleetFileWrong, file_bytes
 from dragoman.coder.commands import read_own
 from dragoman.host.paths import Place
-from dragoman.host.regular_file import read_regular
+from dragoman.host.regular_file import read_regular, read_whole
 from dragoman.host.walk import Walk
 
 
@@ -24,6 +24,22 @@ def test_a_file_is_read_up_to_the_limit_also_through_a_link(tmp_path: Path) -> N
     (tmp_path / "file").write_bytes(b"12345")
     (tmp_path / "link").symlink_to("file")
     assert read_regular(tmp_path / "link", 4) == b"1234"
+
+
+def test_a_whole_file_is_read_up_to_the_bound_and_refused_above_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    assert read_whole(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(OSError, match="it is too long"):
+        read_whole(tmp_path / "file", 4)
+
+
+def test_a_link_is_refused_where_links_are_not_followed(tmp_path: Path, fifo: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345")
+    (tmp_path / "link").symlink_to("file")
+    with pytest.raises(OSError, match="symbolic links"):
+        read_whole(tmp_path / "link", 5, follow=False)
+    with pytest.raises(OSError, match="this is no regular file"):
+        read_whole(fifo, 5)
 
 
 def test_a_pipe_a_device_and_a_folder_are_refused(tmp_path: Path, fifo: Path) -> None:

@@ -6,16 +6,15 @@ server or of an agent. A project's own files do not count here: they are data un
 """
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dragoman.cli.home import home_folder
 from dragoman.cli.settings import Settings, read_settings
 from dragoman.host.environment import keep_back
+from dragoman.host.variables import variables_in
 
 _AGENTS_BYTES: Final = 1024 * 1024
-_VARIABLE: Final = r"\$\{?([A-Za-z_][A-Za-z0-9_]*)"
 # A header may say who the user is; that is no secret, and every program expects to find it.
 _EVERYDAY: Final = frozenset({"HOME", "HOSTNAME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "USER"})
 
@@ -44,7 +43,7 @@ def key_variables(settings: Settings) -> set[str]:
     named = {str(table["api_key_env"]) for table in providers.values() if table.get("api_key_env")}
     secrets = [text for table in servers.values() for text in _secret_texts(table)]
     secrets += list(_secret_texts(_agents_file()))
-    named.update(name for text in secrets for name in re.findall(_VARIABLE, text.replace("$$", "")))
+    named.update(name for text in secrets for name in variables_in(text))
     return named - _EVERYDAY
 
 

@@ -11,6 +11,7 @@ from dragoman.client.lent import EVERYTHING, Lent
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
+from dragoman.host.paths import is_inside
 from dragoman.host.scripts import Launch
 from dragoman.host.variables import VariableMissing, fill, secret_variables
 from dragoman.vocabulary.requests import McpServer
@@ -82,7 +83,7 @@ class Entry:
         found = secret_variables(self.texts(), environment)
         found += [name for name in self.passed_on if name in environment]
         file = self._token_path(environment)
-        if file and not file.startswith(os.path.realpath(self.project).rstrip("/") + "/"):
+        if file and not is_inside(file, os.path.realpath(self.project)):
             found.append(file)
         return list(dict.fromkeys(found))
 

@@ -59,6 +59,7 @@ def _replace(path: Path, document: dict[str, Any]) -> None:
     """Whole or not at all."""
     path = path.resolve()  # the file that a link leads to, not the link
     try:
-        write_private(path, json.dumps(document, indent=2, ensure_ascii=False) + "\n")  # `env` may hold keys
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+        write_private(path, text.encode())  # `env` may hold keys
     except OSError as error:
         raise FleetFileWrong(f"{path}: {(error.strerror or 'cannot be written').lower()}") from error

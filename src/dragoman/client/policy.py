@@ -16,7 +16,7 @@ from dragoman.client.evidence import Evidence, Judged, evidence
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
 from dragoman.errors import CANCELLED, RequestCancelled
-from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import line_shell
 from dragoman.host.protected import FolderFacts, is_git_folder, is_protected_write, look_in, plain
 from dragoman.host.secrets import home_for, is_credential
@@ -200,7 +200,7 @@ class Decider:
 
     def _protected(self, path: str) -> bool:
         place = self._place(path)
-        if place is None or any(f"{known}/".startswith(f"{place.path}/") for known in self._protected_paths):
+        if place is None or any(is_inside(known, place.path) for known in self._protected_paths):
             return True  # the file itself, or a folder that it is in: that can be moved away, and another put there
         return is_protected_write(place.root, place.parts, look=self._look_into)
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from dragoman.coder.modes import MODES
 from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.host.paths import is_inside
 from dragoman.vocabulary.identity import Identity, Needs
 
 _REACH: Final = {
@@ -66,7 +67,7 @@ def check_folders(folders: Sequence[str], identity: Identity) -> None:
         identity.check_folder(folder, os.path.realpath(folder))
     for folder in folders if identity.confined else ():
         real = os.path.realpath(folder)
-        if any(_is_below(real, part) or _is_below(part, real) for part in _program()):
+        if any(is_inside(real, part) or is_inside(part, real) for part in _program()):
             reason = "it has the program in it that would confine its commands"
             raise RequestFailed(INVALID_PARAMS, f"{identity.subject} may not open {folder}: {reason}")
 
@@ -75,7 +76,7 @@ def check_not_private(folders: Sequence[str], private: Sequence[str]) -> None:
     """Refuse folders that are, or are in, a server's own data. Looks at the disk, for links."""
     for folder in folders if private else ():
         real = os.path.realpath(folder)
-        if any(_is_below(real, os.path.realpath(path)) for path in private):
+        if any(is_inside(real, os.path.realpath(path)) for path in private):
             raise RequestFailed(INVALID_PARAMS, f"{folder} belongs to this server itself; open another folder")
 
 
@@ -105,10 +106,6 @@ def _program() -> tuple[str, ...]:
     folders = [os.path.dirname(os.path.dirname(__file__))]
     folders += [os.path.join(prefix, name) for prefix in prefixes for name in ("bin", "lib")]
     return tuple(os.path.realpath(folder) for folder in folders)
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
 
 
 def _can_confine() -> bool:

@@ -5,8 +5,8 @@ of its new content. Names at which other programs run something by themselves st
 executed, then links. Bytes that are no plain text are shown as `\\xNN`.
 
 More changes than fit in one question are several, each shown whole (`ReviewPage`); all of them need a yes. What does
-not fit in `MOST_PAGES` of them, and a file larger than `view.SHOWN_FILE_BYTES`, is `NotShowable`, and the text says what to
-do.
+not fit in `MOST_PAGES` of them, and a file larger than `view.SHOWN_FILE_BYTES`, is `NotShowable`, and the text says
+what to do.
 """
 
 import os

@@ -10,10 +10,10 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
+from dragoman.host.private_file import write_private
 from dragoman.limits import KIB
 
 # The environment variable that holds each provider's key.
@@ -210,22 +210,9 @@ def _parsed(path: Path, content: bytes) -> _Document:
 def _write(path: Path, document: _Document) -> None:
     """All of it or nothing, readable by us alone from its first byte on."""
     target = Path(os.path.realpath(path))
-    new = target.with_name(f"{target.name}.{os.urandom(4).hex()}.new")
     try:
-        fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "wb") as file:
-            file.write(_rendered(document).encode())
-            file.flush()
-            os.fsync(fd)
-        os.replace(new, target)
-        folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_private(target, _rendered(document).encode())
     except OSError as error:
-        with suppress(OSError):
-            os.unlink(new)
         raise CredentialsError(f"Cannot write {path}: {error.strerror}.") from None
 
 

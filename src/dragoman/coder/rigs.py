@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
 from dragoman.host.credential_files import credential_files
-from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import path_outside
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.safe_git import safe_git_environment, writes_git
@@ -229,7 +229,7 @@ class ViewRoots(Roots):
 
     def seen(self, path: str) -> str:
         for root, copy in self._view.paths.items():
-            if path == copy or path.startswith(copy.rstrip("/") + "/"):
+            if is_inside(path, copy):
                 return root + path[len(copy.rstrip("/")) :]
         return path
 

@@ -20,6 +20,8 @@ from typing import Annotated, Final
 
 import msgspec
 
+from dragoman.host.private_file import write_private
+
 # Of one server; a row of the file has some 330 bytes.
 LOGINS: Final = 1000
 FILE_BYTES: Final = 1024 * 1024
@@ -89,25 +91,3 @@ class LoginFile:
 
     def _distrust(self, reason: str) -> None:
         self._report(f"{reason}; every browser has to log in again")
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Replace a file by one that only we can read, all of it or nothing; on disk when this returns. `OSError`."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    beside = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
-    try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(descriptor)
-        beside.replace(path)
-    except OSError:
-        with suppress(OSError):
-            beside.unlink()
-        raise
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -12,7 +12,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ import msgspec
 
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
+from dragoman.host.private_file import write_private
 from dragoman.transports.token import read_token
 
 # `read_token` is the other half: what a client shows.
@@ -160,16 +161,9 @@ class Tokens:
         self._stamp = stamp
 
     def _write(self, tokens: list[Token]) -> None:
-        """Beside it first, then in its place: whoever reads it finds the old file or the new one."""
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}.new")
-        with suppress(FileNotFoundError):
-            beside.unlink()
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_File([*tokens])), indent=2) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())  # a power cut must not bring a revoked token back, nor leave an empty file
-        beside.replace(self.path)
+        content = msgspec.json.format(msgspec.json.encode(_File([*tokens])), indent=2) + b"\n"
+        # On disk at once: a power cut must not bring a revoked token back.
+        write_private(self.path, content)
         self._stamp = None
         self._look()
 

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from dragoman.host.paths import is_inside
+
 # Sockets of daemons live here, and other people's files.
 FRESH: Final = ("/run", "/var/run", "/tmp", "/var/tmp")
 _RESOLVER: Final = "/etc/resolv.conf"
@@ -57,11 +59,6 @@ def arguments(mounts: Mounts, *, network: bool, cwd: str, room: int = 0) -> list
         *(word for path in _around_roots(mounts) for word in ("--remount-ro", path)),
         *("--chdir", cwd),
     ]
-
-
-def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or below it."""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _pins(mounts: Mounts) -> dict[str, str]:

@@ -5,9 +5,10 @@ Read from the configuration of the repository, without running git. Too much is 
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from typing import Final
+
+from dragoman.host.regular_file import read_regular
 
 _HOOKS_PATH: Final = re.compile(r"(?:^|[\s\]])hookspath[ \t]*=[ \t]*\"?([^\"\n]*)", re.IGNORECASE)
 _MOST_BYTES: Final = 1024 * 1024
@@ -45,13 +46,6 @@ def _repositories(git: str) -> Iterator[str]:
 def _text(path: str) -> str:
     """A regular file's beginning; empty if there is none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return read_regular(path, _MOST_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return ""
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return ""
-        with open(fd, "rb", closefd=False) as file:
-            return file.read(_MOST_BYTES).decode("utf-8", "surrogateescape")
-    finally:
-        os.close(fd)

@@ -40,6 +40,8 @@ from dragoman.host.path_backup import (
     restore,
     stamp_of,
 )
+from dragoman.host.paths import is_inside
+from dragoman.host.regular_file import read_whole
 
 _HEX: Final = rb"(?:[0-9a-f]{40}|[0-9a-f]{64})"
 _REF: Final = rb"refs/[^\x00-\x20\x7f~^:?*\[\\]+"
@@ -133,7 +135,7 @@ def git_folders_of(root: str) -> GitFolders | None:
                 names = _WORKTREE.search(_pointer(os.path.join(own, "config"), 1024 * 1024))
                 is_known = names is not None and os.path.realpath(os.path.join(own, names[1])) == root
                 found = GitFolders(own, own)
-            if not is_known or own == root or own.startswith(f"{root}/"):
+            if not is_known or is_inside(own, root):
                 return None
     except (OSError, ValueError):
         return None
@@ -267,14 +269,9 @@ class GitLayer:
     def _content(self, name: str) -> bytes | None:
         """A regular file's bytes; None for anything else, and for what is too large."""
         try:
-            fd = os.open(os.path.join(self._folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            return read_whole(os.path.join(self._folder, name), _MOST_BYTES, follow=False)
         except OSError:
             return None
-        with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None
-            data = file.read(_MOST_BYTES + 1)
-        return data if len(data) <= _MOST_BYTES else None
 
     def _cleaned(self) -> list[str]:
         """Take away what git does not put in the real folders that the command could write: a link leads out, and a
@@ -394,11 +391,9 @@ def _beginning(name: str, folder: int) -> bytes:
 
 
 def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
-    """A short regular file's text; `ValueError` if it is none."""
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(fd, "rb") as file:
-        data = file.read(most + 1) if stat.S_ISREG(os.fstat(fd).st_mode) else b""
-    if not data or len(data) > most:
+    """A short regular file's text; `OSError` if there is none, `ValueError` if it is empty."""
+    data = read_whole(path, most, follow=False)
+    if not data:
         raise ValueError(path)
     return data.decode("utf-8", "surrogateescape").strip()
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dragoman.host import landlock
-from dragoman.host.bubblewrap import FRESH, is_inside
+from dragoman.host.bubblewrap import FRESH
+from dragoman.host.paths import is_inside
 from dragoman.host.resources import ProcessLimits
 
 _OWN: Final = ("/dev/shm",)

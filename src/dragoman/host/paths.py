@@ -74,6 +74,11 @@ class Roots:
         return path
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a whole path is a folder or below it, by its text alone; nothing is inside of the empty one."""
+    return bool(path and folder) and f"{path.rstrip('/')}/".startswith(f"{folder.rstrip('/')}/")
+
+
 def _real(path: str, said: str = "") -> str:
     try:
         return os.path.realpath(path)

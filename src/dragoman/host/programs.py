@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.host.bubblewrap import is_inside
+from dragoman.host.paths import is_inside
 
 # Where bash is, by its whole name: what a PATH has under that name may be another program.
 _BASH: Final = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash")

@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.host.git_hooks import hook_folders
+from dragoman.host.paths import is_inside
 
 # A folder or a file: everything under it is protected as well. In the spelling of `plain`.
 _NAMES: Final = frozenset(
@@ -217,7 +218,7 @@ def is_protected_write(root: str, parts: Sequence[str], *, look: Callable[[str],
         found = (look or look_in)(folder)
         if is_git_folder({*found.markers, plain(part)}):
             return True
-        if any(f"{whole}/".startswith(f"{target}/") for target in found.targets):
+        if any(is_inside(whole, target) for target in found.targets):
             return True
         folder = os.path.join(folder, part)
     return False

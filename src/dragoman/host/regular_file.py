@@ -20,6 +20,18 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         return file.read(limit)
 
 
+def read_whole(path: str | os.PathLike[str], most: int, *, follow: bool = True) -> bytes:
+    """Return all of a regular file. `OSError` for anything else, for one longer than `most` bytes, and for a link if
+    links are not to be followed; never waits."""
+    fd = os.open(path, _FLAGS | (0 if follow else os.O_NOFOLLOW))
+    with open(fd, "rb") as file:
+        check_regular(fd, path)
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, "it is too long", os.fspath(path))
+    return content
+
+
 def check_regular(fd: int, path: str | os.PathLike[str]) -> None:
     """Raise `OSError` if an open file is no regular file; `path` is named in it."""
     mode = os.fstat(fd).st_mode

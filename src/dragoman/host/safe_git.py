@@ -8,12 +8,12 @@ names any; then the command is not harmless, and is asked about.
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.readonly import is_read_only
+from dragoman.host.regular_file import read_whole
 from dragoman.host.shell import Parsed, Unparsed
 
 _SETTINGS: Final = {
@@ -134,7 +134,7 @@ def _named(path: str, keys: Sequence[str], *, includes: bool) -> str:
         text = _read(path, _CONFIG_BYTES)
     except FileNotFoundError:
         return ""
-    except (OSError, ValueError):
+    except OSError:
         return f"{path} cannot be read"
     if includes and _INCLUDE.search(text):
         return f"{path} includes other files"
@@ -228,15 +228,4 @@ def _users(environment: Mapping[str, str]) -> Iterator[str]:
 
 
 def _read(path: str, most: int) -> str:
-    """A regular file that is no longer than that; `ValueError` otherwise."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ValueError(path)
-        with open(fd, "rb", closefd=False) as file:
-            data = file.read(most + 1)
-    finally:
-        os.close(fd)
-    if len(data) > most:
-        raise ValueError(path)
-    return data.decode("utf-8", "replace")
+    return read_whole(path, most).decode("utf-8", "replace")

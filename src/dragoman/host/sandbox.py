@@ -32,10 +32,11 @@ from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
-from dragoman.host.bubblewrap import FRESH, Mounts, is_inside
+from dragoman.host.bubblewrap import FRESH, Mounts
 from dragoman.host.command_limits import CommandLimits
 from dragoman.host.confine import Policy
 from dragoman.host.inner_launcher import launcher_argv
+from dragoman.host.paths import is_inside
 from dragoman.host.pid_namespace import end_namespace
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.resources import ResourceLimits, default_limits

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from dragoman.host.bubblewrap import is_inside
+from dragoman.host.paths import is_inside
 
 # As many as the kernel follows.
 _MOST_LINKS: Final = 40

@@ -185,6 +185,6 @@ def _write(registry: Path, known: Mapping[str, Trust]) -> None:
     if len(text.encode()) > _LIST_BYTES:
         raise TrustFailed(f"{registry}: the list of trusted folders is full; take some out: dragoman trust --revoke")
     try:
-        write_private(registry, text)
+        write_private(registry, text.encode())
     except OSError as error:
         raise TrustFailed(f"{registry}: {(error.strerror or 'cannot be written').lower()}") from error

@@ -15,8 +15,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
 from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
-from dragoman.host.bubblewrap import is_inside
-from dragoman.host.paths import PathRefused, Place
+from dragoman.host.paths import PathRefused, Place, is_inside
 from dragoman.host.protected import FolderFacts, is_protected_write, look_in
 from dragoman.host.snapshot import Entry, Found, Unreadable, What
 from dragoman.host.symlinks import symlink_refusal

@@ -3,8 +3,8 @@
 Before the command everything protected is found (`protected_scan`). What can be shown read-only is; the `.git` of the
 workspace is shown as a layer (`git_layer`); the rest is remembered (`path_backup`). After the command, when none of its
 processes lives any more, the workspace is looked through again: what is new and protected is moved to a quarantine,
-what was changed is put back, and each is said in a note. While the command runs, a new protected file can stand there for
-a moment: that window is known and documented.
+what was changed is put back, and each is said in a note. While the command runs, a new protected file can stand there
+for a moment: that window is known and documented.
 """
 
 import os

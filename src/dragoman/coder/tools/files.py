@@ -13,7 +13,7 @@ from dragoman.coder.modes import Act
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, text_input
 from dragoman.errors import RequestFailed
-from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes, write_bytes
+from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
 from dragoman.host.protected import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
 
@@ -53,7 +53,7 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
 
 def writing(place: Place, desk: Desk) -> Act:
     """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
-    guarded = any(_is_below(place.path, path) for path in (desk.home, *desk.protected_paths))
+    guarded = any(is_inside(place.path, path) for path in (desk.home, *desk.protected_paths))
     return Act("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
@@ -78,16 +78,16 @@ def is_ours(path: str, desk: Desk) -> bool:
         return True
     if path == os.path.join(desk.home, "credentials.toml"):
         return bool(desk.home)
-    return _is_below(path, desk.home) and not _is_below(desk.roots.real[0], desk.home)
+    return is_inside(path, desk.home) and not is_inside(desk.roots.real[0], desk.home)
 
 
 def ours_in(folder: str, desk: Desk) -> list[str]:
     """The real paths below a folder that are ours, as `is_ours` judges them."""
-    return [path for path in (desk.home, *desk.private) if path and _is_below(path, folder) and is_ours(path, desk)]
+    return [path for path in (desk.home, *desk.private) if path and is_inside(path, folder) and is_ours(path, desk)]
 
 
 def _is_private(path: str, desk: Desk) -> bool:
-    return any(_is_below(path, private) for private in desk.private)
+    return any(is_inside(path, private) for private in desk.private)
 
 
 def is_withheld(path: str, desk: Desk) -> bool:
@@ -99,10 +99,6 @@ def check_not_ours(path: str, desk: Desk) -> None:
     """Nothing of ours is for the model to read; raises `BadInput`."""
     if is_ours(path, desk):
         raise BadInput(f"{path} belongs to Dragoman itself and is not read.")
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return bool(folder) and (path + "/").startswith(folder.rstrip("/") + "/")
 
 
 def check_unmoved(approved: Approved, place: Place) -> None:
