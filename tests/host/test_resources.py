@@ -343,6 +343,7 @@ def test_a_command_that_cannot_enter_its_group_is_not_run(
     assert not (box.workspace / "ran").exists()
 
 
+@pytest.mark.slow  # a kernel with control groups cannot be installed: the quick lane has those of a made-up tree
 def test_a_real_group_ends_what_outgrows_it(box: Box) -> None:
     if usable_parent() is None:
         pytest.skip("this machine lends no control groups")
