@@ -78,7 +78,7 @@ class Session:
         # Where it is kept; without a store nothing is.
         self.journal: Journal | None = None
         self.options: list[Option] = list(options)
-        # Whether whoever answers our questions says who it is, and is believed.
+        # Whether an answer to a question of ours says whose it is, and that is believed.
         self.trusts_identities = False
         # What options were set to when it was last open, by their ids; of those that it has again, it has the values.
         self.left_with: Mapping[str, object] = {}
@@ -294,7 +294,7 @@ class Session:
     ) -> Permission:
         """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`.
 
-        `needs`: what whoever says yes has to be allowed; a gateway puts the question to no other.
+        `needs`: what the identity that says yes has to be allowed; a gateway puts the question to no other.
         """
         check_options(options)
         subject = subject_of(tool, command, self.cwd)

@@ -37,7 +37,7 @@ def our_setup(
 ) -> Setup:
     """Models, mode and servers. `private`: paths that are out of reach of a served agent.
 
-    `Wrong` for what can be seen to be wrong before anybody asks.
+    `Wrong` for what can be seen to be wrong before the first request.
     """
     try:
         settings = read_settings()

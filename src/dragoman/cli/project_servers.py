@@ -1,6 +1,6 @@
 """The MCP servers that a project brings along in `.mcp.json`: none of them before the user has trusted exactly that.
 
-A file that does not count says so, and so does a server that is left out: whoever wrote it waits for its servers.
+A file that does not count says so, and so does a server that is left out: its author waits for its servers.
 """
 
 import json

@@ -3,7 +3,7 @@
 What it says to allow (`permissionPolicy: auto-approve`, `nonInteractivePolicy: accept_all`, `allow` rules, files and
 terminals lent beyond the default) counts only as far as the user's own file says the same of the very same agent; what
 it forbids counts always, and so does what the user's file forbids. Without an entry of the user the default is: ask,
-reject where there is nobody to ask, no rules; files, terminals and forms for a program, forms alone for an address.
+reject where no user can be asked, no rules; files, terminals and forms for a program, forms alone for an address.
 """
 
 import os

@@ -62,7 +62,7 @@ def check_mode(mode: str, identity: Identity) -> None:
 
 def check_folders(folders: Sequence[str], identity: Identity) -> None:
     """Refuse folders that do not lead into the workspaces of this identity, and to a confined one those with our own
-    program: whoever may change that is not confined the next time. Looks at the disk, for links."""
+    program: an identity that may change that is not confined the next time. Looks at the disk, for links."""
     for folder in folders if identity.workspaces else ():
         identity.check_folder(folder, os.path.realpath(folder))
     for folder in folders if identity.confined else ():

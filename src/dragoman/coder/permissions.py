@@ -97,7 +97,7 @@ def decide(
     """
     known = MODES.get(mode)
     if known is None or not call.acts:
-        return Decision("deny", "nobody knows what this would do", "policy")
+        return Decision("deny", "it cannot be known what this would do", "policy")
     asks = False
     remembered: list[Rule] = []
     for act in call.acts:
@@ -252,7 +252,7 @@ def _allows(rule: Rule, mode: str) -> bool:
 def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:
     """The rules by which a yes was said to this before; none: it was not.
 
-    What nobody could have read is asked about every time, and so is what would run unconfined.
+    What no user could have read is asked about every time, and so is what would run unconfined.
     """
     if hidden_character(act.subject) or act.unconfined:
         return []

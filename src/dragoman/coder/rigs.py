@@ -117,7 +117,7 @@ class Ground:
         return _NO_COMMITS if is_without_layers and writes_git(parse(command)) else ""
 
     def _outside(self) -> dict[str, str]:
-        """The environment for a command that nobody has just said yes to: its programs are none of the workspace."""
+        """Return the environment for a command that runs without a question: no program of the workspace is found."""
         environment = dict(self._environment)
         if self._mode() != "full-access":
             environment["PATH"] = path_outside(environment.get("PATH", os.defpath), self._roots.real)

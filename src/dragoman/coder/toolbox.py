@@ -188,7 +188,7 @@ class Toolbox:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
-            if answer.identity != Identity():  # else nobody was there, and the gateway has said no
+            if answer.identity != Identity():  # else no client was there, and the gateway has said no
                 decider = answer.identity
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):

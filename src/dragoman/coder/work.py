@@ -254,7 +254,7 @@ class Work:
         return rule
 
     def choices(self, name: str) -> list[str]:
-        """The modes or models to choose from, for whoever prompts."""
+        """Return the modes or models that the identity of the prompt may choose from."""
         known = [
             choice.value for option in self.session.options if is_option(option, name) for choice in option.choices()
         ]

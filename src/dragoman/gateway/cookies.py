@@ -25,13 +25,13 @@ IDLE_SECONDS: Final = 24 * 3600.0
 LIFE_SECONDS: Final = 7 * 24 * 3600.0
 # Browsers that are logged in at once; past this the one that was unused for longest is logged out.
 COOKIES: Final = LOGINS
-# Of one token, so that its owner cannot log out the browsers of everybody else.
+# Of one token, so that its owner cannot log out the browsers of other tokens.
 COOKIES_EACH: Final = 100
 # How often the last use of each is written: so much of it a crash may forget.
 SAVE_SECONDS: Final = 300.0
 # A clock that is set back by more than this makes logins that are not made yet; they are over.
 _CLOCK_SECONDS: Final = 3600.0
-# A half of ours has 43 characters; nobody needs to have more hashed.
+# A half of ours has 43 characters; longer ones are not hashed.
 _LENGTH: Final = 64
 # Cookies of our name in one request that are looked at; there is one, unless another server of this host sets some.
 _SHOWN: Final = 8
@@ -131,10 +131,13 @@ class Cookies:
         return -_CLOCK_SECONDS < age < LIFE_SECONDS and -_CLOCK_SECONDS < idle < IDLE_SECONDS
 
     def shown(self, header: str, *, secure: bool | None = None) -> list[str]:
-        """The digests of the cookies of ours in a `Cookie` header. A page that came by TLS has the one that only TLS
-        can have set, and one that did not has the other: what somebody else on this machine has set counts for neither.
-        None: nobody knows; the one of TLS goes first. There may be several of one name: another port of this host can
-        set one for a path, which the browser puts before ours (RFC 6265 5.4)."""
+        """Return the digests of the cookies of ours in a `Cookie` header.
+
+        A page that came by TLS has the one that only TLS can have set, and one that did not has the other: what another
+        server on this machine has set counts for neither. `secure` None: it is not known which; the one of TLS goes
+        first. There may be several of one name: another port of this host can set one for a path, which the browser
+        puts before ours (RFC 6265 5.4).
+        """
         pairs = [_pair(part) for part in header.split(";")]
         plain = [value for name, value in pairs if name == self._name]
         tls = [value for name, value in pairs if name == f"__Host-{self._name}"]

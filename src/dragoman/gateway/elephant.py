@@ -73,7 +73,7 @@ class Elephant:
         self._connections: dict[_Client, str] = {}
 
     def enter(self, headers: Headers, client: Peer, server: Peer, method: str) -> Pass | Refusal:
-        """Whoever has shown a token, or needs none; `client` and `server` are the ends of the connection."""
+        """Return the pass of a client that has shown a token or needs none; `client` and `server` are the two ends."""
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         if may_have_none and is_own(client, server):
             return self._guard.admit(NOBODY)

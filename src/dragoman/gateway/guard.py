@@ -195,7 +195,7 @@ class Guard:
         return self._messages.wait(entrance.principal)
 
     def cookie_for(self, entrance: Pass) -> Halves | None:
-        """A login for whoever has shown a token; None: the token was revoked just now, or nobody knows."""
+        """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""
         try:
             return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None
         except Unsure:

@@ -50,13 +50,13 @@ _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/rea
 
 Knows = Callable[[str], Awaitable[bool]]
 FolderOf = Callable[[str], Awaitable[str]]
-# Folders of sessions that nobody made through us, as they were looked up; past this they are looked up again.
+# Folders of sessions that were made without this server, as they were looked up; past this they are looked up again.
 _FOLDERS: Final = 10_000
 
 
 class Hub:
-    """One for a server. `knows` tells whether a session is stored that nobody made through us, `folder_of` where it was
-    made (empty: there is none)."""
+    """One for a server. `knows` tells whether a session is stored that was made without this server, `folder_of` where
+    it was made (empty: there is none)."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The file in which the logins of browsers outlive a restart of the server: hashes, and nothing that lets anybody in.
+"""The file in which the logins of browsers outlive a restart of the server: hashes, and nothing that logs a browser in.
 
 Owns the form of the file, its bounds, and how it is written. What a login is worth is judged by `cookies`; nothing here
 knows about requests.

@@ -2,8 +2,8 @@
 
 Pure, like the guard, which has checked `Host` and `Origin` before; that the program is one of this user is asked of the
 kernel by `peer_user`. What a browser sends for another page, what was sent to another name, and what came through a
-proxy needs a token all the same. Whoever comes in so is one principal of its own: it owns what it makes, and sees
-nothing that anybody else has made.
+proxy needs a token all the same. What comes in so is one principal of its own: it owns what it makes, and sees
+nothing that another principal has made.
 
 A proxy is known by what it adds. One that adds nothing, says our own name and runs as the same user looks like a
 program of this user: these paths must not be served through it.

@@ -7,7 +7,7 @@ where there are five.) The answer is not kept: a port has another owner soon aft
 
 Promise: an answer is the owner of the very socket that is the other end, and of one that is still connected. Whatever
 cannot be known is None: no Linux, no such question in this kernel or this sandbox, an end that is in another network
-namespace, a user that our user namespace has no number for. Whoever asks must treat None as a stranger.
+namespace, a user that our user namespace has no number for. A caller must treat None as a stranger.
 """
 
 import ipaddress
@@ -82,7 +82,7 @@ def _ask(client: Peer, server: Peer) -> int | None:
 
 def _owner(answer: bytes, client: Peer, server: Peer) -> int | None:
     """The user in an answer, if it is about an open connection with exactly these ends: the kernel may answer with a
-    socket that listens, or with what is left of a connection, which is nobody's."""
+    socket that listens, or with what is left of a connection, which has no owner."""
     _, kind, _, _, _ = _HEADER.unpack_from(answer)
     if kind != _SOCK_DIAG_BY_FAMILY:
         return None

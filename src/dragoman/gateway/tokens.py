@@ -1,7 +1,7 @@
 """The tokens of a server, in a file that only its owner can read; the file has their hashes and not them.
 
 A change of the file counts within a second, so a token is revoked without a restart; one that has expired counts as
-revoked. Whoever changes the file holds a lock on its folder meanwhile, so no change undoes another.
+revoked. A process that changes the file holds a lock on its folder meanwhile, so no change undoes another.
 
 A token is an object with its fields. Files of earlier releases have arrays, `[name, principal, scopes, digest]`;
 they are read, and written anew with the next change.

@@ -2,8 +2,7 @@
 
 Promise: the command starts confined as the policy says, or not at all. It has no capability, gains none by a setuid
 program, and dies with who started us; what it leaves behind is ended with it. The policy comes as one JSON argument, so
-that nothing is read from a file that somebody may change; standard library only, because every command pays for the
-imports.
+that nothing is read from a file that can change; standard library only, because every command pays for the imports.
 """
 
 import ctypes

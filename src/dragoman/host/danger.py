@@ -50,7 +50,7 @@ _SYSTEM: Final = frozenset(
     )
 )
 _HOMES: Final = ("/home", "/Users")
-# Nobody climbs so many folders within a project.
+# More folders than a path climbs within a project.
 _TO_THE_ROOT: Final = 5
 # What bash has instead of `$PWD`, `$OLDPWD` and the folders of `pushd`.
 _OTHER_FOLDER: Final = re.compile(r"~[+-]?[0-9]*(?<!~)(?=/|$)")

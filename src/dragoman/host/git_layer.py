@@ -81,7 +81,7 @@ _RETURNED: Final[Mapping[str, Callable[[bytes], object]]] = {
     "HEAD": _head,
 }
 _COMMON_RETURNED: Final = frozenset({"packed-refs"})
-# A change of these alone is not worth a word: nobody would miss it.
+# A change of these alone is not reported: git makes them again.
 _UNREMARKABLE: Final = re.compile(r".*\.lock|.*~|gc\.pid|gc\.log|fsmonitor--daemon.*|description|sharedindex\..*")
 # The real folders that are writable.
 _WRITABLE: Final = ("objects", "refs", "logs", "lfs")

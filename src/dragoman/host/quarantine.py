@@ -78,7 +78,7 @@ class Quarantine:
 
 
 def _open_up(folder: int, name: str) -> None:
-    """Give the owner every right to a folder and those in it: what nobody may enter cannot be moved or deleted."""
+    """Give the owner every right to a folder and those in it: a closed folder can be neither moved nor deleted."""
     os.chmod(name, stat.S_IRWXU, dir_fd=folder)
     for _, names, _, inside in os.fwalk(name, dir_fd=folder):
         for inner in names:

@@ -1,4 +1,4 @@
-"""Git that starts nothing: the settings for a command that nobody was asked about, and what no setting turns off.
+"""Git that starts nothing: the settings for a command that runs without a question, and what no setting turns off.
 
 `safe_git_environment` turns off, for git alone, what a repository's own configuration or files make it run: the file
 monitor, hooks, signatures, transports, implicit bare repositories. External diffs, text conversions, filters and merge

@@ -99,7 +99,7 @@ LOCAL: Final = Identity(confined=False, brings_programs=True, admin=True)
 
 
 class Needs(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What whoever says yes has to be allowed: this mode, and to `leave` its confinement."""
+    """What the identity that says yes has to be allowed: this mode, and to `leave` its confinement."""
 
     mode: str
     leave: bool = False

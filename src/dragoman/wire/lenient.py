@@ -27,7 +27,7 @@ T = TypeVar("T")
 SLOW_READS: Final = 50_000
 
 # Fields by which permissions are judged. Where something of one was dropped, the field stands among the extras as it
-# came: who judges must know that there was more. Nobody is sent it, since a known field is no extra one.
+# came: who judges must know that there was more. It is sent to no peer, since a known field is no extra one.
 _JUDGED: Final = {
     "ToolCall": frozenset({"content", "locations"}),
     "ToolCallUpdate": frozenset({"content", "locations"}),

@@ -159,7 +159,7 @@ def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
 
 
 def _once_only(request: RequestPermission, lines: Sequence[str], columns: int, rows: int) -> str:
-    """Why nobody should say yes for ever to this, or nothing."""
+    """Return the reason why only this one call may be allowed, or the empty text."""
     if is_taller([*lines, "", *_choices(request.options)], columns, rows):
         return "It is taller than the screen"
     if isinstance(request.subject, UnknownSubject):
