@@ -25,7 +25,7 @@ def keep_keys_back(settings: Settings) -> None:
 
 
 def hide_keys() -> None:
-    """The same for the user's own settings, and take all keys out of what /proc shows of this process.
+    """Keep the keys of the user's own settings back, and blank all keys in what /proc shows of this process.
 
     Raises `SettingsError`: where the settings cannot be read, it is not known what must be kept back.
     """
@@ -38,7 +38,7 @@ def hide_keys() -> None:
 
 
 def key_variables(settings: Settings) -> set[str]:
-    """The names of the variables that the configuration says are keys or tokens."""
+    """Return the names of the variables that the configuration says are keys or tokens."""
     providers, servers = settings.tables["providers"], settings.tables["mcp"]
     named = {str(table["api_key_env"]) for table in providers.values() if table.get("api_key_env")}
     secrets = [text for table in servers.values() for text in _secret_texts(table)]

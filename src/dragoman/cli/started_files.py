@@ -6,7 +6,7 @@ from dragoman.cli.home import home_folder
 
 
 def started_files() -> list[str]:
-    """Their paths, as they are named and as they really are. Most users have none, and import nothing for it."""
+    """Return their paths, as named and as they really are. Most users have none, and import nothing for it."""
     registry = os.path.join(home_folder(), "trust.json")
     if not os.path.lexists(registry):
         return []

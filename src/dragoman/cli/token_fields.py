@@ -22,7 +22,7 @@ def checked_limits(
     allow_unconfined: bool = False,
     allow_mcp_programs: bool = False,
 ) -> TokenLimits:
-    """The limits; folders have to be there, and are kept by where they lead."""
+    """Return a token's limits, checked; folders have to be there, and are kept by where they lead."""
     from dragoman.coder.modes import MODES
 
     if max_mode and max_mode not in MODES:
@@ -37,7 +37,7 @@ def checked_limits(
 
 
 def expiry_of(text: str | None, now: float) -> float:
-    """When a token ends, in seconds since 1970: `30d`, `12h`, `2027-01-31`, `2027-01-31T18:00Z`; 0: never."""
+    """Return when a token ends, in seconds since 1970: `30d`, `12h`, `2027-01-31`, `2027-01-31T18:00Z`; 0: never."""
     if not text:
         return 0
     span = _SPAN.fullmatch(text)
@@ -55,5 +55,5 @@ def expiry_of(text: str | None, now: float) -> float:
 
 
 def written_time(seconds: float) -> str | None:
-    """A time for people and programs; None: there is none."""
+    """Write a time of seconds since 1970 for people and programs; None: there is none."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if seconds else None

@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def opened(token_file: str | None) -> "Tokens":
-    """The file of tokens that a command line means."""
+    """Return the file of tokens that a command line means."""
     from dragoman.gateway.tokens import Tokens
 
     return Tokens(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")

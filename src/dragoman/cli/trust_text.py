@@ -52,12 +52,12 @@ class ConfigPart(NamedTuple):
     launches: Sequence[Launch] = ()
 
     def question(self, secret: str) -> str:
-        """What to ask about one of its secrets."""
+        """Return the question about one of its secrets."""
         return f"Let {self.title} {f'send {secret} to {self.url}' if self.url else f'have {secret}'}?"
 
 
 def parts_of(folder: Path, files: Mapping[str, bytes], home: Path, environment: Mapping[str, str]) -> list[ConfigPart]:
-    """Every agent and every server of every file, and what is wrong with files that are not used."""
+    """Return every agent and server of every file, and what is wrong with files that are not used."""
     found: list[ConfigPart] = []
     for name, data in files.items():
         if name.endswith("acp.json"):
@@ -70,7 +70,7 @@ def parts_of(folder: Path, files: Mapping[str, bytes], home: Path, environment: 
 
 
 def all_launches(parts: Sequence[ConfigPart]) -> list[Launch]:
-    """Every program that the parts start."""
+    """Return every program that the parts start."""
     return [launch for part in parts for launch in part.launches]
 
 
@@ -128,7 +128,7 @@ def _agent(
 
 
 def agent_rows(entry: Entry) -> Iterator[Row]:
-    """An agent, field by field; a field that is as it is for every agent is left out."""
+    """Describe an agent field by field; a field that is as it is for every agent is left out."""
     for field in fields(Entry):
         value = getattr(entry, field.name)
         match field.name:
@@ -207,7 +207,7 @@ def _servers(folder: Path, file: str, data: bytes, environment: Mapping[str, str
 
 
 def server_rows(server: McpServer) -> Iterator[Row]:
-    """A server, field by field."""
+    """Describe a server field by field."""
     for field in msgspec.structs.fields(server):
         value = getattr(server, field.name)
         match field.name:
@@ -234,19 +234,19 @@ def _server_launch(server: McpStdio) -> Launch:
 
 
 def shown_name_of(name: str) -> str:
-    """A name that cannot be taken for a part of the sentence it stands in."""
+    """Write a name so that it cannot be taken for a part of the sentence it stands in."""
     return name if _NAME.fullmatch(name) else shlex.quote(name if len(name) <= _NAME_CHARACTERS else f"{name[:60]}…")
 
 
 def shown_value(name: str, value: str) -> str:
-    """A value as it is written; of a secret nothing but the variables in it."""
+    """Write a value as it is in the file; of a secret nothing but the variables in it."""
     if not is_secret(name, value):
         return shlex.quote(value) if not variables_in(value) else value
     return hide_words(value, HIDDEN) if variables_in(value) else HIDDEN
 
 
 def shown_header(name: str, value: str) -> str:
-    """The same for a header, whose value is not quoted."""
+    """Write the value of a header, which is not quoted; of a secret nothing but the variables in it."""
     spelled = name.upper().replace("-", "_")
     if spelled not in _LOGIN_HEADERS and not is_secret(spelled, value):
         return value
@@ -254,7 +254,7 @@ def shown_header(name: str, value: str) -> str:
 
 
 def described_url(url: str) -> str:
-    """An address with all of its parts; user, password and values that are called like a secret are hidden."""
+    """Write an address with all of its parts; user, password and values named like a secret are hidden."""
     try:
         parts = urlsplit(url)
         user, _, host = parts.netloc.rpartition("@")

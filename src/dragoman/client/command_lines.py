@@ -59,14 +59,14 @@ def check_terminal(request: CreateTerminal) -> None:
 
 
 def terminal_argv(request: CreateTerminal, shell: str = BASH) -> list[str]:
-    """The words of the process that a terminal runs; `shell` runs a line of text."""
+    """Return the words of the process that a terminal runs; `shell` runs a line of text."""
     if not _is_line(request):
         return [request.command, *(request.args or [])]
     return [shell, *(_BASH_OPTIONS if _is_bash(shell) else ("-c",)), request.command]
 
 
 def terminal_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
-    """The same as text, variables included: the one that is judged, and that a person is shown."""
+    """Write the words of a terminal's process as one line with its variables: it is judged, and shown."""
     if _is_line(request) and not request.env and _is_bash(shell):
         return CommandLine(request.command, is_bash=True)
     given = [f"{variable.name}={shlex.quote(variable.value)}" for variable in request.env or ()]
@@ -74,7 +74,7 @@ def terminal_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
 
 
 def judged_line(request: CreateTerminal, shell: str = BASH) -> CommandLine:
-    """The command of a terminal for rules: `bash -c TEXT` without variables is its text."""
+    """Return the command of a terminal for rules: `bash -c TEXT` without variables is its text."""
     inner = None if request.env else text_for_shell(terminal_argv(request, shell))
     return inner or terminal_line(request, shell)
 
@@ -96,7 +96,7 @@ def line_of(words: Sequence[str]) -> CommandLine:
 
 
 def text_for_shell(words: Sequence[str]) -> CommandLine | None:
-    """The text that a shell is told to run by these words, if that is all they say."""
+    """Return the text that a shell is told to run by these words, if that is all they say."""
     if len(words) < 3 or not _TEXT_FOLLOWS.fullmatch(words[-2]):
         return None
     if words[0] in _BASHES and all(word in _BEFORE_TEXT for word in words[1:-2]):

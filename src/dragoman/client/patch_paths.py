@@ -50,7 +50,7 @@ class PatchPaths(NamedTuple):
 
 
 def patch_paths(text: str) -> PatchPaths:
-    """The files that a text names as a patch does; none if it is no patch."""
+    """Return the files that a text names as a patch does; none if it is no patch."""
     if not any(mark in text for mark in _MARKS):
         return PatchPaths()
     if len(text) > _CHARACTERS:

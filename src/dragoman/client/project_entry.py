@@ -32,7 +32,7 @@ class Limited(NamedTuple):
 def project_entries(
     path: Path, read: FleetFile, own: Mapping[str, Entry], terms: Terms, standing: Standing
 ) -> dict[str, Limited]:
-    """What counts of a project's file. `own` are the agents that there are without it, `terms` the user's for all."""
+    """Return what counts of a project's file. `own`: the agents without it; `terms`: the user's, for all agents."""
     folder = project_folder(path)
     secrets = standing.trust.secrets
     return {
@@ -42,12 +42,12 @@ def project_entries(
 
 
 def part_of(path: Path, name: str) -> str:
-    """How trust names an agent of a project's file."""
+    """Return how trust names an agent of a project's file."""
     return f"{path.relative_to(project_folder(path)).as_posix()} {name}"
 
 
 def limited(given: Entry, own: Entry | None, terms: Terms, folder: str, allowed: frozenset[str]) -> Limited:
-    """What counts of a project's entry.
+    """Return what counts of a project's entry.
 
     `own` is the user's entry, or a built-in one, of that name; `terms` is what the user's file says for all. `folder`
     is the project's; `allowed` are the secrets that the user lets it have.

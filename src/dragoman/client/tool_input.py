@@ -121,7 +121,7 @@ class ToolInput:
             self.addresses.append(address)
 
     def all_paths(self) -> tuple[str, ...]:
-        """Every path once; a relative one also from each folder that the call names."""
+        """Return every path once; a relative one also from each folder that the call names."""
         paths, folders = list(dict.fromkeys(self.paths)), list(dict.fromkeys(self.folders))
         relative = [path for path in paths if not path.startswith(("/", "~"))]
         if len(paths) + len(relative) * len(folders) > _PATHS:
@@ -203,17 +203,17 @@ _TOO_DEEP: Final = object()
 
 
 def plain_name(key: str) -> str:
-    """The name of a field, however it is spelled: `shell_command` is `shellCommand`."""
+    """Return the name of a field, however it is spelled: `shell_command` is `shellCommand`."""
     return key.lower().replace("_", "").replace("-", "").replace(".", "")
 
 
 def is_command_name(name: str) -> bool:
-    """Whether a field with this plain name holds something that is run."""
+    """Return whether a field with this plain name holds something that is run."""
     return name in _COMMAND_NAMES or _COMMAND_PARTS.search(name) is not None
 
 
 def is_told_by_diff(key: str, value: object, told: Sequence[str]) -> bool:
-    """Whether a field says nothing that the texts and paths of a diff (`told`) do not say. A command never does."""
+    """Return whether a field says only what the texts and paths of a diff (`told`) say. A command never does."""
     name = plain_name(key)
     if value is None or isinstance(value, (bool, int, float)):
         return True
@@ -223,7 +223,7 @@ def is_told_by_diff(key: str, value: object, told: Sequence[str]) -> bool:
 
 
 def scheme_of(value: str) -> str:
-    """The scheme of an address; empty for what is none."""
+    """Return the scheme of an address; empty for what is none."""
     scheme, separator, _ = value.strip().partition("://")
     plain = separator and scheme.isascii() and scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
     if plain:

@@ -35,17 +35,17 @@ _PREFERRED: Final = ("workspace-write", "sandbox", "safe", "read-only")
 
 
 def allowed_modes(identity: Identity) -> list[str]:
-    """The modes that are open to it, in the order they are shown. May try out what the machine can confine, once."""
+    """Return the modes that are open to it, as they are shown. May try out what the machine can confine, once."""
     return [mode for mode in MODES if _REACH[mode] <= _highest(identity)]
 
 
 def is_limited(identity: Identity) -> bool:
-    """Whether there is a mode it may not use."""
+    """Return whether there is a mode it may not use."""
     return identity.confined or bool(identity.max_modes)
 
 
 def nearest_mode(mode: str, identity: Identity) -> str:
-    """The mode, if it is open to this identity; else the one that takes its place."""
+    """Return the mode, if it is open to this identity; else the one that takes its place."""
     if not is_limited(identity):
         return mode
     allowed = allowed_modes(identity)
@@ -81,14 +81,14 @@ def check_not_private(folders: Sequence[str], private: Sequence[str]) -> None:
 
 
 def may_answer(identity: Identity, needs: Needs) -> bool:
-    """Whether a yes of this identity counts for a question that needs so much."""
+    """Return whether a yes of this identity counts for a question that needs so much."""
     if needs.leave and identity.confined:
         return False
     return not is_limited(identity) or needs.mode in allowed_modes(identity)
 
 
 def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:
-    """What a user is told whose turn runs in another mode than the session has."""
+    """Return what a user is told whose turn runs in another mode than the session has."""
     return f"This turn runs in mode {narrower}. {identity.subject} may not use mode {mode}"
 
 

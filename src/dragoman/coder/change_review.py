@@ -50,7 +50,7 @@ class ReviewPage(NamedTuple):
 
 
 def pages_of(changes: Sequence[Change]) -> list[ReviewPage]:
-    """All changes as questions, in the order in which they are to be asked; `NotShowable` if one cannot be shown."""
+    """Return all changes as questions, in the order to ask them; `NotShowable` if one cannot be shown."""
     shown = [_Shown.of(change) for change in changes]
     shown.sort(key=lambda one: (one.group, one.change.path))
     parts = list(_parts(shown))

@@ -34,7 +34,7 @@ _TEXT_CHARACTERS: Final = 2_000
 
 
 def now() -> datetime:
-    """The time of the calendar."""
+    """Return the time of the calendar."""
     return datetime.now(UTC)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 
 def wide_workspace_notice(roots: Sequence[str], home: str) -> str:
-    """A sentence for the user if one of the session's real `roots` holds the whole home folder; else empty."""
+    """Return a sentence for the user if one of the real `roots` holds the whole home folder; else empty."""
     held = [root for root in roots if home and os.path.commonpath([root, home]) == root]
     if not held:
         return ""

@@ -70,7 +70,7 @@ class Ceilings:
         )
 
     def first_folder(self, wanted: str, entrance: Pass) -> str:
-        """The folder to offer to a person first: the wanted one, or one that the token may open."""
+        """Return the folder to offer to a person first: the wanted one, or one that the token may open."""
         identity = self.identity(entrance)
         folders = [wanted, *(folder for folders in reversed(identity.workspaces) for folder in folders)]
         return next((folder for folder in folders if identity.may_open(os.path.realpath(folder))), wanted)
@@ -101,11 +101,11 @@ class Ceilings:
                 pass
 
     def may_answer(self, identity: Identity, needs: Needs | None) -> bool:
-        """Whether a question that needs so much is put to this identity."""
+        """Return whether a question that needs so much is put to this identity."""
         return needs is None or self._modes is None or self._modes.may_answer(identity, needs)
 
     def shown(self, word: Shown, identity: Identity) -> Shown:
-        """A reply or an event as this identity sees it: of the modes, those that are open to it."""
+        """Return a reply or an event as this identity sees it: of the modes, those that are open to it."""
         if self._modes is None or not isinstance(word, (ask.SessionOpened, ask.OptionsSet, OptionsChanged)):
             return word
         options = word.config_options

@@ -39,13 +39,15 @@ _OVERFLOW: Final = 65534
 
 
 def is_own(client: Peer, server: Peer) -> bool:
-    """Whether a process of our own user is the `client` of a connection to the `server`; False where that is not
-    known. Root is no exception, neither as the client nor as the server."""
+    """Return whether a process of our own user is the `client` of a connection to the `server`.
+
+    False where that is not known. Root is no exception, neither as the client nor as the server.
+    """
     return user_of(client, server) == os.geteuid()
 
 
 def user_of(client: Peer, server: Peer) -> int | None:
-    """The user that has opened the socket at the client's end."""
+    """Return the user that has opened the socket at the client's end."""
     try:
         found = _ask(client, server)
     except (OSError, ValueError, struct.error, AttributeError):  # AttributeError: not Linux
@@ -54,7 +56,7 @@ def user_of(client: Peer, server: Peer) -> int | None:
 
 
 def can_be_known() -> bool:
-    """Whether this machine tells, tried with a connection of our own."""
+    """Return whether this machine tells, tried with a connection of our own."""
     try:
         with (
             socket.create_server(("127.0.0.1", 0)) as listening,

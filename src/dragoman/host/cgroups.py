@@ -31,13 +31,13 @@ class CommandGroup:
 
     @classmethod
     def make(cls, wanted: ResourceLimits) -> Self | None:
-        """A new group with these limits; None where there can be none."""
+        """Make a group with these limits; None where there can be none."""
         parent = usable_parent()
         return None if parent is None else cls.below(parent, wanted)
 
     @classmethod
     def below(cls, parent: str, wanted: ResourceLimits) -> Self | None:
-        """A new group in a folder of the control groups."""
+        """Make a group in a folder of the control groups."""
         path = os.path.join(parent, f"{_PREFIX}{os.getpid()}-{os.urandom(6).hex()}")
         group = cls(path, wanted)
         try:
@@ -63,7 +63,7 @@ class CommandGroup:
         return os.path.join(self.path, "cgroup.procs")
 
     def excess(self) -> str | None:
-        """Which limit was met, in a sentence; None if none was."""
+        """Return which limit was met, in a sentence; None if none was."""
         if self._count("memory.events", "oom_kill"):
             return too_much_memory(self._wanted)
         return too_many_processes(self._wanted) if self._count("pids.events", "max") else None
@@ -93,7 +93,7 @@ class CommandGroup:
 
 @functools.cache
 def usable_parent() -> str | None:
-    """Where groups can be made on this machine, tried out once with a process; None if nowhere."""
+    """Find where groups can be made on this machine, tried out once with a process; None if nowhere."""
     for parent in candidates(MOUNT, _OWN):
         sweep(parent)
         group = CommandGroup.below(parent, ResourceLimits(64 << 20, 16))

@@ -28,7 +28,7 @@ class CommandLimits:
         return [] if self._group is None else [self._group.entrance]
 
     def excess(self, text: str, *, failed: bool) -> str | None:
-        """Which limit the command has met, in a sentence, judged by the kernel's count or else by what it printed."""
+        """Return which limit the command has met, in a sentence, by the kernel's count or else by what it printed."""
         if self._group is not None and (met := self._group.excess()):
             return met
         # A shell that cannot fork says so and may still end well: a bomb does.

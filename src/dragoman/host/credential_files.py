@@ -20,7 +20,7 @@ _LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "v
 
 
 def credential_files(roots: Sequence[str], home: str) -> list[str]:
-    """The files and folders below `roots` that hold credentials, at most `MOST_FOUND`. Blocks."""
+    """Find the files and folders below `roots` that hold credentials, at most `MOST_FOUND`. Blocks."""
     found = {path: None for root in roots for name in WELL_KNOWN if os.path.exists(path := os.path.join(root, name))}
     left = MOST_ENTRIES
     waiting = list(roots)

@@ -118,7 +118,7 @@ class _Copy(NamedTuple):
 
 
 def git_folders_of(root: str) -> GitFolders | None:
-    """The git folders of a workspace whose commands may commit; None if there is none that can be layered."""
+    """Find the git folders of a workspace whose commands may commit; None if none can be layered."""
     path = os.path.join(root, ".git")
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
@@ -399,7 +399,7 @@ def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
 
 
 def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
-    """The layers for a workspace, outer first, in folders below `scratch`. `OSError` if one cannot be made."""
+    """Make the layers for a workspace, outer first, in folders below `scratch`. `OSError` if one cannot be made."""
     is_linked = folders.own != folders.common
     made: list[GitLayer] = []
     for at, real in enumerate(dict.fromkeys([folders.common, folders.own])):

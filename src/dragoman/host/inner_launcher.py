@@ -48,7 +48,7 @@ except OSError as error:
 
 
 def launcher_argv(*, writable: Iterable[str], hidden: Sequence[str], limits: ProcessLimits, layered: bool) -> list[str]:
-    """What to put before the command. `layered`: Landlock works in bubblewrap on this machine."""
+    """Return the words to put before the command. `layered`: Landlock works in bubblewrap on this machine."""
     if not layered or not _is_visible(hidden):
         return ["/bin/sh", "-c", f'{limits.shell()} && exec "$@"', "sh"]
     policy = {

@@ -54,7 +54,7 @@ class PathBackup(NamedTuple):
 
 
 def back_up(root: str, path: str, room: BackupLimit) -> PathBackup | None:
-    """What stands at a relative path below a root; None if nothing does. `TooLarge`, or `OSError` if it is no file."""
+    """Read what is at a relative path below a root; None: nothing. `TooLarge`, or `OSError` if it is no file."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
             return _back_up(folder, name, room)
@@ -63,7 +63,7 @@ def back_up(root: str, path: str, room: BackupLimit) -> PathBackup | None:
 
 
 def stamp_of(root: str, path: str) -> FileStamp | None:
-    """What the file system says about a thing: enough to see that a file or a link is another one, or was changed."""
+    """Return what the file system says about a thing: enough to see that it is another one, or was changed."""
     try:
         return _stamp(os.lstat(os.path.join(root, path)))
     except OSError:
@@ -71,7 +71,7 @@ def stamp_of(root: str, path: str) -> FileStamp | None:
 
 
 def is_unchanged(root: str, path: str, was: PathBackup) -> bool:
-    """Whether a thing is what it was, with all that is in it."""
+    """Return whether a thing is what it was, with all that is in it."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
             return _is_same(folder, name, was)

@@ -43,7 +43,7 @@ class ResourceLimits(NamedTuple):
 
 
 def default_limits() -> ResourceLimits:
-    """What a command may have unless the user has set something else; reasons in `limits`."""
+    """Return what a command may have unless the user has set something else; reasons in `limits`."""
     ram = os.sysconf("SC_PHYS_PAGES") * _PAGE
     cores = os.cpu_count() or 1
     return ResourceLimits(
@@ -59,7 +59,7 @@ class ProcessLimits(NamedTuple):
 
     @classmethod
     def of(cls, wanted: ResourceLimits, grouped: Collection[str], *, namespace: bool) -> "ProcessLimits":
-        """What a control group does not see to. `namespace`: the command has a user namespace of its own.
+        """Return the limits that a control group does not keep. `namespace`: the command has its own user namespace.
 
         Without one the kernel counts all processes of the user, so those that run already come on top.
         """
@@ -78,7 +78,7 @@ class ProcessLimits(NamedTuple):
             resource.setrlimit(resource.RLIMIT_NPROC, (self.processes, self.processes))
 
     def shell(self) -> str:
-        """The same as words for a shell, which go on only if all of them worked. Some shells have another letter."""
+        """Write the limits for a shell, which goes on only if all could be set. Some shells have another letter."""
         words = ["ulimit -c 0"]
         words += [f"ulimit -d {self.memory >> 10}"] if self.memory else []
         count = self.processes
@@ -95,7 +95,7 @@ class UsageWatch:
         self._members = members
 
     def excess(self) -> str | None:
-        """What it has too much of, in a sentence; None if it is within its limits."""
+        """Return what it has too much of, in a sentence; None if it is within its limits."""
         members = self._members()
         if self._wanted.processes and sum(map(_tasks, members)) > self._wanted.processes:
             return too_many_processes(self._wanted)
@@ -137,7 +137,7 @@ def _size(text: str) -> int:
 
 
 def too_much_memory(wanted: ResourceLimits) -> str:
-    """What is said of a command that was ended for its memory."""
+    """Return what is said of a command that was ended for its memory."""
     return (
         f"The command was ended: it used more than {wanted.memory_words} of memory with all it started. "
         "The limit is sandbox_memory in config.toml."
@@ -145,7 +145,7 @@ def too_much_memory(wanted: ResourceLimits) -> str:
 
 
 def too_many_processes(wanted: ResourceLimits) -> str:
-    """What is said of a command that was kept from having more processes."""
+    """Return what is said of a command that was kept from having more processes."""
     return (
         f"The command had more processes and threads than the {wanted.processes} that it may have. "
         "The limit is sandbox_processes in config.toml."
@@ -153,7 +153,7 @@ def too_many_processes(wanted: ResourceLimits) -> str:
 
 
 def hint(text: str, process: ProcessLimits, wanted: ResourceLimits) -> str | None:
-    """What may have been the reason, where the kernel refused and only the command's own words tell."""
+    """Guess the limit that was met where the kernel refused and only the command's own words tell."""
     if process.processes and any(word in text for word in _NO_PROCESS):
         return (
             f"The command may have met its limit of {wanted.processes} processes and threads: sandbox_processes in "

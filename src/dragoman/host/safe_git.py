@@ -61,7 +61,7 @@ _WRITES: Final = frozenset(
 
 
 def writes_git(parsed: Parsed | Unparsed) -> bool:
-    """Whether a command line is nothing but git commands, of which one writes in the repository."""
+    """Return whether a command line is nothing but git commands, of which one writes in the repository."""
     if isinstance(parsed, Unparsed) or not parsed.commands:
         return False
     for simple in parsed.commands:
@@ -73,12 +73,12 @@ def writes_git(parsed: Parsed | Unparsed) -> bool:
 
 
 def runs_git(parsed: Parsed | Unparsed) -> bool:
-    """Whether a read-only command line runs git."""
+    """Return whether a read-only command line runs git."""
     return not isinstance(parsed, Unparsed) and any(simple.argv[:1] == ("git",) for simple in parsed.commands)
 
 
 def shows_changes(parsed: Parsed | Unparsed) -> bool:
-    """Whether a read-only command line may make git run external diffs or text conversions."""
+    """Return whether a read-only command line may make git run external diffs or text conversions."""
     if isinstance(parsed, Unparsed):
         return True
     for simple in parsed.commands:
@@ -91,13 +91,13 @@ def shows_changes(parsed: Parsed | Unparsed) -> bool:
 
 
 def safe_git_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment, with which git starts nothing; no variable of git's own is left from before."""
+    """Return the environment in which git starts nothing; no variable of git's own is left from before."""
     kept = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
     return {**kept, **_VARIABLES, **git_settings(_SETTINGS)}
 
 
 def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """The variables that give git these settings, above those of every file."""
+    """Return the variables that give git these settings, above those of every file."""
     variables = {"GIT_CONFIG_COUNT": str(len(settings))}
     for at, (key, value) in enumerate(settings.items()):
         variables |= {f"GIT_CONFIG_KEY_{at}": key, f"GIT_CONFIG_VALUE_{at}": value}
@@ -105,7 +105,7 @@ def git_settings(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, str], *, diffs: bool) -> str:
-    """What git may run in a folder in spite of `safe_git_environment`, in words; empty: nothing. Blocks.
+    """Return what git may run here in spite of `safe_git_environment`, in words; empty: nothing. Blocks.
 
     `diffs` False: the command runs neither external diffs nor text conversions. Whatever cannot be read is something.
     """

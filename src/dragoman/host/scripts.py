@@ -60,7 +60,7 @@ class Launch(NamedTuple):
 
 
 def named_files(folder: str, launches: Iterable[Launch], environment: Mapping[str, str]) -> dict[str, str]:
-    """Every name below `folder` that the launches mention, and what is there now (`states`)."""
+    """Find every name below `folder` that the launches mention, and what is there now (`states`)."""
     names: dict[str, None] = {}
     for launch in launches:
         for name in _names(folder, launch, environment):
@@ -71,20 +71,20 @@ def named_files(folder: str, launches: Iterable[Launch], environment: Mapping[st
 
 
 def states(folder: str, names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """What each name leads to: the hash of a file, the place outside of the folder, or nothing."""
+    """Return what each name leads to: the hash of a file, the place outside of the folder, or nothing."""
     budget = _Budget()
     return {name: _state(folder, name, environment, budget) for name in names}
 
 
 def shown_name(folder: str, name: str) -> str:
-    """A name of `named_files`, for a message."""
+    """Write a name of `named_files` for a message."""
     if name.startswith(_ON_PATH):
         return f"the program that {name.removeprefix(_ON_PATH)} is on the search path"
     return os.path.relpath(name, os.path.realpath(folder))
 
 
 def runs_more(folder: str, launch: Launch, environment: Mapping[str, str]) -> bool:
-    """Whether it is likely to run files of the folder that its command line does not name."""
+    """Return whether it is likely to run files of the folder that its command line does not name."""
     words = {os.path.basename(word.rstrip("/")) for word in (launch.command, *launch.args)}
     if words & {".", *_RUNNERS} or any(_PYTHON.fullmatch(word) for word in words):
         return True

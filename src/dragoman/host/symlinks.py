@@ -18,7 +18,7 @@ _MOST_LINKS: Final = 40
 
 
 def symlink_refusal(link: str, target: str, roots: Sequence[str], look: Callable[[str], str | None]) -> str | None:
-    """Why a link at a path may not be made, or None if it may.
+    """Return why a link at a path may not be made, or None if it may.
 
     `link` is a whole path whose folder is real, `roots` are real paths. `look` gives the target of a link that stands
     at a path, or None if none does.

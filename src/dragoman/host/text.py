@@ -99,7 +99,7 @@ _FORMS: Final = "\\ufe0e\\ufe0f"
 
 
 def hidden_ranges() -> list[tuple[int, int]]:
-    """Every range of the table, sorted, neighbours joined: what `visible` spells out besides unassigned characters."""
+    """Return the ranges of the table, sorted and joined: what `visible` spells out besides unassigned characters."""
     every = CONTROLS + FORMATS + SCRIPT_FORMATS + BLANKS + PRIVATE + UNSEEN
     joined: list[tuple[int, int]] = []
     for first, last in sorted(every + BRAILLE_BLANK + SELECTORS + MONGOLIAN + NONCHARACTERS):
@@ -180,7 +180,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    """The same on one line: newlines and tabs are spelled out as well, and no blank is left out."""
+    """Do what `visible` does on one line: newlines and tabs are spelled out as well, and no blank is left out."""
     return visible(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
@@ -211,23 +211,23 @@ def harmless(text: str, before: str = "") -> str:
 
 
 def harmless_line(text: str) -> str:
-    """The same on one line, with single spaces."""
+    """Do what `harmless` does on one line, with single spaces."""
     return harmless(" ".join(text.split()))
 
 
 def harmless_output(text: str) -> str:
-    """The output of a program, without its colours."""
+    """Do what `harmless` does with the output of a program, after its colours were taken out."""
     return harmless(_SEQUENCES.sub("", text))
 
 
 def harmless_json(line: bytes) -> str:
-    """JSON that means the same, and does nothing to a terminal."""
+    """Return JSON that means the same, and does nothing to a terminal."""
     text = line.decode()
     return text if text.isascii() and "\x7f" not in text else _acting(in_json=True).sub(_json_escape, text)
 
 
 def few_marks(text: str, before: int = 0) -> tuple[str, int]:
-    """The text with at most `MARKS` marks on a letter, and how many the last one has; `before` came in with it."""
+    """Leave at most `MARKS` marks on a letter, and count those of the last; `before` came in with it."""
     if text.isascii():
         return text, 0 if text else before
     kept: list[str] = []

@@ -21,13 +21,13 @@ class VariableMissing(Exception):
 
 
 def variables_in(text: str) -> list[str]:
-    """The names of the variables that `fill` would put in, each once, in their order."""
+    """Return the names of the variables that `fill` would put in, each once, in their order."""
     names = (found[2] or found[3] for found in _VARIABLE.finditer(text))
     return list(dict.fromkeys(name for name in names if name))
 
 
 def fill(text: str, environment: Mapping[str, str]) -> str:
-    """The text with the values of its variables; `VariableMissing` names the first that is not set."""
+    """Put the values of its variables into a text; `VariableMissing` names the first that is not set."""
 
     def value(found: "re.Match[str]") -> str:
         if found[1]:
@@ -41,7 +41,7 @@ def fill(text: str, environment: Mapping[str, str]) -> str:
 
 
 def without_variables(text: str) -> list[str]:
-    """What stands between the variables of a text."""
+    """Return what stands between the variables of a text."""
     pieces: list[str] = []
     at = 0
     for found in _VARIABLE.finditer(text):
@@ -51,14 +51,14 @@ def without_variables(text: str) -> list[str]:
 
 
 def secret_variables(texts: Iterable[str], environment: Mapping[str, str]) -> list[str]:
-    """The variables of the texts that are secrets of the user, by name or by what they hold now, each once."""
+    """Return the variables of the texts that are secrets, by name or by what they hold now, each once."""
     names = dict.fromkeys(name for text in texts for name in variables_in(text))
     # One that is not set yet is judged by its name.
     return [name for name in names if is_secret(name, environment.get(name) or "unknown")]
 
 
 def hide_words(text: str, mark: str) -> str:
-    """The text with its variables, and with `mark` for every long word between them: `Bearer $TOKEN` stays."""
+    """Put `mark` for every long word between the variables of a text: `Bearer $TOKEN` stays."""
     pieces: list[str] = []
     at = 0
     for found in _VARIABLE.finditer(text):
@@ -68,7 +68,7 @@ def hide_words(text: str, mark: str) -> str:
 
 
 def is_passable(value: object) -> bool:
-    """Whether programs, paths and variables can have the texts of a value: no NUL in them, and no half of a character.
+    """Return whether programs and paths can have the texts of a value: no NUL in them, no half of a character.
 
     A value is a text, a list, or an object of a configuration; what else it may hold is not looked at.
     """

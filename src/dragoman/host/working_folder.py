@@ -92,13 +92,13 @@ def _completed(base: str, word: str) -> str:
 
 
 def joined(base: str, path: str) -> str:
-    """A path as it is in a folder."""
+    """Complete a relative path with its folder."""
     path = without_proc(path)
     return path if not base or path.startswith(("/", "~", HOLE)) else f"{base.rstrip('/')}/{path}"
 
 
 def without_proc(path: str) -> str:
-    """A path without the links of /proc that lead to the working folder and to the root, of whichever process."""
+    """Follow the links of /proc that lead to the working folder and the root, of whichever process."""
     if not path.startswith("/"):
         return path
     parts: list[str] = []

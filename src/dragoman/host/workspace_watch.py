@@ -76,7 +76,7 @@ class WorkspaceWatch:
         return bool(self._git)
 
     def settle(self) -> list[str]:
-        """The command has ended with all of its processes: take back what must not stay, and say what that was."""
+        """Take back what must not stay, and say what that was. The command has ended with all of its processes."""
         notes: list[str] = []
         for layer in reversed(self._git):
             try:

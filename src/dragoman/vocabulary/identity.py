@@ -48,7 +48,7 @@ class Identity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     admin: bool = False
 
     def may_open(self, real: str) -> bool:
-        """Whether a folder, by its real path, is inside the workspaces."""
+        """Return whether a folder, by its real path, is inside the workspaces."""
         return all(any(_is_inside(real, root) for root in roots) for roots in self.workspaces)
 
     @property
@@ -81,7 +81,7 @@ class Identity(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             raise RequestFailed(INVALID_PARAMS, f"{self.subject} may not open {folder}; it may open folders in {where}")
 
     def joined(self, other: "Identity") -> "Identity":
-        """The same asker, within the limits of both."""
+        """Return the same asker, within the limits of both."""
         if other == self:
             return self
         return replace(
@@ -106,7 +106,7 @@ class Needs(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 def identity_in(word: Word) -> Identity:
-    """The identity that a trusted peer has put there; the least, where there is none that can be read."""
+    """Return the identity that a trusted peer has put there; the least, where none can be read."""
     value = word.meta.get(IDENTITY) if isinstance(word.meta, Mapping) else None
     try:
         return Identity() if value is None else msgspec.convert(value, Identity)
@@ -115,7 +115,7 @@ def identity_in(word: Word) -> Identity:
 
 
 def needs_in(word: Word) -> Needs | None:
-    """What a question needs; None: nothing is said about that."""
+    """Return what a question needs; None: nothing is said about that."""
     value = word.meta.get(NEEDS) if isinstance(word.meta, Mapping) else None
     try:
         return None if value is None else msgspec.convert(value, Needs)
@@ -124,17 +124,17 @@ def needs_in(word: Word) -> Needs | None:
 
 
 def with_identity(word: AnyWord, identity: Identity) -> AnyWord:
-    """The same, with the identity in place of whatever was there."""
+    """Put the identity in place of whatever was there."""
     return _with(word, IDENTITY, msgspec.to_builtins(identity))
 
 
 def with_needs(word: AnyWord, needs: Needs) -> AnyWord:
-    """The same, with what it needs."""
+    """Put what a question needs in place of whatever was there."""
     return _with(word, NEEDS, msgspec.to_builtins(needs))
 
 
 def without_ours(word: AnyWord) -> AnyWord:
-    """The same without what only a gateway and its agent may say to each other."""
+    """Take out what only a gateway and its agent may say to each other."""
     if isinstance(word, (Extension, ExtensionNote)) and isinstance(word.params, dict):
         meta = word.params.get("_meta")
         if isinstance(meta, dict) and not _OURS.isdisjoint(meta):

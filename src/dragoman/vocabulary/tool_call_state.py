@@ -88,12 +88,12 @@ class ToolCallState:
 
 
 def has_unread_parts(word: ToolCallUpdate | Diff) -> bool:
-    """Whether a call or a diff came with parts that could not be read: a known field is among its extras then."""
+    """Return whether a call or a diff came with unreadable parts: a known field is among its extras then."""
     return isinstance(word.extras, Extras) and not _READ_BY_JUDGES.isdisjoint(word.extras.fields)
 
 
 def incomplete() -> UnknownItem:
-    """The item that stands for content that was told and is not known any more."""
+    """Return the item that stands for content that was told and is not known any more."""
     return UnknownItem(INCOMPLETE, {})
 
 

@@ -140,7 +140,7 @@ class Bash:
             await shown.update(content=[screen.item])
             async with screen:
                 await screen.allow_stopping(child.kill_now)
-                return overuse.told(await self._follow(child, output, screen, seconds))
+                return overuse.with_excess(await self._follow(child, output, screen, seconds))
         finally:
             overuse.close()
             output.stop()

@@ -18,8 +18,8 @@ class OveruseWatch:
         watch = None if start.watched is None else UsageWatch(start.watched, child.members)
         self._looking = None if watch is None else asyncio.ensure_future(self._look(watch))
 
-    def told(self, outcome: Outcome) -> Outcome:
-        """The outcome, with the limit that was met if one was. Before `Start.close`."""
+    def with_excess(self, outcome: Outcome) -> Outcome:
+        """Add the limit that was met, if one was, to an outcome. Call before `Start.close`."""
         sentence = self._sentence or self._start.excess(outcome.text, outcome.failed)
         return outcome if sentence is None else outcome._replace(text=f"{outcome.text}\n[{sentence}]", failed=True)
 
