@@ -16,7 +16,8 @@ from dragoman.client.fleet_file import FleetFileWrong
 from dragoman.client.known import KNOWN
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
-from dragoman.host.scripts import Launch, named_files
+from dragoman.host.launch_names import Launch
+from dragoman.host.scripts import named_files
 from dragoman.host.trust import trust
 from dragoman.vocabulary.services import Elicit
 from tests.client.test_robustness import rough

@@ -81,6 +81,7 @@ HARMLESS = {
     "DRAGOMAN_TREE": "0011223344556677",
     "HOME": "/home/someone",
     "GIT_ASKPASS": "/usr/lib/git/askpass",
+    "GIT_CONFIG_KEY_0": "core.pager",
     "HTTPS_PROXY": "http://proxy:3128",
     "KEYBOARD_LAYOUT": "de",
     "KEYTIMEOUT": "1",

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.host import scripts
-from dragoman.host.scripts import Launch, ScriptsRefused, named_files, runs_more, shown_name, states
+from dragoman.host.launch_names import Launch, ScriptsRefused, runs_more
+from dragoman.host.scripts import named_files, shown_name, states
 
 HERE = {"PATH": "/usr/bin:/bin"}
 
@@ -14,7 +15,8 @@ HERE = {"PATH": "/usr/bin:/bin"}
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "folder"
-    for name in ("srv.sh", "a b.sh", "lib/evil.js", "lib/index.js", "pkg/__main__.py", "mod.py", "dist/main.mjs"):
+    names = ("srv.sh", "a b.sh", "lib/evil.js", "lib/index.js", "pkg/__main__.py", "mod.py", "dist/main.mjs")
+    for name in (*names, "lib/evil.py", "lib/sitecustomize.py"):
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         (made / name).write_text(name)
     return made
@@ -50,6 +52,21 @@ def found(folder: Path, launch: Launch, **environment: str) -> list[str]:
         (Launch("x", ["./\0", "./\ud800", "~/srv.sh"], {"PATH": "\0"}), []),
         (Launch("x", ["srv.sh"], cwd="\ud800"), []),
         (Launch("x", ["lib", ".", "/etc/passwd", "nothing"]), []),
+        # What is started in another folder than it seems.
+        (Launch("sh", ["-c", "cd lib && node evil"]), ["lib/evil.js", "lib/index.js"]),
+        (Launch("sh", ["-c", "cd lib; cd ../dist; node main.mjs"]), ["dist/main.mjs", "lib/index.js"]),
+        (Launch("uv", ["--directory", "pkg", "run", "__main__.py"]), ["pkg/__main__.py"]),
+        (Launch("uv", ["run", "--directory=./pkg", "__main__.py"]), ["pkg/__main__.py"]),
+        (Launch("env", ["-C", "lib", "./evil.js"]), ["lib/evil.js"]),
+        (Launch("env", ["-S", "-Clib ./evil.js"]), ["lib/evil.js"]),
+        (Launch("tool", ["lib", "evil.js"]), ["lib/evil.js"]),
+        (Launch("node", ["."], cwd="lib"), ["lib/index.js"]),
+        (Launch("python3", ["./"], cwd="pkg"), ["pkg/__main__.py"]),
+        # What variables have a program load first.
+        (Launch("claude", [], {"NODE_OPTIONS": "--require ./lib/evil"}), ["lib/evil.js"]),
+        (Launch("python3", ["-m", "evil"], {"PYTHONPATH": "pkg:lib"}), ["lib/evil.py", "lib/sitecustomize.py"]),
+        (Launch("tool", [], {"PYTHONPATH": "lib"}), ["lib/sitecustomize.py"]),
+        (Launch("x", [], {"NODE_OPTIONS": "--require ./lib/evil.js http://a:password@host"}), ["lib/evil.js"]),
     ],
 )
 def test_what_is_named_below_the_folder_is_found(launch: Launch, names: list[str], folder: Path) -> None:
@@ -81,6 +98,10 @@ def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> l
         (Launch("./srv.sh"), "touch srv.sh", []),
         (Launch("./srv.sh"), "rm srv.sh", ["srv.sh"]),
         (Launch("sh", ["later"]), "touch later", ["later"]),
+        (Launch("sh", ["-c", "cd later && ./x"]), "mkdir later; touch later/x", ["later/x"]),
+        (Launch("node", ["."]), "touch index.js", ["index.js"]),
+        (Launch("x", [], {"NODE_OPTIONS": "-r ./later http://a:password@host"}), "touch later.js", ["later.js"]),
+        (Launch("x", [], {"TOKEN_COMMAND": "./later"}), "touch later", ["later"]),
         (Launch("sh", ["later"]), "mkdir later", []),
         (Launch("sh", ["later"]), "mkfifo later", []),
         (Launch("./srv.sh"), "ln -sf mod.py srv.sh", ["srv.sh"]),
@@ -106,9 +127,23 @@ def test_a_secret_that_stands_in_the_file_is_no_name(folder: Path) -> None:
     ]
 
 
+def test_a_key_among_the_words_of_a_variable_is_no_name(folder: Path) -> None:
+    env = {"OPTIONS": "./later --at postgres://me:hunter.22@host/db ghp_0123456789abcdefghij0123"}
+    names = "".join(named_files(str(folder), [Launch("./srv.sh", [], env)], HERE))
+    assert "later" in names
+    assert "hunter" not in names
+    assert "ghp_" not in names
+
+
+def test_more_folders_than_can_be_looked_into_are_refused(folder: Path) -> None:
+    line = ";".join(f"cd d{number}" for number in range(20))
+    with pytest.raises(ScriptsRefused, match="in more than 16 folders"):
+        named_files(str(folder), [Launch("sh", ["-c", line])], HERE)
+
+
 def test_too_many_names_and_too_many_bytes_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ScriptsRefused, match="names more than 1024 files"):
-        named_files(str(folder), [Launch("x", [f"n{number}" for number in range(1025)])], HERE)
+    with pytest.raises(ScriptsRefused, match="names more than 4096 files"):
+        named_files(str(folder), [Launch("x", [f"n{number}" for number in range(4097)])], HERE)
     monkeypatch.setattr(scripts, "BYTES", 5)
     with pytest.raises(ScriptsRefused, match=r"srv\.sh: the files that the configuration starts are longer than 5"):
         named_files(str(folder), [Launch("./srv.sh")], HERE)
@@ -122,6 +157,9 @@ def test_too_many_names_and_too_many_bytes_are_refused(folder: Path, monkeypatch
         (Launch("./srv.sh"), True),
         (Launch("tool", ["lib"]), True),
         (Launch("tool", ["."]), True),
+        (Launch("tool", [], {"PYTHONPATH": "nothing"}), True),
+        (Launch("tool", [], {"LD_LIBRARY_PATH": "/usr/lib:"}), True),
+        (Launch("tool", [], {"LD_LIBRARY_PATH": "/usr/lib"}), False),
         (Launch("tool", ["--port", "80"]), False),
     ],
 )

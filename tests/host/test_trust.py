@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.scripts import Launch, named_files
+from dragoman.host.launch_names import Launch
+from dragoman.host.scripts import named_files
 from dragoman.host.trust import Trust, TrustFailed, is_trusted, revoke, standing, started_files, trust, trusted_folders
 
 

@@ -56,7 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from dragoman.cli.home import home
     from dragoman.cli.plain import harmless_line
-    from dragoman.host import scripts, trust
+    from dragoman.host import trust
+    from dragoman.host.launch_names import ScriptsRefused
 
     registry = home() / "trust.json"
     folder = Path(arguments.folder)
@@ -73,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{harmless_line(str(folder.resolve()))} is trusted no more.")
             return 0
         return _trust(registry, folder, yes=arguments.yes, allowed=arguments.allow_secret)
-    except (trust.TrustFailed, scripts.ScriptsRefused) as error:
+    except (trust.TrustFailed, ScriptsRefused) as error:
         return complain(harmless_line(str(error)), NOT_DONE)
 
 

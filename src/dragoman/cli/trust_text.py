@@ -25,8 +25,9 @@ from dragoman.client.known import KNOWN
 from dragoman.client.project_entry import Limited, part_of, project_entries
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
 from dragoman.errors import UsageError
-from dragoman.host.environment import is_secret
-from dragoman.host.scripts import Launch, named_files, runs_more, shown_name
+from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
+from dragoman.host.launch_names import Launch, runs_more
+from dragoman.host.scripts import named_files, shown_name
 from dragoman.host.trust import Standing
 from dragoman.host.variables import hide_words, secret_variables, variables_in
 from dragoman.vocabulary.requests import McpServer, McpStdio
@@ -239,8 +240,9 @@ def shown_name_of(name: str) -> str:
 
 
 def shown_value(name: str, value: str) -> str:
-    """Write a value as it is in the file; of a secret nothing but the variables in it."""
-    if not is_secret(name, value):
+    """Write a value as it is in the file, without the keys in it; of a secret nothing but the variables in it."""
+    if not is_kept_unseen(name, value):
+        value = without_keys(value, HIDDEN)
         return shlex.quote(value) if not variables_in(value) else value
     return hide_words(value, HIDDEN) if variables_in(value) else HIDDEN
 

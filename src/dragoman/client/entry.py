@@ -11,8 +11,8 @@ from dragoman.client.lent import EVERYTHING, Lent
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
+from dragoman.host.launch_names import Launch
 from dragoman.host.paths import is_inside
-from dragoman.host.scripts import Launch
 from dragoman.host.variables import VariableMissing, fill, secret_variables
 from dragoman.vocabulary.requests import McpServer
 

@@ -39,6 +39,10 @@ _OTHER_WORDS: Final = (
     *("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "MONKEYS", "DONKEYS", "HOTKEYS"),
     *("BYPASS", "COMPASS", "SURPASS", "TRESPASS", "OVERPASS", "UNDERPASS", "ASKPASS"),
 )
+# The names of git's settings. Git refuses to run where one is missing that GIT_CONFIG_COUNT counts.
+_OF_GIT: Final = "GIT_CONFIG_KEY_"
+# Variables that name a program to run.
+_PROGRAMS: Final = ("_COMMAND", "_CMD", "_HELPER", "_PROGRAM")
 _NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})
 # Such a value is a switch, whatever its variable is called.
 _SWITCHES: Final = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null", "auto"})
@@ -68,6 +72,19 @@ def child_environment(base: Mapping[str, str], extra: Mapping[str, str] | None =
     return passed | dict(extra or {})
 
 
+def without_keys(value: str, mark: str) -> str:
+    """Replace by `mark` every credential in a value that is one by its looks.
+
+    What may be a path stays: a program that is loaded (`LD_PRELOAD=bearer ./x.so`) must be seen and known.
+    """
+
+    def marked(found: "re.Match[str]") -> str:
+        is_path = "/" in found[0].partition("://")[2] or ("/" in found[0] and "://" not in found[0])
+        return found[0] if is_path and not found[0].startswith("-----BEGIN") else mark
+
+    return _looks_secret().sub(marked, value)
+
+
 def proxies_of(base: Mapping[str, str]) -> dict[str, str]:
     """The proxies with their passwords: as `extra` for a program of ours that has to get out."""
     return {name: value for name, value in base.items() if name.upper().endswith(_PROXY)}
@@ -75,16 +92,28 @@ def proxies_of(base: Mapping[str, str]) -> dict[str, str]:
 
 def is_secret(name: str, value: str) -> bool:
     """Whether a variable is not for a child to see, by the configuration, by its name or by its value."""
+    return _is_secret_name(name, value) or _looks_secret().search(value) is not None
+
+
+def is_kept_unseen(name: str, value: str) -> bool:
+    """Return whether a configuration's value is shown and written down nowhere: a secret by its name, and no program.
+
+    A value that only looks like a secret is not one of these: `without_keys` is for its parts. Something to run could
+    hide beside a password otherwise.
+    """
+    return _is_secret_name(name, value) and not name.upper().endswith(_PROGRAMS)
+
+
+def _is_secret_name(name: str, value: str) -> bool:
     if name in _configured:
         return True
     if value.strip().lower() in _SWITCHES:
         return False
-    return _is_secret_name(name.upper(), value) or _looks_secret().search(value) is not None
-
-
-def _is_secret_name(upper: str, value: str) -> bool:
+    upper = name.upper()
     if upper in _NAMES:
         return True
+    if upper.startswith(_OF_GIT):
+        return False
     plain = upper.rstrip("0123456789").rstrip("_")  # numbered ones: `OPENAI_API_KEY_2`
     if plain in _NO_SECRETS or plain.endswith(_OTHER_WORDS):
         return False
@@ -109,9 +138,9 @@ def _looks_secret() -> "re.Pattern[str]":
         [A-Za-z][A-Za-z0-9+.-]*://(?: [^/\s:@]*:[^/\s@]+ | [^/\s:@]{20,} )@
         # A password as a parameter of a URL or of a connection string.
         | (?: ^ | [?&;\s] )(?i: password | passwd | pwd | token | access_token | api_?key | client_secret | secret
-            | accountkey | sharedaccesskey )=[^&;\s]
+            | accountkey | sharedaccesskey )=(?: [^&;:,\s]+ | [:,] )
         | (?i: \b(?: bearer | basic )\s+[a-z0-9._~+/=-]{16,} )
-        | -----BEGIN[ ]
+        | -----BEGIN[ ](?: [A-Z0-9 ]+-----(?: \s*[A-Za-z0-9+/=]{40,} )* )?
         | (?<! [\w/.-] )(?:
             sk-(?= [\w-]*\d )[\w-]{20,}
             | (?: ghp | gho | ghu | ghs | ghr )_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dragoman.errors import WorldError
+from dragoman.host.launch_names import ScriptsRefused
 from dragoman.host.private_file import write_private
 from dragoman.host.regular_file import read_regular
-from dragoman.host.scripts import ScriptsRefused, shown_name, states
+from dragoman.host.scripts import shown_name, states
 
 # What can start programs: a fleet of agents, MCP servers.
 COVERED: Final = ("acp.json", ".mcp.json", ".dragoman/acp.json", ".dragoman/mcp.json")
