@@ -7,21 +7,19 @@ import os
 import signal
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dragoman.cli.complain import complain
-from dragoman.cli.home import home, open_store
+from dragoman.cli.home import home
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Callable
 
-    from dragoman.gateway.agents import Agents
-    from dragoman.gateway.ceilings import AgentModes, Ceilings
+    from dragoman.cli.served_agent import ServedAgent
+    from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import TokenLimits
-    from dragoman.gateway.hub import FolderOf, Knows
     from dragoman.gateway.logbook import Logbook
     from dragoman.gateway.server import Server
     from dragoman.gateway.tokens import Tokens
@@ -87,6 +85,12 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default=[],
         help="the only folders in which sessions may be opened; can be given several times",
     )
+    _add_running(parser)
+    _add_old_token_options(parser)
+    return parser
+
+
+def _add_running(parser: argparse.ArgumentParser) -> None:
     running = parser.add_argument_group("running it")
     running.add_argument(
         "--log-level",
@@ -107,12 +111,14 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         default=10.0,
         help="turns may end for so long at a stop; 10, if not given",
     )
+
+
+def _add_old_token_options(parser: argparse.ArgumentParser) -> None:
     tokens = parser.add_argument_group("tokens, for one more release; now: dragoman tokens")
     tokens.add_argument("--new-token", metavar="NAME", help="as: dragoman tokens create NAME")
     tokens.add_argument("--scopes", default="read,prompt", help="of the new token: read, prompt, admin")
     tokens.add_argument("--principal", default="", help="whose it is; its name, if not given")
     tokens.add_argument("--revoke-token", metavar="NAME", help="as: dragoman tokens revoke NAME")
-    return parser
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -175,7 +181,7 @@ class _Prepared:
         arguments: argparse.Namespace,
         tokens: "Tokens",
         log: "Logbook",
-        served: "_ServedAgent",
+        served: "ServedAgent",
         ceilings: "Ceilings",
     ) -> None:
         self._arguments = arguments
@@ -216,6 +222,7 @@ class _Prepared:
 
 def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _Prepared:
     from dragoman.cli.keys import hide_keys
+    from dragoman.cli.served_agent import fleet_agent, our_agent
     from dragoman.cli.settings import SettingsError
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import is_loopback
@@ -238,38 +245,19 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
     _check_home(arguments, tokens)
     limits = _limits(arguments)
     if arguments.agent:
-        return _Prepared(arguments, tokens, log, _ServedAgent(_fleet_agent(arguments.agent[0])), Ceilings(limits))
-    return _Prepared(arguments, tokens, log, _our_agent(arguments, tokens, log), Ceilings(limits, _our_modes()))
-
-
-class _ServedAgent(NamedTuple):
-    """An agent to serve, and what is known of its stored sessions."""
-
-    agents: "Agents"
-    knows: "Knows | None" = None
-    folder_of: "FolderOf | None" = None
+        served = fleet_agent(arguments.agent[0])
+    else:
+        served = our_agent(arguments, _private(arguments, tokens), _reporter(log))
+    return _Prepared(arguments, tokens, log, served, Ceilings(limits, served.modes))
 
 
 def _limits(arguments: argparse.Namespace) -> "TokenLimits":
     """What no token of this server may exceed."""
     from dragoman.cli.token_fields import checked_limits
-    from dragoman.errors import UsageError
 
     if arguments.agent and arguments.max_mode:
         raise Wrong("--max-mode is for our own agent; other agents have modes of their own")
-    try:
-        return checked_limits(arguments.max_mode, arguments.workspace)
-    except UsageError as error:
-        raise Wrong(str(error)) from None
-
-
-def _our_modes() -> "AgentModes":
-    from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
-    from dragoman.gateway.ceilings import AgentModes
-    from dragoman.host.sandbox import probe
-
-    probe()  # what the machine can confine is tried out here, where no client waits
-    return AgentModes(allowed_modes, nearest_mode, may_answer)
+    return checked_limits(arguments.max_mode, arguments.workspace)
 
 
 def _check_tls(certificate: Path, key: Path) -> None:
@@ -296,71 +284,6 @@ def _private(arguments: argparse.Namespace, tokens: "Tokens") -> list[str]:
     """What is the server's own, and no agent's to read or write, wherever it was put."""
     key = _path(arguments.key)
     return [str(path) for path in (home(), tokens.path, key) if path is not None]
-
-
-def _our_agent(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _ServedAgent:
-    from dragoman.agent.manners import manner_of
-    from dragoman.cli import ours
-    from dragoman.coder.brain import coding_agent
-    from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local import in_process
-    from dragoman.store.contract import StoreFailed
-
-    # Its clients know four modes, and none that does not ask.
-    manner = manner_of("elephant" if arguments.elephant else None)
-    try:
-        private = _private(arguments, tokens)
-        setup = ours.our_setup(
-            arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
-        )
-    except ours.Wrong as error:
-        raise Wrong(str(error)) from None
-    agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
-
-    async def knows(session_id: str) -> bool:
-        return bool(await folder_of(session_id))
-
-    async def folder_of(session_id: str) -> str:
-        assert agent.store is not None
-        try:
-            return (await agent.store.look(session_id)).cwd
-        except StoreFailed:
-            return ""
-
-    opened = in_process(partial(agent.serve, trusted=True), _reporter(log))
-    return _ServedAgent(Agents(opened, agent.spoken), knows, folder_of)
-
-
-def _fleet_agent(name: str) -> "Agents":
-    from dragoman.client.fleet import Fleet, find_program
-    from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local import PROCESSES, spawned, spoken_in
-    from dragoman.gateway.relay import far_of
-    from dragoman.gateway.tokens import read_token
-
-    fleet = Fleet.read(home(), environment=os.environ, folder=".")
-    entry = fleet.entry(name).expanded(os.environ)
-    if entry.url:
-        token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
-        opened = far_of(entry.url, token)
-    elif find_program(entry.command, os.environ) is None:
-        raise Wrong(f"{entry.command} is not installed. {entry.install}".strip())
-    else:
-        # It is started again and again, and a project's files may change meanwhile.
-        check = partial(fleet.check_trust, name)
-        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
-    versions, dialect = spoken_in(entry.dialect)
-    return Agents(
-        opened,
-        versions,
-        dialect=dialect,
-        each_session=entry.process == "session",
-        idle_seconds=entry.idle_ms / 1000,
-        restarts=entry.max_recoverable_restarts,
-        most=PROCESSES,
-        start_seconds=entry.startup_ms / 1000,
-        renames=True,
-    )
 
 
 async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Namespace) -> None:

@@ -1,0 +1,98 @@
+"""The agent that `dragoman serve` serves: our own, in this process, or one of the fleet, and what is known of its
+stored sessions. Raises `UsageError` for what can be seen to be wrong before a client comes."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from dragoman.agent.manners import manner_of
+from dragoman.cli import ours
+from dragoman.cli.home import home, open_store
+from dragoman.errors import UsageError
+from dragoman.gateway.agents import Agents
+from dragoman.gateway.ceilings import AgentModes
+from dragoman.gateway.hub import FolderOf, Knows
+from dragoman.gateway.local import PROCESSES, in_process, spawned, spoken_in
+from dragoman.store.contract import StoreFailed
+
+
+class ServedAgent(NamedTuple):
+    """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge."""
+
+    agents: Agents
+    knows: Knows | None = None
+    folder_of: FolderOf | None = None
+    modes: AgentModes | None = None
+
+
+def our_agent(
+    arguments: argparse.Namespace, private: Sequence[str], report: Callable[[Exception], None]
+) -> ServedAgent:
+    """Return our own agent. `private`: paths that none of its tools reaches. Tries out what can be confined here."""
+    from dragoman.coder.brain import coding_agent
+
+    # Its clients know four modes, and none that does not ask.
+    manner = manner_of("elephant" if arguments.elephant else None)
+    try:
+        setup = ours.our_setup(
+            arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
+        )
+    except ours.Wrong as error:
+        raise UsageError(str(error)) from None
+    agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
+
+    async def knows(session_id: str) -> bool:
+        return bool(await folder_of(session_id))
+
+    async def folder_of(session_id: str) -> str:
+        assert agent.store is not None
+        try:
+            return (await agent.store.look(session_id)).cwd
+        except StoreFailed:
+            return ""
+
+    opened = in_process(partial(agent.serve, trusted=True), report)
+    return ServedAgent(Agents(opened, agent.spoken), knows, folder_of, _our_modes())
+
+
+def fleet_agent(name: str) -> ServedAgent:
+    """Return an agent of the fleet, which is started, or called at its address, when a client needs it."""
+    from dragoman.client.fleet import Fleet, find_program
+    from dragoman.gateway.relay import far_of
+    from dragoman.gateway.tokens import read_token
+
+    fleet = Fleet.read(home(), environment=os.environ, folder=".")
+    entry = fleet.entry(name).expanded(os.environ)
+    if entry.url:
+        token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
+        opened = far_of(entry.url, token)
+    elif find_program(entry.command, os.environ) is None:
+        raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())
+    else:
+        # It is started again and again, and a project's files may change meanwhile.
+        check = partial(fleet.check_trust, name)
+        opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
+    versions, dialect = spoken_in(entry.dialect)
+    agents = Agents(
+        opened,
+        versions,
+        dialect=dialect,
+        each_session=entry.process == "session",
+        idle_seconds=entry.idle_ms / 1000,
+        restarts=entry.max_recoverable_restarts,
+        most=PROCESSES,
+        start_seconds=entry.startup_ms / 1000,
+        renames=True,
+    )
+    return ServedAgent(agents)
+
+
+def _our_modes() -> AgentModes:
+    from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
+    from dragoman.host.sandbox import probe
+
+    probe()  # what the machine can confine is tried out here, where no client waits
+    return AgentModes(allowed_modes, nearest_mode, may_answer)
