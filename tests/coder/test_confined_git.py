@@ -173,6 +173,42 @@ async def test_a_process_that_outlives_its_command_writes_nothing_afterwards(tmp
     assert list((work / "sub").iterdir()) == []
 
 
+async def test_what_is_read_only_is_not_replaced_by_moving_a_folder_above_it(tmp_path: Path) -> None:
+    """A small file, a folder that is too large to be remembered, and one that a link with a protected name leads to."""
+    work = tmp_path / "work"
+    for folder in ("pkg/deep", "large/.vscode", "conf/real"):
+        (work / folder).mkdir(parents=True)
+    (work / "pkg" / "deep" / ".envrc").write_text("mine")
+    (work / "large" / ".vscode" / "tasks.json").write_bytes(b"mine" * 1_000_000)
+    (work / "conf" / "real" / "zed").write_text("mine")
+    (work / "conf" / "alias").symlink_to("real")
+    (work / ".zed").symlink_to("conf/alias/zed")
+    (work / ".idea").symlink_to("missing/idea")
+    commands = [
+        "mv pkg was; mkdir -p pkg/deep; echo evil > pkg/deep/.envrc",
+        "mv large was2; mkdir -p large/.vscode; echo evil > large/.vscode/tasks.json",
+        "mv conf was3; mkdir -p conf/real; echo evil > conf/real/zed; ln -s real conf/alias",
+        "mkdir missing; echo evil > missing/idea",
+    ]
+    results = await allowed(work, *commands)
+    assert (work / "pkg" / "deep" / ".envrc").read_text() == "mine"
+    assert (work / "large" / ".vscode" / "tasks.json").read_bytes()[:5] == b"minem"
+    assert (work / ".zed").read_text() == "mine"
+    assert not (work / ".idea").exists()
+    assert "Put back as it was before the command" in results[0]
+
+
+async def test_a_protected_link_that_leads_elsewhere_afterwards_is_taken_away(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "conf").mkdir(parents=True)
+    (work / "conf" / "zed").write_text("mine")
+    (work / "alias").symlink_to("conf")
+    (work / ".zed").symlink_to("alias/zed")
+    (result,) = await allowed(work, "mkdir evil; echo evil > evil/zed; rm alias; ln -s evil alias")
+    assert not os.path.lexists(work / ".zed")
+    assert "work/.zed" in result
+
+
 async def test_hooks_among_the_files_of_a_repository_are_not_changed(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     git(work, "config", "core.hooksPath", "tools/hooks")

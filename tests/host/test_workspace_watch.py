@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from dragoman.host.beneath import remove_tree
 from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
+from tests.coder.test_git_folders import repository
 
 
 @pytest.fixture
@@ -114,3 +116,63 @@ def test_what_cannot_be_moved_away_is_said_and_hinders_nothing_else(
     notes = watching.settle()
     assert os.listdir(place / "work") == [".envrc"]
     assert any("DANGER" in note and ".envrc" in note for note in notes)
+
+
+def test_a_tree_deeper_than_python_can_follow_hinders_nothing(place: Path) -> None:
+    (place / "work").mkdir()
+    watching = watch(place)
+    (place / "work" / ".vscode").mkdir()
+    (place / "work" / ".vscode" / "tasks.json").write_text("evil")
+    bury(place / "work" / ".vscode", 3000)
+    (place / "work" / "pkg").mkdir()
+    (place / "work" / "pkg" / ".envrc").write_text("evil")
+    (note,) = watching.settle()
+    assert os.listdir(place / "work") == ["pkg"]
+    assert os.listdir(place / "work" / "pkg") == []
+    assert "work/.vscode" in note
+    remove_tree(str(place / "quarantine"))
+
+
+def bury(folder: Path, depth: int) -> None:
+    """Make folders in folders."""
+    here = os.open(folder, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = deeper
+    os.close(here)
+
+
+def test_nothing_odd_in_a_git_folder_hinders_the_rest(place: Path) -> None:
+    """As a user without privileges: folders that are closed, deep ones, and a new place for objects."""
+
+    def act() -> None:
+        work = repository(place / "work")
+        (work / ".git" / "objects" / "info").rmdir()
+        (place / "scratch").mkdir()
+        watching = WorkspaceWatch(
+            [str(work)], binds=True, scratch=str(place / "scratch"), quarantine=str(place / "quarantine")
+        )
+        bury(work / ".git" / "refs", 1500)
+        bury(work / ".git" / "logs", 1500)
+        for folder in ("objects/zz/in", "refs/shut"):
+            (work / ".git" / folder).mkdir(parents=True)
+        (work / ".git" / "refs" / "shut" / "link").symlink_to("/etc")
+        (work / ".git" / "refs" / "blind").write_text("evil")
+        (work / ".git" / "refs" / "blind").chmod(0)
+        (work / ".git" / "objects" / "info").mkdir()
+        (work / ".git" / "objects" / "info" / "alternates").write_text("/etc\n")
+        for folder in ("objects/zz", "objects/info", "refs/shut"):
+            (work / ".git" / folder).chmod(0)
+        (work / "sub").mkdir()
+        (work / "sub" / ".envrc").write_text("evil")
+        watching.settle()
+        assert os.listdir(work / "sub") == []
+        assert os.listdir(work / ".git" / "refs" / "shut") == []
+        assert os.listdir(work / ".git" / "objects" / "info") == []
+        assert not (work / ".git" / "objects" / "zz").exists()
+        assert not (work / ".git" / "refs" / "blind").exists()
+        remove_tree(str(work))
+
+    as_a_plain_user(act)

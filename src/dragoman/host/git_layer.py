@@ -19,6 +19,7 @@ folder only `packed-refs` does. It is taken for one only if the main repository 
 with the workspace could point anywhere.
 """
 
+import errno
 import filecmp
 import os
 import re
@@ -26,9 +27,10 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
+from dragoman.host.beneath import folder_at, remove_tree
 from dragoman.host.bubblewrap import Bind
 from dragoman.host.path_backup import (
     BackupLimit,
@@ -88,7 +90,8 @@ _WRITABLE: Final = ("objects", "refs", "logs", "lfs")
 _ALTERNATES: Final = ("objects/info/alternates", "objects/info/http-alternates")
 _MOST_BYTES: Final = 256 * 1024 * 1024  # of one file that is copied
 _MOST_FILES: Final = 200  # files and folders directly in a git folder
-_MOST_REFS: Final = 200_000
+# Folders in folders of refs, logs and large files; git makes fewer.
+_MOST_DEPTH: Final = 40
 _LOCK_SECONDS: Final = 2.0
 _LOCK_STEP_SECONDS: Final = 0.02
 _POINTER_BYTES: Final = 4096
@@ -211,8 +214,6 @@ class GitLayer:
 
     def _kept_alternates(self) -> dict[str, PathBackup | None]:
         """The files that name further places for objects: outside of the repository, so not a command's to choose."""
-        if not os.path.isdir(os.path.join(self.real, "objects", "info")):
-            return {}
         limit = BackupLimit(len(_ALTERNATES), _POINTER_BYTES)
         try:
             return {path: back_up(self.real, path, limit) for path in _ALTERNATES}
@@ -276,20 +277,34 @@ class GitLayer:
     def _cleaned(self) -> list[str]:
         """Take away what git does not put in the real folders that the command could write: a link leads out, and a
         folder with the right names is a repository of its own."""
+        objects = os.path.join(self.real, "objects")
+        steps = [
+            *(
+                _take_odd_files_away(os.path.join(self.real, name), self._began_at, is_good)
+                for name, is_good in _CHECKED.items()
+            ),
+            _take_odd_objects_away(objects, self._began_at),
+            self._put_alternates_back(),
+        ]
         gone: list[str] = []
-        for name, is_good in _CHECKED.items():
-            gone += _take_odd_files_away(os.path.join(self.real, name), self._began_at, is_good)
-        gone += _take_odd_objects_away(os.path.join(self.real, "objects"), self._began_at)
+        notes: list[str] = []
+        for step in steps:
+            try:
+                gone += step
+            except OSError as error:  # the others are done all the same
+                notes.append(f"Look through {self.real}: the command left something that stays there ({error}).")
+        return [*(f"{path} is not for a command to make, and is as it was before." for path in gone), *notes]
+
+    def _put_alternates_back(self) -> Iterator[str]:
         for name, was in self._alternates.items():
-            if (was is None) != (stamp_of(self.real, name) is None) or (
-                was is not None and not is_unchanged(self.real, name, was)
-            ):
-                with suppress(FileNotFoundError):
-                    os.unlink(os.path.join(self.real, name))
-                if was is not None:
-                    restore(self.real, name, was)
-                gone.append(os.path.join(self.real, name))
-        return [f"{path} is not for a command to make, and is as it was before." for path in gone]
+            is_there = stamp_of(self.real, name) is not None
+            if not is_there if was is None else is_unchanged(self.real, name, was):
+                continue
+            if is_there:
+                os.unlink(os.path.join(self.real, name))
+            if was is not None:
+                restore(self.real, name, was)
+            yield os.path.join(self.real, name)
 
 
 class _Lock:
@@ -329,22 +344,49 @@ class _Lock:
 
 def _take_odd_files_away(folder: str, since: int, is_good: Callable[[str, bytes], object]) -> Iterator[str]:
     """Delete what is neither a file nor a folder, and files that were changed since and are not what they should be."""
-    if not os.path.isdir(folder):
-        return
-    most = _MOST_REFS
-    for path, folders, files, fd in os.fwalk(folder):
-        for name in (*folders, *files):
-            most -= 1
-            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if stat.S_ISDIR(status.st_mode):
-                continue
-            is_known = stat.S_ISREG(status.st_mode) and status.st_ctime_ns < since
-            if is_known or (stat.S_ISREG(status.st_mode) and is_good(name, _beginning(name, fd))):
-                continue
-            os.unlink(name, dir_fd=fd)
-            yield os.path.join(path, name)
-        if most < 0:
-            return
+    if os.path.isdir(folder):
+        with folder_at(folder, ".") as fd:
+            yield from _odd_files_in(folder, fd, since, is_good, 0)
+
+
+def _odd_files_in(path: str, fd: int, since: int, is_good: Callable[[str, bytes], object], depth: int) -> Iterator[str]:
+    for name in os.listdir(fd):
+        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        whole = os.path.join(path, name)
+        if stat.S_ISDIR(status.st_mode) and depth < _MOST_DEPTH:
+            with _opened_folder(name, fd) as inner:
+                yield from _odd_files_in(whole, inner, since, is_good, depth + 1)
+            continue
+        is_known = stat.S_ISREG(status.st_mode) and status.st_ctime_ns < since
+        if is_known or (stat.S_ISREG(status.st_mode) and is_good(name, _beginning(name, fd))):
+            continue
+        _delete(name, fd)
+        yield whole
+
+
+@contextmanager
+def _opened_folder(name: str, folder: int) -> Iterator[int]:
+    """A folder in an open one. The command may have closed it."""
+    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        with suppress(PermissionError):  # it is not ours
+            os.chmod(name, mode | stat.S_IRWXU, dir_fd=folder)
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _delete(name: str, folder: int) -> None:
+    """Delete a file, or a folder of any depth with all that is in it; `OSError` if it is still there."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        with _opened_folder(name, folder):  # and opened up
+            remove_tree(f"/proc/self/fd/{folder}/{name}")
+        if name in os.listdir(folder):
+            raise OSError(errno.ENOTEMPTY, "it could not be deleted", name) from None
 
 
 def _take_odd_objects_away(folder: str, since: int) -> Iterator[str]:
@@ -353,19 +395,11 @@ def _take_odd_objects_away(folder: str, since: int) -> Iterator[str]:
         path = os.path.join(folder, name)
         if not os.path.isdir(path) or os.path.islink(path) or os.lstat(path).st_ctime_ns < since:
             continue
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        with folder_at(folder, ".") as top, _opened_folder(name or ".", top) as fd:
             for inner in os.listdir(fd):
-                mode = os.stat(inner, dir_fd=fd, follow_symlinks=False).st_mode
-                if _is_object(name, inner, mode):
-                    continue
-                if stat.S_ISDIR(mode):
-                    shutil.rmtree(inner, dir_fd=fd)
-                else:
-                    os.unlink(inner, dir_fd=fd)
-                yield os.path.join(path, inner)
-        finally:
-            os.close(fd)
+                if not _is_object(name, inner, os.stat(inner, dir_fd=fd, follow_symlinks=False).st_mode):
+                    _delete(inner, fd)
+                    yield os.path.join(path, inner)
 
 
 _OBJECT_FOLDERS: Final = ("pack", "info", *(f"{number:02x}" for number in range(256)))
@@ -385,7 +419,11 @@ def _is_object(folder: str, name: str, mode: int) -> bool:
 
 
 def _beginning(name: str, folder: int) -> bytes:
-    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    """Of a file that cannot be read: a byte that no file of git begins with."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except PermissionError:
+        return b"\0"
     with open(fd, "rb") as file:
         return file.read(_POINTER_BYTES)
 

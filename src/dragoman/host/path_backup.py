@@ -16,6 +16,8 @@ from dragoman.host.paths import Place
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+# Folders in folders of one thing.
+_MOST_DEPTH: Final = 64
 # Two changes of a file within this time may have the same time stamp.
 _CLOCK_NANOSECONDS: Final = 50_000_000
 
@@ -95,7 +97,9 @@ def _stamp(status: os.stat_result) -> FileStamp:
     return (status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_size, *times)
 
 
-def _back_up(folder: int, name: str, room: BackupLimit) -> PathBackup:
+def _back_up(folder: int, name: str, room: BackupLimit, depth: int = 0) -> PathBackup:
+    if depth > _MOST_DEPTH:
+        raise TooLarge
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     stamp, mode = _stamp(status), status.st_mode
     is_fresh = time.time_ns() - status.st_ctime_ns < _CLOCK_NANOSECONDS
@@ -110,7 +114,8 @@ def _back_up(folder: int, name: str, room: BackupLimit) -> PathBackup:
     room.take(0)
     with _opened(folder, name) as inside:
         names = sorted(os.listdir(inside))
-        return PathBackup(stamp, mode, is_fresh, inner=tuple((inner, _back_up(inside, inner, room)) for inner in names))
+        kept = tuple((inner, _back_up(inside, inner, room, depth + 1)) for inner in names)
+        return PathBackup(stamp, mode, is_fresh, inner=kept)
 
 
 def _bytes(folder: int, name: str, size: int) -> bytes:

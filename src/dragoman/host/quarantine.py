@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import Final
 
-from dragoman.host.beneath import beside, make_writable
+from dragoman.host.beneath import beside, make_writable, remove_tree
 from dragoman.host.paths import Place
 
 # What is copied of one thing; beyond that it is only deleted.
@@ -52,7 +52,7 @@ class Quarantine:
     def _take(self, place: Place, folder: int, name: str) -> None:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
-            _open_up(folder, name)
+            os.chmod(name, stat.S_IRWXU, dir_fd=folder)  # what may not be written cannot be moved
         target = self._target(place)
         try:
             os.rename(name, target, src_dir_fd=folder)
@@ -64,7 +64,9 @@ class Quarantine:
             return
         kept = _copy(folder, name, target, status)
         if stat.S_ISDIR(status.st_mode):
-            shutil.rmtree(name, dir_fd=folder)
+            remove_tree(f"/proc/self/fd/{folder}/{name}")
+            if _is_in(folder, name):
+                raise OSError(errno.ENOTEMPTY, "it could not be deleted", place.path)
         else:
             os.unlink(name, dir_fd=folder)
         (self.moved if kept else self.deleted).append(place.path)
@@ -77,13 +79,12 @@ class Quarantine:
         return target if not os.path.lexists(target) else tempfile.mktemp(prefix=place.parts[-1] + "-", dir=above)
 
 
-def _open_up(folder: int, name: str) -> None:
-    """Give the owner every right to a folder and those in it: a closed folder can be neither moved nor deleted."""
-    os.chmod(name, stat.S_IRWXU, dir_fd=folder)
-    for _, names, _, inside in os.fwalk(name, dir_fd=folder):
-        for inner in names:
-            if stat.S_ISDIR(os.stat(inner, dir_fd=inside, follow_symlinks=False).st_mode):
-                os.chmod(inner, stat.S_IRWXU, dir_fd=inside)
+def _is_in(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _copy(folder: int, name: str, target: str, status: os.stat_result) -> bool:
@@ -102,8 +103,8 @@ def _copy(folder: int, name: str, target: str, status: os.stat_result) -> bool:
             shutil.copytree(source, target, symlinks=True)
         else:
             return False
-    except (OSError, shutil.Error):
-        shutil.rmtree(target, ignore_errors=True)
+    except (OSError, shutil.Error, RecursionError):  # it may be deeper than Python can follow
+        remove_tree(target)
         return False
     return True
 

@@ -359,6 +359,8 @@ def _by_bubblewrap(
         for root, source in mounts.writable.items():
             for name in protected:
                 _protect(root, source, name, pinned, fixed, placeholders)
+        if watched:
+            pinned |= {path: path for path in watched.watch.pinned}
         for path in watched.missing if watched else ():
             placeholders.append(Placeholder.hold(path))
             fixed[path] = path

@@ -3,14 +3,15 @@
 Before the command everything protected is found (`protected_scan`). What can be shown read-only is; the `.git` of the
 workspace is shown as a layer (`git_layer`); the rest is remembered (`path_backup`). After the command, when none of its
 processes lives any more, the workspace is looked through again: what is new and protected is moved to a quarantine,
-what was changed is put back, and each is said in a note. While the command runs, a new protected file can stand there
+what was changed is put back, and each is said in a note. What is shown read-only could still be moved away with a
+folder above it, so those folders are looked at as well. While the command runs, a new protected file can stand there
 for a moment: that window is known and documented.
 """
 
 import os
 import stat
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host.bubblewrap import Bind
@@ -55,6 +56,7 @@ class WorkspaceWatch:
     ) -> None:
         """`binds`: things can be shown read-only. `scratch` is an empty folder of ours that lives as long as this."""
         self.fixed: Final[list[str]] = []  # whole paths that the command may not change
+        self.pinned: Final[list[str]] = []  # folders that it may not move
         self.layers: Final[list[Bind]] = []
         self._binds = binds
         self._scratch = scratch
@@ -110,7 +112,13 @@ class WorkspaceWatch:
         for name in self._layered(root):
             names.pop(name, None)
         for name in list(names):
-            names.update(dict.fromkeys(_linked(root, name)))
+            target = _linked(root, name)
+            if target:
+                watched.links[name] = target
+                if _is_there(root, target):
+                    names[target] = None
+                else:
+                    watched.extra.append(target)
         self._guard(watched, list(names))
 
     def _layered(self, root: str) -> list[str]:
@@ -134,24 +142,31 @@ class WorkspaceWatch:
         count = large = 0
         for name in names:
             mode = os.lstat(os.path.join(root, name)).st_mode
-            is_bound = not stat.S_ISLNK(mode) and _MADE_AGAIN.isdisjoint(name.split("/")[:-1])
-            if self._binds and is_bound and count < _MOST_BOUND:
-                count += 1
-                self.fixed.append(os.path.join(root, name))
-                continue
+            can_be_bound = not stat.S_ISLNK(mode) and _MADE_AGAIN.isdisjoint(name.split("/")[:-1])
+            is_bound = self._binds and can_be_bound and count < _MOST_BOUND
+            count += is_bound
             try:
                 kept = back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
                 self._limit.take(0 if kept is None else _size(kept))
             except (TooLarge, OSError):
-                large += 1
+                large += not is_bound
                 if large > _MOST_LARGE:
                     raise OSError(
                         f"there are more than {_MOST_LARGE} large protected folders, such as {name}"
                     ) from None
-                self.fixed.append(os.path.join(root, name))
-            else:
-                if kept is not None:
-                    watched.kept[name] = kept
+                self._fix(watched, name, None)
+                # It could not be put back if it was moved away with a folder above it.
+                self.pinned.extend(folder for folder in _above(root, name) if folder not in self.pinned)
+                continue
+            if is_bound:
+                self._fix(watched, name, kept)
+            elif kept is not None:
+                watched.kept[name] = kept
+
+    def _fix(self, watched: "_WatchedRoot", name: str, kept: PathBackup | None) -> None:
+        root = watched.before.root
+        self.fixed.append(os.path.join(root, name))
+        watched.fixed[name] = _Fixed(_identities(root, name), kept)
 
     # -- after ---------------------------------------------------------------------------------------------------------
 
@@ -168,15 +183,24 @@ class WorkspaceWatch:
         for path in after.git_folders:
             if path not in watched.names:
                 self._break(before, after, path)
-        restored: list[str] = []
-        for path, kept in watched.kept.items():
-            if is_unchanged(root, path, kept):
-                continue
-            if os.path.lexists(os.path.join(root, path)) and not self._take(root, path):
-                continue
-            if restore(root, path, kept):
-                restored.append(os.path.join(root, path))
+        lost: dict[str, PathBackup | None] = {
+            path: kept for path, kept in watched.kept.items() if not is_unchanged(root, path, kept)
+        }
+        for path, fixed in watched.fixed.items():
+            if _identities(root, path) != fixed.above:
+                lost[path] = fixed.was
+        restored = [os.path.join(root, path) for path, was in lost.items() if self._restored(root, path, was)]
+        for path, target in watched.links.items():
+            whole = os.path.join(root, path)
+            if os.path.islink(whole) and os.path.realpath(whole) != os.path.join(root, target):
+                self._take(root, path)  # another link on its way was changed
         return restored
+
+    def _restored(self, root: str, path: str, was: PathBackup | None) -> bool:
+        """Take away what stands in the place of a protected thing; whether the thing itself could be put back."""
+        if _is_there(root, path) and not self._take(root, path):
+            return False
+        return was is not None and restore(root, path, was)
 
     def _break(self, before: ProtectedScan, after: ProtectedScan, path: str) -> None:
         """Make a folder that became a git folder none: as a whole if it is new, else what is new of what makes it."""
@@ -217,14 +241,38 @@ class WorkspaceWatch:
         return notes
 
 
+class _Fixed(NamedTuple):
+    """A thing that is shown read-only: which folders are above it, and what it was if that could be kept."""
+
+    above: Sequence[tuple[int, int]]
+    was: PathBackup | None
+
+
 class _WatchedRoot:
     """A root, what was protected in it before the command, and what is remembered of it."""
 
-    def __init__(self, before: ProtectedScan, names: frozenset[str], extra: Sequence[str]) -> None:
+    def __init__(self, before: ProtectedScan, names: frozenset[str], extra: list[str]) -> None:
         self.before: Final = before
         self.names: Final = names
-        self.extra: Final = extra
+        self.extra: Final = extra  # protected, and not found by their names
         self.kept: Final[dict[str, PathBackup]] = {}
+        self.fixed: Final[dict[str, _Fixed]] = {}
+        self.links: Final[dict[str, str]] = {}  # where protected links lead to in the root
+
+
+def _above(root: str, name: str) -> list[str]:
+    """The folders between a root and a thing in it, outermost first."""
+    parts = name.split("/")
+    return [os.path.join(root, *parts[:count]) for count in range(1, len(parts))]
+
+
+def _identities(root: str, name: str) -> Sequence[tuple[int, int]]:
+    """Which folders these are: one that was moved away and made again is another one."""
+    try:
+        found = [os.lstat(path) for path in _above(root, name)]
+    except OSError:
+        return [(0, 0)]
+    return [(status.st_dev, status.st_ino) for status in found]
 
 
 def _repositories(before: ProtectedScan) -> list[str]:
@@ -232,14 +280,11 @@ def _repositories(before: ProtectedScan) -> list[str]:
     return [os.path.join(before.root, os.path.dirname(path)) for path in before.protected if path.endswith("/.git")]
 
 
-def _linked(root: str, name: str) -> list[str]:
-    """What a protected link leads to, if that is in the root: it is as good as protected."""
+def _linked(root: str, name: str) -> str:
+    """What a protected link leads to, if that is in the root: it is as good as protected. Empty: it is no such link."""
     path = os.path.join(root, name)
-    if not os.path.islink(path):
-        return []
-    real = os.path.realpath(path)
-    is_inside = real.startswith(f"{root}/") and os.path.lexists(real)
-    return [real[len(root) + 1 :]] if is_inside else []
+    real = os.path.realpath(path) if os.path.islink(path) else ""
+    return real[len(root) + 1 :] if real.startswith(f"{root}/") else ""
 
 
 def _is_there(root: str, path: str) -> bool:
