@@ -192,14 +192,50 @@ def test_at_a_terminal_every_secret_is_a_question_of_its_own(tmp_path: Path) -> 
     assert allowed(tmp_path / "home", folder) == {".mcp.json docs": ["OPENAI_API_KEY"]}
 
 
-def test_at_a_terminal_nothing_scrolls_away_unread(tmp_path: Path) -> None:
+MORE = "-- Enter: more, q: stop -- "
+
+
+def many_servers(tmp_path: Path) -> Path:
+    """A project whose servers take five screens."""
     folder = tmp_path / "project"
     folder.mkdir()
     servers = {f"s{number}": {"command": f"program-{number}"} for number in range(30)}
     (folder / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    return folder
+
+
+def test_at_a_terminal_what_is_typed_before_a_question_is_no_answer_to_it(tmp_path: Path) -> None:
+    folder = many_servers(tmp_path)
+    child = nursery().at_terminal(MAIN, "trust", str(folder), env=surroundings(tmp_path))
+    child.expect_exact(MORE)
+    child.send("\n\n\n\ny\ny\n")  # as a paste does
+    for _ in range(3):
+        child.expect_exact(MORE)
+        child.send("\ny\n")
+    child.expect_exact("Trust this? [y/N] ")
+    child.sendline("")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 1
+    assert not is_trusted(tmp_path / "home" / "trust.json", folder)
+
+
+def test_at_a_terminal_reading_can_be_stopped_and_nothing_is_trusted(tmp_path: Path) -> None:
+    folder = many_servers(tmp_path)
+    child = nursery().at_terminal(MAIN, "trust", str(folder), env=surroundings(tmp_path))
+    child.expect_exact(MORE)
+    child.sendline("q")
+    child.expect_exact("dragoman: nothing was changed")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 1
+
+
+def test_at_a_terminal_nothing_scrolls_away_unread(tmp_path: Path) -> None:
+    folder = many_servers(tmp_path)
     child = nursery().at_terminal(MAIN, "trust", str(folder), env=surroundings(tmp_path))
     pages = 0
-    while child.expect_exact(["-- Enter shows more -- ", "Trust this? [y/N] "]) == 0:
+    while child.expect_exact([MORE, "Trust this? [y/N] "]) == 0:
         assert child.before.count("\n") <= 24  # with the echo of Enter
         child.sendline("")
         pages += 1

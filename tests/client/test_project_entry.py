@@ -184,5 +184,5 @@ def test_relative_names_of_a_project_lead_to_its_own_files(place: Place, monkeyp
     place.theirs(servers={"x": {"command": "./agent.sh"}, "y": {"command": "bin/agent", "cwd": "below"}})
     fleet = Fleet.read(place.home, environment=os.environ, folder=".")
     x, y = fleet.entry("x").expanded(SECRETS), fleet.entry("y").expanded(SECRETS)
-    assert (x.command, x.cwd) == (f"{place.project}/./agent.sh", str(place.project))
+    assert (x.command, x.cwd) == (f"{place.project}/agent.sh", str(place.project))
     assert (y.command, y.cwd) == (f"{place.project}/below/bin/agent", f"{place.project}/below")

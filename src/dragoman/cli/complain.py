@@ -21,6 +21,16 @@ def warn_of_plain_http(url: str) -> None:
         )
 
 
+def forget_typed() -> None:
+    """Discard what was typed at the terminal until now: it is no answer to a question that is yet to be shown."""
+    import termios
+
+    try:
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    except (termios.error, OSError, ValueError):
+        pass  # stdin has become something else; what comes from there is read, and judged, as it is
+
+
 def can_ask() -> bool:
     """Whether a person at a terminal can read a question on stderr and answer it on stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.updates import info_json, update_json
-from dragoman.cli.complain import can_ask, complain
+from dragoman.cli.complain import can_ask, complain, forget_typed
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
 from dragoman.cli.plain import harmless_line
@@ -230,6 +230,7 @@ async def _agreed(task: _Task, ids: Sequence[str]) -> bool:
     if len(ids) > _NAMED:
         print(f"  and {len(ids) - _NAMED:,} more", file=sys.stderr)
     what = "this session" if len(ids) == 1 else f"these {len(ids):,} sessions"
+    forget_typed()
     print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = await _line()
     if not answer.endswith("\n"):

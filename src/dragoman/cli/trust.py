@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import can_ask, complain
+from dragoman.cli.complain import can_ask, complain, forget_typed
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -24,6 +24,7 @@ not used.
 """
 NOT_DONE = 1
 _LABEL: Final = 11
+_STOPS: Final = ("q", "quit", "n", "no")
 _GOES_ON: Final = "      … "
 
 
@@ -117,10 +118,10 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     if unnamed:
         return complain(f"--allow-secret {unnamed[0]}: nothing in {shown} names this secret")
     asking = not yes and can_ask()
-    _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
+    whole = _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
     if not yes and not asking:
         return complain("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
-    if asking and not _agreed("Trust this?"):
+    if asking and not (whole and _agreed("Trust this?")):
         return complain("nothing was changed", NOT_DONE)
     secrets = {part.part: [own for own in part.secrets if _may_have(part, own, allowed, asking)] for part in parts}
     given = {part: own for part, own in secrets.items() if own}
@@ -139,37 +140,51 @@ def _lines(parts: "Sequence[ConfigPart]") -> Iterator[str]:
     yield ""
 
 
-def _print(lines: Sequence[str], *, paged: bool) -> None:
-    """All of it, on stderr; at a terminal a screen at a time, so that nothing scrolls away unseen."""
+def _print(lines: Sequence[str], *, paged: bool) -> bool:
+    """Print all of it on stderr; at a terminal a screen at a time, so that nothing scrolls away unseen.
+
+    False: the person did not want to see it all.
+    """
     import os
 
     if not paged:
         print(*lines, sep="\n", file=sys.stderr)
-        return
+        return True
     columns, height = os.get_terminal_size(sys.stderr.fileno())
     for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, 20))):
         if number and number % max(1, height - 1) == 0:
-            print("-- Enter shows more -- ", end="", file=sys.stderr, flush=True)
-            sys.stdin.readline()
+            typed = _typed("-- Enter: more, q: stop -- ")
+            if not typed or typed.strip().lower() in _STOPS:
+                return False
         print(row, file=sys.stderr)
+    return True
 
 
 def _rows(line: str, columns: int) -> Iterator[str]:
     """A line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
     from dragoman.cli.plain import width
 
-    row = ""
+    row: list[str] = []
+    used = 0
     for character in line:
-        if width(row + character) > columns:
-            yield row
-            row = _GOES_ON
-        row += character
-    yield row
+        wide = width(character)
+        if used + wide > columns:
+            yield "".join(row)
+            row, used = [_GOES_ON], width(_GOES_ON)
+        row.append(character)
+        used += wide
+    yield "".join(row)
 
 
 def _agreed(question: str) -> bool:
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return _typed(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _typed(prompt: str) -> str:
+    """Return the line that is typed after the prompt, with its end; empty at the end of input."""
+    forget_typed()
+    print(prompt, end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline()
 
 
 def _may_have(part: "ConfigPart", secret: str, allowed: Sequence[str], asking: bool) -> bool:

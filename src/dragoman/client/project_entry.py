@@ -93,7 +93,7 @@ def _at_home(entry: Entry, folder: str, allowed: frozenset[str]) -> Entry:
     cwd = entry.cwd or folder
     command = entry.command
     if "/" in command and "$" not in cwd:
-        command = os.path.join(cwd, command)
+        command = os.path.join(cwd, command.removeprefix("./"))
     return replace(entry, cwd=cwd, command=command)
 
 

@@ -159,7 +159,7 @@ def _check_count(bases: Mapping[str, None], launch: Launch) -> None:
 def _gone_to(words: Sequence[str]) -> Iterator[str]:
     """The folders that a command goes to, by its words in their order."""
     for word, after in pairwise([*words, ""]):
-        if after and (word in _GOES_TO or word in _GOES_TO_OPTIONS):
+        if after and not after.startswith("-") and (word in _GOES_TO or word in _GOES_TO_OPTIONS):
             yield after
         for option in _GOES_TO_OPTIONS:
             value = word.removeprefix(option).removeprefix("=")
