@@ -1,11 +1,19 @@
 """Which modes are open to an identity: by its ceilings, and by what the machine can confine."""
 
+from pathlib import Path
+
 import pytest
 
 from dragoman.coder import ceilings
+from dragoman.coder.brain import coding_agent
 from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
 from dragoman.coder.modes import MODES
-from dragoman.vocabulary.identity import LOCAL, Identity, Needs
+from dragoman.errors import RequestFailed
+from dragoman.transports.memory import memory_pair
+from dragoman.vocabulary.asking import Reply
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs, with_identity
+from dragoman.vocabulary.requests import NewSession, SetOption
+from tests.coder.whole import ENVIRONMENT, Fixed, Guarded, scripted
 
 READING = {"read-only", "plan"}
 
@@ -58,3 +66,20 @@ def test_a_yes_counts_from_those_who_could_do_it_themselves() -> None:
     assert not may_answer(confined, Needs("ask"))
     assert not may_answer(free("workspace-write"), Needs("ask"))
     assert may_answer(LOCAL, Needs("full-access", leave=True))
+
+
+@pytest.mark.anyio
+async def test_a_refused_mode_counts_at_no_time(tmp_path: Path) -> None:
+    """The turn of another client may run, and would be judged by it until the refusal is written down."""
+    agent = coding_agent(Guarded(Fixed(scripted([{"say": "hi"}])), ENVIRONMENT, mode="read-only"))
+    ours, _ = memory_pair(1024)
+    connection = agent._connection(ours, None, trusted=True)
+    opened = await connection.sessions.new(NewSession(str(tmp_path)))
+    session = connection.sessions.find(opened.session_id)
+    wish = SetOption(session.id, "mode", "full-access")
+    refusal = connection.on_request(with_identity(wish, Identity(token="phone")), 1)
+    assert session.option("mode") == "read-only"
+    assert not isinstance(refusal, Reply)
+    with pytest.raises(RequestFailed, match="The token 'phone' may not use mode full-access"):
+        await refusal
+    assert session.option("mode") == "read-only"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
     OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
+    OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
     ExtensionHandler = Callable[[object], Awaitable[object]]
     NotificationHandler = Callable[[object], Awaitable[None]]
     LoginHandler = Callable[[str], Awaitable[None]]
@@ -83,6 +84,8 @@ class Agent:
         self.session_handlers: Final[list[SessionHandler]] = []
         self.closing_handlers: Final[list[SessionHandler]] = []
         self.option_handlers: Final[list[OptionHandler]] = []
+        # Asked before a new value counts for anything that runs: None, or what refuses it when it is awaited.
+        self.option_checks: Final[list[OptionCheck]] = []
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
         self._capabilities = _kept(

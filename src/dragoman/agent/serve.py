@@ -238,7 +238,12 @@ class Connection:
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
         before = session.options
-        session.options = _changed(before, request, open_models=self._agent.manner.open_models)
+        after = _changed(before, request, open_models=self._agent.manner.open_models)
+        for check in self._agent.option_checks:
+            refusal = check(session, request.config_id, request.value)
+            if refusal is not None:
+                return refusal
+        session.options = after
         if self._agent.option_handlers or session.journal is not None:
             return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)

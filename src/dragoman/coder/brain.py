@@ -67,6 +67,8 @@ def coding_agent(
     async def option_changed(session: Session, config_id: str, value: object) -> None:
         await _coder(session).option_changed(config_id)
 
+    agent.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
+
     @agent.on_login
     async def login(method_id: str) -> None:
         caller().check_admin("log in")

@@ -7,7 +7,7 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Awaitable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Final, NoReturn, TypeGuard
 
 from msgspec.structs import replace
 
@@ -33,6 +33,7 @@ _ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is
 if TYPE_CHECKING:
     from dragoman.coder.decisions import DecisionLog
     from dragoman.coder.mcp import Servers
+    from dragoman.coder.permissions import Decision
     from dragoman.coder.tools.contract import Tool
     from dragoman.coder.work import Work
     from dragoman.vocabulary.requests import McpServer
@@ -139,23 +140,35 @@ class Coder:
             self._log = DecisionLog(self.session, content=self.setup.audit_content)
         return self._log
 
+    def option_refused(self, config_id: str, value: str) -> Awaitable[NoReturn] | None:
+        """What refuses a mode that is not open to the caller; None: it may be set.
+
+        Judged before the mode is set: the turn of another client may be running, and would have it meanwhile.
+        """
+        identity = caller()
+        try:
+            if config_id == "mode":
+                check_mode(value, identity)
+            return None
+        except RequestFailed as failed:
+            return self._refuse_mode(value, identity, failed)
+
+    async def _refuse_mode(self, mode: str, identity: Identity, refusal: RequestFailed) -> NoReturn:
+        from dragoman.coder.permissions import Decision
+
+        await self._log_mode(mode, identity, Decision("deny", "", "policy"))
+        raise refusal
+
     async def option_changed(self, config_id: str) -> None:
-        """Refuses a model that cannot be had, and a mode that is not open to the caller."""
+        """Refuses a model that cannot be had."""
         if config_id == "mode":
-            await self._mode_chosen(str(self.session.option("mode")), caller())
+            from dragoman.coder.permissions import Decision
+
+            await self._log_mode(str(self.session.option("mode")), caller(), Decision("allow", "", "user"))
         if config_id == "model":
             self._prepare(self.made(str(self.session.option("model"))))
 
-    async def _mode_chosen(self, mode: str, identity: Identity) -> None:
-        from dragoman.coder.permissions import Decision
-
-        try:
-            check_mode(mode, identity)
-        except RequestFailed:
-            decision = Decision("deny", "", "policy")
-            await self.log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
-            raise
-        decision = Decision("allow", "", "user")
+    async def _log_mode(self, mode: str, identity: Identity, decision: "Decision") -> None:
         await self.log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
 
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
