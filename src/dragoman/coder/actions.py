@@ -1,12 +1,11 @@
 """What our slash commands do. What they say is said to the user; the model does not hear it."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
 from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.coder.ceilings import may_answer
+from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
@@ -124,11 +123,15 @@ async def _mode_refused(new: str, work: "Work") -> str:
 
 
 async def _undo(work: "Work") -> str:
-    undone = await asyncio.to_thread(work.changes.undo)
-    if not undone.restored and not undone.left:
+    identity = work.identity()
+    if not may_write(identity):
+        return f"{identity.subject} may not change files, so nothing was taken back."
+    undone = await work.undo()
+    if not any(undone):
         return "There is nothing to undo."
     lines = [f"- put back {path}" for path in undone.restored]
     lines += [
         f"- left alone {path}: it is not what I wrote any more, or its old content was not kept" for path in undone.left
     ]
+    lines += [f"- left alone {path}: it is protected" for path in undone.refused]
     return "\n".join(lines)

@@ -87,6 +87,11 @@ def may_answer(identity: Identity, needs: Needs) -> bool:
     return not is_limited(identity) or needs.mode in allowed_modes(identity)
 
 
+def may_write(identity: Identity) -> bool:
+    """Whether a mode is open to it in which files are written."""
+    return any(MODES[mode].write != "deny" for mode in allowed_modes(identity))
+
+
 def narrower_notice(mode: str, narrower: str, identity: Identity) -> str:
     """Return what a user is told whose turn runs in another mode than the session has."""
     return f"This turn runs in mode {narrower}. {identity.subject} may not use mode {mode}"

@@ -4,6 +4,7 @@ A file is put back only if it still is what we made of it: whatever somebody els
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, write_bytes
@@ -26,6 +27,7 @@ class Undone(NamedTuple):
 
     restored: list[str]
     left: list[str]
+    refused: list[str]
 
 
 class Changes:
@@ -56,14 +58,18 @@ class Changes:
             before, kept = first.before, first.kept
         self._changes[place.path] = Change(place, before, after, kept)
 
-    def undo(self) -> Undone:
-        """Put everything back. Blocks: for a thread."""
-        restored: list[str] = []
-        left: list[str] = []
-        for change in reversed(self._changes.values()):
-            (restored if _restore(change) else left).append(change.place.path)
-        self._changes.clear()
-        return Undone(restored, left)
+    def undo(self, is_refused: Callable[[Place], bool] = lambda place: False) -> Undone:
+        """Put everything back but what is refused, which can be undone later. Blocks: for a thread."""
+        undone = Undone([], [], [])
+        kept: dict[str, Change] = {}
+        for path, change in reversed(self._changes.items()):
+            if is_refused(change.place):
+                kept[path] = change
+                undone.refused.append(path)
+            else:
+                (undone.restored if _restore(change) else undone.left).append(path)
+        self._changes = dict(reversed(kept.items()))
+        return undone
 
 
 def _restore(change: Change) -> bool:

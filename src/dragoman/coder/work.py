@@ -18,7 +18,7 @@ from dragoman.coder.ceilings import (
     narrower_notice,
     nearest_mode,
 )
-from dragoman.coder.changes import Changes
+from dragoman.coder.changes import Changes, Undone
 from dragoman.coder.coder import Coder, is_option
 from dragoman.coder.compaction import Room
 from dragoman.coder.context import Context, UserSaid, load
@@ -32,7 +32,7 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
 from dragoman.coder.tools.delegating import Delegate
-from dragoman.coder.tools.files import is_withheld
+from dragoman.coder.tools.files import is_withheld, writing
 from dragoman.coder.tools.reading import ReadFile
 from dragoman.coder.tools.searching import Glob, Grep, ListFiles
 from dragoman.coder.tools.talking import AskUser, UpdatePlan
@@ -172,6 +172,8 @@ class Work:
         heard = await self.session.interjected()
         for prompt in heard:
             self._identity = self._identity.joined(prompt.identity)
+        if heard:
+            await asyncio.to_thread(check_folders, self._roots().real, self._identity)
         return [
             UserSaid(prompt.message_id, await seen(prompt.content, roots, sees, self._is_withheld)) for prompt in heard
         ]
@@ -276,6 +278,12 @@ class Work:
             replace(option, current_value=value) if is_option(option, name) else option
             for option in self.session.options
         ]
+
+    async def undo(self) -> Undone:
+        """Put back what the last turn that wrote anything has written; to a confined identity nothing protected."""
+        desk = self._desk()
+        confined = self._identity.confined
+        return await asyncio.to_thread(self.changes.undo, lambda place: confined and writing(place, desk).guarded)
 
     async def servers_text(self) -> str:
         """The MCP servers, in words."""

@@ -255,8 +255,8 @@ class Front:
                 while room is not None and room.retelling is not None:
                     await asyncio.shield(room.retelling)
                     room = self._hub.rooms.get(request.session_id)
-                if room is None:
-                    raise missing(request.session_id)  # it was closed meanwhile
+                if room is None or not self._hub.is_mine(room.id, self.connection.entrance):
+                    raise missing(request.session_id)  # it was closed meanwhile, or has got another folder
                 self._hub.counts["turns"] += 1
             elif isinstance(request, ask.SetOption):
                 on_reply = room.options_set

@@ -209,18 +209,24 @@ class Hub:
         return owner == entrance.principal
 
     def _is_within(self, session_id: str, entrance: Pass) -> bool:
-        """Whether a session was made in one of the folders that a token may open; one of which nothing is known was
+        """Whether a session works in folders that a token may open and no others; one of which nothing is known does
         not."""
         identity = self.ceilings.identity(entrance)
         if not identity.workspaces:
             return True
-        folder = self._folder(session_id)
-        return bool(folder) and identity.may_open(os.path.realpath(folder))
+        made_in = self._folder(session_id)
+        folders = [made_in, *self._added_folders(session_id)]
+        return bool(made_in) and all(identity.may_open(os.path.realpath(folder)) for folder in folders)
 
     def _folder(self, session_id: str) -> str:
         room = self.rooms.get(session_id)
         opened = room.opening.cwd if room is not None and room.opening is not None else ""
         return self.owners.cwd(session_id) or opened or self._folders.get(session_id, "")
+
+    def _added_folders(self, session_id: str) -> list[str]:
+        """The other folders of a session that is open: whoever opened it may have been allowed more."""
+        room = self.rooms.get(session_id)
+        return [] if room is None or room.opening is None else room.opening.additional_directories or []
 
     async def learn_folder(self, session_id: str, entrance: Pass) -> None:
         """Find out where a session was made, if that is needed to tell whether a token may have it."""

@@ -85,8 +85,13 @@ class Room:
         return bool(self._questions)
 
     def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
-        """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before."""
+        """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before.
+
+        Whoever may not have it with the folders it has now is here no longer."""
         self.opening = opening or self.opening
+        for front in list(self.fronts):
+            if not self.back.hub.is_mine(self.id, front.connection.entrance):
+                self.leave(front)
         self.opened = opened
         self.life = self.back.life
         self._told_before = self._told_before or not fresh
