@@ -1,6 +1,7 @@
 """Files that hold credentials are read after a yes, in every mode that asks; without one the model learns nothing."""
 
 import base64
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from dragoman.coder.context import read
 from dragoman.coder.instructions import system_prompt
+from dragoman.coder.models.contract import Inquiry, Piece
+from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.host.paths import Roots
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
@@ -191,6 +194,25 @@ async def test_notes_of_the_project_that_are_a_link_to_one_are_not_read(project:
     (project / "AGENTS.md").unlink()
     (project / "AGENTS.md").symlink_to("plain.txt")
     assert "documented here" in system_prompt(Roots([str(project)]), "ask")
+
+
+async def test_notes_of_the_project_that_are_a_link_to_our_own_files_are_not_read(tmp_path: Path) -> None:
+    ours = tmp_path / "home" / "gateway" / "tokens.json"
+    ours.parent.mkdir(parents=True)
+    ours.write_text(CANARY)
+    (tmp_path / "AGENTS.md").symlink_to(ours)
+    heard: list[str] = []
+
+    class Listening(ScriptModel):
+        def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+            heard.append(inquiry.system)
+            return super().respond(inquiry)
+
+    script = parse({"turns": [{"steps": [{"say": "ok"}]}]})
+    async with whole(tmp_path, lambda name: Listening(script), home=tmp_path / "home") as (_, session):
+        await events_of(session)
+    assert len(heard) == 1
+    assert CANARY not in heard[0]
 
 
 async def test_in_a_sandbox_it_asks_as_well(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,5 +1,7 @@
 """What a token may reach, as the gateway tells its agent; and what it judges itself, for every agent."""
 
+import os
+
 import pytest
 
 from dragoman.errors import RequestFailed
@@ -54,6 +56,16 @@ def test_servers_that_could_be_programs_are_refused_and_addresses_are_not() -> N
         ):
             with pytest.raises(RequestFailed, match="may not bring MCP servers"):
                 ceilings.check(request, identity)
+
+
+@pytest.mark.parametrize("folder", [".", "~", "work", "", "/work\0"])
+def test_a_folder_that_means_something_else_to_an_agent_is_not_opened(folder: str) -> None:
+    """The server may run in the token's workspace, and its agent somewhere else."""
+    ceilings = Ceilings()
+    identity = ceilings.identity(BOB._replace(limits=TokenLimits(workspaces=(os.getcwd(),))))
+    for request in (ask.NewSession(folder), ask.ForkSession("s", os.getcwd(), additional_directories=[folder])):
+        with pytest.raises(RequestFailed, match="is no absolute path of a folder"):
+            ceilings.check(request, identity)
 
 
 def test_a_connection_is_found_again_only_by_a_token_that_may_do_as_much() -> None:

@@ -71,6 +71,7 @@ class Coder:
         self._prepare(self.made(current))
         brought = list(self.session.opening.mcp_servers or ())
         programs = {id(server) for server in brought if isinstance(server, McpStdio)}
+        strange = set() if identity.brings_programs else {id(server) for server in brought}
         configs = [*brought, *self.setup.servers(self.session.cwd)]
         if configs:
             from dragoman.coder.mcp import Servers
@@ -85,6 +86,7 @@ class Coder:
                 roots=self.session.roots,
                 allow=self._is_still_configured,
                 guarded=lambda config: id(config) in programs,
+                is_strange=lambda config: id(config) in strange,
             )
             self._servers.start()
 

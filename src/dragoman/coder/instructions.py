@@ -1,6 +1,7 @@
 """What the model is told before anything else: who it is, where it is, what it may do, what the project's notes say."""
 
 import os
+from collections.abc import Callable
 from typing import Final
 
 from dragoman.coder.modes import MODES
@@ -22,8 +23,12 @@ The mode is "{mode}": {what}. When a call is refused, respect that and find anot
 _PLAN: Final = "End with a plan: call update_plan with its steps, and say why in a few words. Change nothing.\n"
 
 
-def system_prompt(roots: Roots, mode: str) -> str:
-    """The instructions for one turn. Reads the notes of the project: for a thread."""
+def system_prompt(roots: Roots, mode: str, is_withheld: Callable[[str], bool] | None = None) -> str:
+    """The instructions for one turn. Reads the notes of the project: for a thread.
+
+    `is_withheld` tells of a real path whether it is not to be read without a question; else credentials are not.
+    """
+    is_withheld = is_withheld or _is_credential
     known = MODES.get(mode)
     text = _SYSTEM.format(
         cwd=visible_line(roots.cwd), mode=mode, what=known.description.lower() if known else "unknown"
@@ -32,14 +37,18 @@ def system_prompt(roots: Roots, mode: str) -> str:
         text += f"Other folders of the workspace: {', '.join(map(visible_line, roots.given[1:]))}.\n"
     if mode == "plan":
         text += _PLAN
-    return text + "".join(_notes(root, roots) for root in roots.given)
+    return text + "".join(_notes(root, roots, is_withheld) for root in roots.given)
 
 
-def _notes(root: str, roots: Roots) -> str:
+def _is_credential(path: str) -> bool:
+    return is_credential(path, os.path.realpath(os.path.expanduser("~")))
+
+
+def _notes(root: str, roots: Roots, is_withheld: Callable[[str], bool]) -> str:
     try:
         place = roots.place(os.path.join(root, _NOTES))
         # A link may lead to any file of the workspace; what is read here is read without a question.
-        if is_credential(place.path, os.path.realpath(os.path.expanduser("~"))):
+        if is_withheld(place.path):
             return ""
         data, more = read_bytes(place, NOTES_BYTES)
     except PathRefused:

@@ -136,7 +136,7 @@ class Work:
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
-        system = await asyncio.to_thread(system_prompt, self._roots(), self.mode())
+        system = await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
         said = UserSaid(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
         turn = loop.turn(
             model,

@@ -136,7 +136,7 @@ class Back:
             raise RequestFailed(INTERNAL_ERROR, GONE)
         before = room.opened
         try:
-            opened = await self._ask(room.opening)
+            opened = await self.link.ask(room.opening)  # by the right of whoever opened it
         except LinkClosed:
             raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except RequestFailed:

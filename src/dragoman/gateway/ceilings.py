@@ -11,16 +11,19 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.errors import INVALID_REQUEST, RequestFailed
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.guard import Pass, TokenLimits
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, ChoiceGroup, Option, Select
 
 # Who asks where the gateway itself does: it repeats what a client was allowed before.
 OPERATOR: Final = LOCAL
+
+# Methods that set the keys and the addresses of an agent's models.
+_PROVIDERS: Final = "providers/"
 
 Shown = TypeVar("Shown", bound=Reply | AnyEvent)
 
@@ -92,11 +95,13 @@ class Ceilings:
                 identity.check_programs(request.mcp_servers or ())
                 if identity.workspaces:
                     for folder in (request.cwd, *(request.additional_directories or ())):
-                        identity.check_folder(folder, os.path.realpath(folder))
+                        _check_folder(folder, identity)
             case ask.Login():
                 identity.check_admin("log in")
             case ask.Logout():
                 identity.check_admin("log out")
+            case Extension() if request.method.startswith(_PROVIDERS):
+                identity.check_admin(f"use {request.method}")
             case _:
                 pass
 
@@ -119,3 +124,10 @@ class Ceilings:
         allowed = modes.allowed(identity)
         choices: list[Choice | ChoiceGroup] = [choice for choice in option.choices() if choice.value in allowed]
         return replace(option, options=choices, current_value=modes.nearest(option.current_value, identity))
+
+
+def _check_folder(folder: str, identity: Identity) -> None:
+    """Refuse a folder that is not in the workspaces, or that an agent which runs elsewhere could take for another."""
+    if not folder.startswith("/") or "\0" in folder:
+        raise RequestFailed(INVALID_PARAMS, f"{folder!r} is no absolute path of a folder")
+    identity.check_folder(folder, os.path.realpath(folder))

@@ -25,6 +25,7 @@ from dragoman.gateway.rooms import Room
 from dragoman.gateway.waking import UNCLEAR
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.identity import with_identity
 
 if TYPE_CHECKING:
     from dragoman.gateway.front import Front
@@ -81,7 +82,7 @@ class Openings:
             # What was heard of it before this answer is said behind it.
             room = back.adopt(session_id, agent_id, self._front)
             known = replace(reply, session_id=session_id)
-            room.is_open(_opening(agent_id, request), known, fresh=isinstance(request, ask.NewSession))
+            room.is_open(self._opening(agent_id, request), known, fresh=isinstance(request, ask.NewSession))
 
         try:
             reply = await self._front.ask(back, request, id, opened)
@@ -157,7 +158,7 @@ class Openings:
         room.enter(self._front)
         opening = None
         if self._front.may("prompt"):
-            opening = _opening(room.agent_id, request)
+            opening = self._opening(room.agent_id, request)
         else:
             request = as_opened(request, room.opening, self._hub.owners.cwd(room.id))
 
@@ -198,7 +199,9 @@ class Openings:
         back.take()
         return back
 
-
-def _opening(session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession") -> ask.ResumeSession:
-    """What opens the same session in another process of its agent, without a word."""
-    return ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
+    def _opening(
+        self, session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession"
+    ) -> ask.ResumeSession:
+        """What opens the same session in another process of its agent, without a word, and by the same right."""
+        opening = ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
+        return with_identity(opening, self._front.identity) if self._hub.ceilings.trusted else opening

@@ -127,14 +127,10 @@ class _Visit:
         raise FetchFailed(f"{url.host} cannot be reached.")
 
     async def _addresses(self, url: Url) -> Sequence[str]:
-        """The addresses to try. One that is not public spoils them all: the name is not to be trusted then."""
         try:
-            addresses = list(await self._resolve(url.host, url.port))
+            return (await public_addresses(url.host, url.port, self._resolve))[:ADDRESSES]
         except (OSError, UnicodeError) as error:
             raise FetchFailed(f"There is no host {url.host}.") from error
-        if not all(is_public(address) for address in addresses):
-            raise UrlRefused(f"{url.host} leads to an address that is not public.")
-        return addresses[:ADDRESSES]
 
     def page(self) -> Page:
         """What came of it. Takes a moment for a long page."""
@@ -197,6 +193,15 @@ def _is_text(head: Head) -> bool:
     main, _, sub = kind.partition("/")
     words = ("json", "xml", "javascript", "ecmascript", "yaml", "x-yaml", "toml", "x-sh", "x-ndjson", "sql", "graphql")
     return not kind or main == "text" or sub in words or sub.endswith(("+json", "+xml", "+yaml", "-javascript"))
+
+
+async def public_addresses(host: str, port: int, resolve: Resolve | None = None) -> Sequence[str]:
+    """The addresses of a host. One that is not public spoils them all, because the name is not to be trusted then:
+    `UrlRefused`. `OSError`, `UnicodeError`: there is no such host."""
+    addresses = list(await (resolve or _resolve)(host, port))
+    if not all(is_public(address) for address in addresses):
+        raise UrlRefused(f"{host} leads to an address that is not public.")
+    return addresses
 
 
 async def _resolve(host: str, port: int) -> Sequence[str]:

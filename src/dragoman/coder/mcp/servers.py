@@ -55,12 +55,14 @@ class Servers:
         allow: Callable[[Config], Awaitable[bool]] = allow_all,
         bounds: Bounds = DEFAULT_BOUNDS,
         guarded: Callable[[Config], bool] = lambda config: False,
+        is_strange: Callable[[Config], bool] = lambda config: False,
     ) -> None:
         """`environment` is this process's: children get it without secrets. `roots` are told to servers that ask.
-        `guarded` tells whether the tools of a server are guarded ones."""
+        `guarded` tells whether the tools of a server are guarded ones, `is_strange` whether only a public address of it
+        is called."""
         self._guarded = guarded
         self._notice = notice
-        self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian)
+        self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian, is_strange)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0

@@ -30,6 +30,8 @@ class Surroundings(NamedTuple):
     environment: Mapping[str, str]
     roots: Sequence[str]
     guardian: Guardian
+    # Whether a server came with a request whose sender may have nothing started or called on this machine.
+    is_strange: Callable[[Config], bool] = lambda config: False
 
 
 class Manners(NamedTuple):

@@ -54,7 +54,7 @@ def peer_for(config: Config, surroundings: Surroundings) -> Peer:
         case McpStdio():
             return Program(config, surroundings)
         case McpHttp() | McpSse():
-            return Address(config)
+            return Address(config, only_public=surroundings.is_strange(config))
     raise StartFailed("is of a type that is not supported here")
 
 
@@ -74,7 +74,7 @@ class Program:
     async def transport(self) -> "AsyncIterator[TransportStreams]":
         argv = [self._config.command, *(self._config.args or ())]
         own = {one.name: one.value for one in self._config.env or ()}
-        cwd, environment, _, guardian = self._surroundings
+        cwd, environment, _, guardian, _ = self._surroundings
         self._ending, self._over = "", False
         child = self._child = guardian.start(argv, cwd=cwd, env=child_environment(environment, own))
         try:
@@ -110,8 +110,8 @@ class Program:
 class Address:
     """A server behind a URL."""
 
-    def __init__(self, config: McpHttp | McpSse) -> None:
-        self._web = Web(config)
+    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False) -> None:
+        self._web = Web(config, only_public=only_public)
         self._secrets = secrets_of(config)
 
     def transport(self) -> Transport:

@@ -16,6 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.errors import StartFailed
+from dragoman.host.address import DEFAULT_PORTS, UrlRefused
+from dragoman.host.fetch import public_addresses
 from dragoman.host.tls import trust_for
 from dragoman.vocabulary.requests import McpHttp, McpSse
 
@@ -29,9 +31,13 @@ SILENT_SECONDS: Final = 300.0
 
 
 class Web:
-    """A server behind a URL. `status` is the last HTTP status, if that was a refusal, else 0."""
+    """A server behind a URL. `status` is the last HTTP status, if that was a refusal, else 0.
 
-    def __init__(self, config: McpHttp | McpSse) -> None:
+    `only_public`: it is called only where all addresses of its host are of the public internet.
+    """
+
+    def __init__(self, config: McpHttp | McpSse, *, only_public: bool = False) -> None:
+        self._only_public = only_public
         self.status = 0
         self._config = config
         self._headers = {header.name: header.value for header in config.headers or ()}
@@ -64,11 +70,13 @@ class Web:
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
+        verify = trust_for(self._url)
         return httpx2.AsyncClient(
             headers=(headers or {}) | {"Accept-Encoding": "identity"},
             timeout=timeout or httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),
             auth=auth or self._auth,
-            verify=trust_for(self._url),
+            verify=verify,
+            transport=_PublicTransport(httpx2.AsyncHTTPTransport(verify=verify)) if self._only_public else None,
             event_hooks={"response": [self._heard]},
         )
 
@@ -92,6 +100,30 @@ def _without_user(url: str) -> tuple[str, httpx2.BasicAuth | None]:
         raise StartFailed("has an address that cannot be read") from None
     name, _, password = user.partition(":")
     return parts._replace(netloc=host).geturl(), httpx2.BasicAuth(unquote(name), unquote(password)) if user else None
+
+
+class _PublicTransport(httpx2.AsyncBaseTransport):
+    """Calls public hosts only. The address that was looked at is the one that is called, whatever DNS says later; no
+    proxy is asked, which would look the name up itself."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host = request.url.host
+        try:
+            address, *_ = await public_addresses(host, request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0))
+        except UrlRefused:
+            raise StartFailed("its address is not public, and this token may bring no other") from None
+        except (OSError, UnicodeError, ValueError):
+            raise httpx2.ConnectError("There is no such host.", request=request) from None
+        # `Host` was set before, and stays; the certificate is that of the name.
+        request.url = request.url.copy_with(host=address)
+        request.extensions = {**request.extensions, "sni_hostname": host}
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
 
 
 class _Counted(httpx2.AsyncByteStream):
