@@ -78,7 +78,9 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         "--allow-unconfined", action="store_true", help="without admin too: every mode, and leaving the confinement"
     )
     create.add_argument(
-        "--allow-mcp-programs", action="store_true", help="without admin too: bring MCP servers that are programs"
+        "--allow-mcp-programs",
+        action="store_true",
+        help="without admin too: bring MCP servers that are programs, or at private addresses",
     )
     _action(actions, "list", "the tokens there are, without the tokens themselves", "one JSON array of tokens")
     revoke = _action(actions, "revoke", "end a token, and whatever is connected by it", "one JSON object with its name")
