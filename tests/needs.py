@@ -19,13 +19,13 @@ PEERS = ROOT / ".peers"
 
 def need(tool: str) -> str:
     """The path of a program."""
-    return shutil.which(tool) or _lacking(f"the program {tool}")
+    return shutil.which(tool) or lacking(f"the program {tool}")
 
 
 def need_other_users() -> None:
     """The right to become another user, for tests about what one may do to us."""
     if os.geteuid() != 0:
-        _lacking("to be root, so that it can become another user")
+        lacking("to be root, so that it can become another user")
 
 
 def need_typescript_sdk() -> Path:
@@ -33,13 +33,13 @@ def need_typescript_sdk() -> Path:
     need("node")
     if (PEERS / "node_modules" / "@agentclientprotocol" / "sdk").is_dir():
         return PEERS
-    return _lacking("the TypeScript SDK, which ./dev test puts in .peers")
+    return lacking("the TypeScript SDK, which ./dev test puts in .peers")
 
 
 def need_python_v2_sdk() -> Path:
     """The folder to put first on PYTHONPATH, so that `import acp` is the official Python SDK for v2."""
     folder = PEERS / "python-v2"
-    return folder if folder.is_dir() else _lacking("the Python SDK for v2, which ./dev test puts in .peers")
+    return folder if folder.is_dir() else lacking("the Python SDK for v2, which ./dev test puts in .peers")
 
 
 def need_acpx() -> list[str]:
@@ -89,10 +89,11 @@ def _under_node(folder: str, script: str) -> list[str]:
 def _by_name(what: str, *command: Path) -> list[str]:
     if all(file.is_file() for file in command):
         return [str(file) for file in command]
-    return _lacking(f"{what}, which ./dev interop puts in .peers")
+    return lacking(f"{what}, which ./dev interop puts in .peers")
 
 
-def _lacking(what: str) -> NoReturn:
+def lacking(what: str) -> NoReturn:
+    """Skip a test that lacks something, or fail it where nothing may be skipped."""
     sentence = f"this test needs {what}"
     if os.environ.get("CI") == "true":
         pytest.fail(sentence, pytrace=False)

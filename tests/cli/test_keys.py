@@ -22,6 +22,7 @@ from dragoman.cli.settings import read_settings
 from tests.cli.editor import DRAGOMAN, turns
 from tests.gateway.serving import free_port
 from tests.host.machine import as_a_user, lives
+from tests.needs import need_other_users
 
 CANARY = "canary-8a41"
 # Spelled as secrets are; the last one is known by the configuration alone.
@@ -264,8 +265,8 @@ done > seen.txt
 
 @pytest.mark.parametrize("is_root", [False, True], ids=["of a user", "of root"])
 def test_a_command_finds_no_key_in_the_processes_above_it(is_root: bool, tmp_path: Path) -> None:
-    if is_root and os.geteuid() != 0:
-        pytest.skip("what root may read, root alone can show")
+    if is_root:
+        need_other_users()
     configured(tmp_path)
     program = DRAGOMAN if is_root else as_a_user(*DRAGOMAN)
     words = ["--mode", "full-access", "--model", script(tmp_path, ANCESTORS), "--allow", "all"]

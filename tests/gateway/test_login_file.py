@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import stat
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -151,13 +152,25 @@ async def test_many_changes_at_once_are_written_together_and_none_is_lost(
     assert all(again.knows(login) for login in logins)
 
 
-async def test_a_login_that_is_given_up_while_it_is_written_undoes_no_later_one(path: Path) -> None:
+async def test_a_login_that_is_given_up_while_it_is_written_undoes_no_later_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    write = LoginFile.write
+
+    def write_slowly(file: LoginFile, logins: Sequence[StoredLogin]) -> None:
+        begun.set()
+        may_end.wait(30)
+        write(file, logins)
+
+    monkeypatch.setattr(LoginFile, "write", write_slowly)
     server = Server(path)
     impatient = asyncio.create_task(server.login())
-    await asyncio.sleep(0)
+    await until(begun.is_set)
     impatient.cancel()
-    kept = await server.login()
-    assert Server(path).knows(kept)
+    later = asyncio.create_task(server.login())
+    may_end.set()
+    assert Server(path).knows(await later)
 
 
 def _row(**changed: object) -> bytes:

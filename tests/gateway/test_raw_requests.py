@@ -1,4 +1,4 @@
-"""Requests that no client library sends, on a bare socket: each gets a coded refusal or an end, and nothing more."""
+"""Requests that no client library sends, on a bare socket: each gets a coded refusal, and nothing more."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -36,7 +36,8 @@ REQUESTS = {
     "a forwarded token": b"GET /acp HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
     b"X-Forwarded-Authorization: Bearer TOKEN\r\n\r\n",
 }
-REFUSALS = (400, 401, 404, 405, 406, 408, 411, 413, 415, 421, 431, 500, 501, 505)
+# These are HTTP, and show no token that counts; the others are none.
+REFUSED_BY_US = {"line feeds alone", "an address as the target", "a chunk of 2^64", "two tokens", "a forwarded token"}
 
 
 @pytest.fixture
@@ -46,10 +47,10 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
 
 
 @pytest.mark.parametrize("what", REQUESTS)
-async def test_it_is_refused_with_a_code_or_ended_and_the_next_one_is_served(served: Served, what: str) -> None:
+async def test_it_is_refused_with_a_code_and_the_next_one_is_served(served: Served, what: str) -> None:
     request = REQUESTS[what].replace(b"PORT", str(served.server.port).encode()).replace(b"TOKEN", served.token.encode())
-    answer, _ = await raw(served, request, wait=2.0)
-    assert not answer or status(answer) in REFUSALS
+    answer, _ = await raw(served, request)
+    assert status(answer) == (401 if what in REFUSED_BY_US else 400)
     assert b"Traceback" not in answer
     assert served.token.encode() not in answer
     assert served.hub.connections == {}

@@ -21,7 +21,7 @@ from dragoman.host.resources import (
     too_many_processes,
     too_much_memory,
 )
-from tests.needs import need
+from tests.needs import lacking, need, need_other_users
 
 from .boxes import AS_NOBODY, PYTHON, ROOT, Box, may_be_run_by_nobody
 from .machine import until
@@ -113,11 +113,10 @@ for child in children:
 
 def as_another(place: Path, level: str, *argv: str) -> Sequence[str]:
     """Runs a confined command as a user that is not root, whom the number of processes binds; what it printed."""
-    if os.getuid() != 0:
-        pytest.skip("these tests are not run by root already")
+    need_other_users()
     need("setpriv")
     if not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
-        pytest.skip("another user may not read this project here")
+        lacking("a project that other users may read")
     python = another_python()
     place.chmod(0o755)
     os.chown(place, 65534, 65534)
@@ -137,7 +136,7 @@ def as_another(place: Path, level: str, *argv: str) -> Sequence[str]:
 def another_python() -> str:
     found = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
     if found is None:
-        pytest.skip("another user may start no Python here")
+        lacking("a Python that other users may start")
     return found
 
 
