@@ -170,7 +170,8 @@ async def test_a_login_that_is_given_up_while_it_is_written_undoes_no_later_one(
     impatient.cancel()
     later = asyncio.create_task(server.login())
     may_end.set()
-    assert Server(path).knows(await later)
+    login = await later
+    assert Server(path).knows(login)
 
 
 def _row(**changed: object) -> bytes:
