@@ -217,6 +217,21 @@ async def test_hooks_among_the_files_of_a_repository_are_not_changed(tmp_path: P
     assert list((work / "tools" / "hooks").iterdir()) == []
 
 
+async def test_files_that_git_is_told_to_run_are_not_changed(tmp_path: Path) -> None:
+    """Named by the configuration, or by a link among the hooks; also those that are not there yet."""
+    work = repository(tmp_path / "work")
+    (work / "tools").mkdir()
+    for name in ("monitor.sh", "hook.sh", "settings"):
+        (work / "tools" / name).write_text("mine")
+    git(work, "config", "core.fsmonitor", "./tools/monitor.sh")
+    git(work, "config", "include.path", "../tools/settings")
+    git(work, "config", "diff.external", "tools/missing.sh")
+    (work / ".git" / "hooks" / "post-checkout").symlink_to("../../tools/hook.sh")
+    names = ("monitor.sh", "hook.sh", "settings", "missing.sh")
+    await allowed(work, *(f"echo evil > tools/{name}" for name in names), "mv tools t; cp -r t tools")
+    assert {path.name: path.read_text() for path in (work / "tools").iterdir()} == dict.fromkeys(names[:3], "mine")
+
+
 async def test_a_link_with_a_protected_name_protects_what_it_leads_to(tmp_path: Path) -> None:
     work = repository(tmp_path / "work")
     (work / "docs").mkdir()

@@ -22,6 +22,10 @@ EXECUTED_WHEN_LOOKED_AT = [
         ".git/config",
         "Jenkinsfile",
     ),
+    *("hie.yaml", ".bsp/build.json", "buildServer.json", ".lsp/config.edn", ".ropeproject/config.py", ".merlin"),
+    *("rust-analyzer.toml", "rust-toolchain.toml", ".emacs.desktop", ".joyride/scripts/workspace_activate.cljs"),
+    *(".golangci.yml", ".rubocop_todo.yml", ".lintstagedrc.json", "prek.toml", ".config/mise.toml", ".tekton/ci.yaml"),
+    *(".jedi/project.json", ".factorypath", ".formatter.exs", ".erlang", ".codesandbox/tasks.json", ".github/hooks/x"),
     *(".CARGO/Config.TOML", ".github/WORKFLOWS/x", "X.Code-Workspace", ".gi\u200dt/config", ".git::$data/config"),
 ]
 RUN_ON_PURPOSE = [
@@ -97,3 +101,64 @@ def test_hooks_among_the_files_of_a_repository_are_protected(tmp_path: Path, con
     root = str(tmp_path.resolve())
     assert is_protected_write(root, ("tools", "hooks", "pre-commit"))
     assert not is_protected_write(root, ("tools", "other"))
+
+
+SCRIPT = ("tools", "run.sh")
+NAMING = {
+    "include": "[include]\n\tpath = ../tools/run.sh\n",
+    "conditional include": '[includeIf "gitdir:**"]\n\tpath = ../tools/run.sh\n',
+    "attributes": "[core]\n\tattributesFile = tools/run.sh\n",
+    "quotes": '[core]\n\thooksPath = to"ol"s\n',
+    "two lines": "[core]\n\thooksPath = \\\ntools\n",
+    "a comment before": "# comment \\\n[core]\n\thooksPath = tools\n",
+    "a comment behind": "[core]\n\thooksPath = tools ; ours\n",
+    "a mark before": "\ufeff[core]\n\thooksPath = tools\n",
+    "monitor": "[core]\n\tfsmonitor = ./tools/run.sh\n",
+    "filter": '[filter "x"]\n\tclean = sh tools/run.sh %f\n',
+    "module": '[filter "x"]\n\tclean = python3 -m tools.run\n',
+    "alias": "[alias]\n\tst = !tools/run.sh\n",
+    "not there yet": "[diff]\n\texternal = tools/run.sh\n",
+}
+
+
+@pytest.mark.parametrize("kind", NAMING)
+def test_a_file_that_the_configuration_of_git_names_is_protected(tmp_path: Path, kind: str) -> None:
+    root = tmp_path.resolve()
+    (root / ".git").mkdir()
+    (root / "tools").mkdir()
+    (root / ".git" / "config").write_text(NAMING[kind])
+    script = ("tools", "run.py") if kind == "module" else SCRIPT
+    if kind != "not there yet":
+        root.joinpath(*script).write_text("")
+    assert is_protected_write(str(root), script)
+    assert is_protected_write(str(root / "tools"), script[1:])  # a workspace inside of the repository
+    assert not is_protected_write(str(root), ("src", "file"))
+
+
+def test_a_relative_hooks_folder_of_the_users_own_configuration_is_protected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / ".gitconfig").write_text("[include]\n\tpath = more\n")
+    (tmp_path / "home" / "more").write_text("[core]\n\thooksPath = tools/hooks\n")
+    root = tmp_path.resolve() / "work"
+    (root / ".git").mkdir(parents=True)
+    assert is_protected_write(str(root), ("tools", "hooks", "pre-commit"))
+    assert not is_protected_write(str(root), ("tools", "other"))
+
+
+def test_what_links_in_something_protected_lead_to_is_protected(tmp_path: Path) -> None:
+    root = tmp_path.resolve()
+    for folder in (".git/hooks", ".vscode/deep", "shared/cargo", ".gradle"):
+        (root / folder).mkdir(parents=True)
+    (root / ".git" / "hooks" / "pre-commit").symlink_to("../../tools/check.sh")
+    (root / ".vscode" / "deep" / "tasks.json").symlink_to("../../conf/tasks.json")
+    (root / ".vscode" / "all").symlink_to("..")
+    (root / ".cargo").symlink_to("shared/cargo")
+    (root / ".gradle" / "init.d").symlink_to("../conf/gradle")
+    (root / ".gradle" / "cache").symlink_to("../free")
+    for path in ("tools/check.sh", "conf/tasks.json", "shared/cargo/config.toml", "conf/gradle/x.gradle"):
+        assert is_protected_write(str(root), path.split("/")), path
+    for path in ("tools/other.sh", "shared/cargo/registry", "free/x", "src/file"):
+        assert not is_protected_write(str(root), path.split("/")), path

@@ -15,10 +15,11 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host.bubblewrap import Bind
-from dragoman.host.git_hooks import hook_folders
+from dragoman.host.git_hooks import hook_folders, repository_above
 from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
 from dragoman.host.path_backup import BackupLimit, PathBackup, TooLarge, back_up, is_unchanged, restore
 from dragoman.host.placeholders import is_placeholder
+from dragoman.host.protected import links_of
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.quarantine import Quarantine
 
@@ -100,7 +101,9 @@ class WorkspaceWatch:
 
     def _begin(self, root: str) -> None:
         before = scan_protected(root)
-        hooks = [path for folder in (root, *_repositories(before)) for path in hook_folders(folder)]
+        folders = filter(None, (repository_above(root), root, *_repositories(before)))
+        hooks = [path for folder in folders for path in hook_folders(folder)]
+        hooks += [path for name in before.protected for path in _linked_inside(root, name)]
         extra = [path[len(root) + 1 :] for path in (*self._extra, *hooks) if path.startswith(f"{root}/")]
         found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
         names = dict.fromkeys(name for name in found if not is_placeholder(os.path.join(root, name)))
@@ -278,6 +281,12 @@ def _identities(root: str, name: str) -> Sequence[tuple[int, int]]:
 def _repositories(before: ProtectedScan) -> list[str]:
     """The folders below a root that have a git folder of their own."""
     return [os.path.join(before.root, os.path.dirname(path)) for path in before.protected if path.endswith("/.git")]
+
+
+def _linked_inside(root: str, name: str) -> list[str]:
+    """Where links in a protected folder lead to."""
+    path = os.path.join(root, name)
+    return [] if os.path.islink(path) else links_of(path)
 
 
 def _linked(root: str, name: str) -> str:
