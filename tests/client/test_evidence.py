@@ -11,7 +11,13 @@ from dragoman.client.policy import Decider, Policy, Rule, Where, judge
 from dragoman.dialects import v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
-from dragoman.vocabulary.services import PermissionOption, ReadTextFile, RequestPermission, ToolCallSubject
+from dragoman.vocabulary.services import (
+    PermissionOption,
+    ReadTextFile,
+    RequestPermission,
+    ToolCallSubject,
+    WriteTextFile,
+)
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, Patch
 
 pytestmark = pytest.mark.anyio
@@ -230,6 +236,32 @@ HONEST: list[tuple[str, dict[str, Any]]] = [
         "a patch with blocks",
         {"raw_input": {"path": "src/a.py", "diff": "<<<<<<< SEARCH\na b\n=======\nc\n>>>>>>> REPLACE"}},
     ),
+    (
+        "goose: text_editor",
+        {"raw_input": {"command": "str_replace", "path": "/w/a", "old_str": "rm x", "new_str": "c d"}},
+    ),
+    ("goose: a new file", {"raw_input": {"command": "write", "path": "/w/a", "file_text": "one two\n"}}),
+    (
+        "an editor with numbered fields",
+        {
+            "raw_input": {
+                "command": "str_replace",
+                "path": "src/a.py",
+                "instruction_reminder": "ALWAYS BREAK DOWN EDITS.",
+                "old_str_1": "a b",
+                "new_str_1": "c d",
+                "old_str_start_line_number_1": 3,
+            }
+        },
+    ),
+    (
+        "Kimi: StrReplaceFile",
+        {"raw_input": {"path": "/w/a", "edit": {"old": "a b", "new": "c d", "replace_all": True}}},
+    ),
+    (
+        "Qwen: edit",
+        {"raw_input": {"file_path": "/w/a.py", "old_string": "", "new_string": "a b", "modified_by_user": 0}},
+    ),
     ("a move", {"kind": "move", "raw_input": {"source_path": "/w/a", "destination_path": "/w/b c"}}),
     ("a removal", {"kind": "delete", "raw_input": {"path": "old/file.txt", "recursive": False}}),
     ("version 2", {"content": [Diff([FileChange("modify", "/w/src/a.py")], Patch("git_patch", DIFF))]}),
@@ -267,7 +299,48 @@ READS: list[dict[str, Any]] = [
     {"pattern": "**/*.ts", "path": "/w/"},
     {"absolute_path": "/w/a b.txt"},
     {"query": "where is it?", "dir_path": "src"},
+    {"command": "view", "path": "/w/src/a.py", "view_range": [1, 20]},
+    {"pattern": "a b", "path": "/w/src", "glob": "**/*.{ts,tsx}", "-A": 3, "type": "ts", "head_limit": 5},
+    {"paths": ["src/**/*.py", "README.md"], "exclude": ["node_modules/"], "recursive": True},
+    {"path": "/w/src", "ignore": ["*.pyc", "__pycache__"]},
 ]
+
+
+@pytest.mark.parametrize("pattern", [".env", "*.pem", "**/.env*", "*.{py,key}", "config/{a,.env}", ".ssh/**"])
+@pytest.mark.parametrize("name", ["glob", "include"])
+async def test_a_search_through_credentials_is_no_ordinary_search(name: str, pattern: str, tmp_path: Path) -> None:
+    given = {"pattern": "KEY", "path": str(tmp_path), name: pattern}
+    assert (await says(tmp_path, Policy("read"), kind="search", raw_input=given)).endswith("may hold credentials")
+
+
+@pytest.mark.parametrize("kind", ["edit", "move", "delete"])
+async def test_what_is_done_with_a_file_of_credentials_is_asked(kind: str, tmp_path: Path) -> None:
+    places = {"kind": kind, "locations": [Location(str(tmp_path / ".env")), Location(str(tmp_path / "a"))]}
+    assert await says(tmp_path, Policy("edit"), **places) == f"{tmp_path}/.env may hold credentials"
+    decider = Decider(Policy("edit"), [tmp_path])
+    assert await decider.permits(WriteTextFile("s", str(tmp_path / ".env"), "A=1")) is None
+
+
+EDIT = {"content": [Diff.of("src/a", "x", "y")]}
+# A rule that allows something, and a call that is about more than that.
+MORE: list[tuple[str, Rule, dict[str, Any]]] = [
+    ("a command that is not told", Rule("allow", path="src/**"), {"kind": "execute"}),
+    ("a command that is not told, and a kind", Rule("allow", kind="execute", path="src/**"), {"kind": "execute"}),
+    ("an address that is not told", Rule("allow", path="src/**"), {"kind": "fetch"}),
+    ("an edit beside an address", Rule("allow", kind="fetch"), {"raw_input": {"url": "https://a.test/"}, **EDIT}),
+    ("a text beside an address", Rule("allow", kind="fetch"), {"raw_input": {"url": "https://a.test/", "text": "x"}}),
+    ("an edit and no command", Rule("allow", kind="execute"), {"kind": "execute", **EDIT}),
+]
+
+
+@pytest.mark.parametrize(("rule", "fields"), [row[1:] for row in MORE], ids=[row[0] for row in MORE])
+async def test_a_rule_covers_a_call_only_if_it_is_about_all_of_it(
+    rule: Rule, fields: dict[str, Any], tmp_path: Path
+) -> None:
+    beside = {"kind": "fetch", "locations": [Location(str(tmp_path / "src/a"))]}
+    assert await says(tmp_path, Policy(rules=(rule,)), **{**beside, **fields}) != "yes"
+    plain = {"kind": "fetch", "raw_input": {"url": "https://a.test/", "prompt": "Sum it up."}}
+    assert await says(tmp_path, Policy(rules=(Rule("allow", kind="fetch"),)), **plain) == "yes"
 
 
 @pytest.mark.parametrize("given", READS)

@@ -19,3 +19,10 @@ def test_a_no_is_an_option_that_says_no_or_nobody_chose(kinds: list[str], chosen
     options = [PermissionOption(kind, kind.capitalize(), kind) for kind in kinds]
     said = rejection(RequestPermission("session", "May I?", options))
     assert said == (Dismissed() if chosen is None else Selected(chosen))
+
+
+def test_a_no_has_no_id_that_a_yes_has_too() -> None:
+    same = [PermissionOption("x", "Yes", "allow_once"), PermissionOption("x", "No", "reject_once")]
+    assert rejection(RequestPermission("session", "May I?", same)) == Dismissed()
+    other = PermissionOption("y", "Never", "reject_always")
+    assert rejection(RequestPermission("session", "May I?", [*same, other])) == Selected("y")

@@ -6,7 +6,7 @@ What a request carries (`evidence`) is held against a policy. Reject beats ask b
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
@@ -18,6 +18,7 @@ from dragoman.host.commands import covers, denies
 from dragoman.host.protected import is_protected
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
+from dragoman.vocabulary.services import WriteTextFile
 
 Effect = Literal["allow", "reject", "ask"]
 Level = Literal["", "read", "edit", "all"]
@@ -103,6 +104,8 @@ class Where:
 def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
     """What the policy says about a request."""
     found = evidence(request, where.shell)
+    if isinstance(request, WriteTextFile):
+        where = replace(where, credential=lambda path: False)  # it is told nothing of what was there
     if policy.deny_all:
         return Verdict("reject", "the policy denies everything")
     for effect in ("reject", "ask"):
@@ -139,14 +142,13 @@ def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
 
 def _guarded(found: Evidence, where: Where) -> str:
     """Why a path needs a yes of its own; empty if none does."""
-    judge_path, what = (
-        (where.credential, "may hold credentials") if found.kind == "read" else (where.protected, "is a protected file")
-    )
     if found.kind != "read" and "edit" not in found.kinds:
         return ""
     for path in found.paths:
-        if judge_path(path):
-            return f"{_short(path)} {what}"
+        if found.kind != "read" and where.protected(path):
+            return f"{_short(path)} is a protected file"
+        if where.credential(path):  # an edit or a move shows, or takes along, what was in it
+            return f"{_short(path)} may hold credentials"
     made = "" if found.kind == "read" else where.git_folder(found.paths)
     return f"{_short(made)} makes a git folder" if made else ""
 
@@ -158,6 +160,10 @@ def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
     """Whether an allow rule is about everything a request carries."""
     if found.unclear or (rule.kind and rule.kind != found.kind):
         return False
+    if rule.kind and found.also - {rule.kind, "read"}:
+        return False  # it changes or reaches for something beside that
+    if (found.kind == "execute" and not found.commands) or (found.kind == "fetch" and not found.addresses):
+        return rule.kind == found.kind and not (rule.command or rule.path)  # what it runs or fetches is not told
     if found.commands and not (rule.command or rule.kind == "execute"):
         return False
     if found.addresses and rule.kind != "fetch":

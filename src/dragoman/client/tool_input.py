@@ -15,6 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from dragoman.client.command_lines import CommandLine, line_of
 from dragoman.client.patch_paths import patch_paths
+from dragoman.host import wildcards
+from dragoman.host.secrets import is_credential
 
 # A tool's input has some dozen values. More is not for a rule to judge.
 _VALUES: Final = 2_000
@@ -48,18 +50,23 @@ _KEYED_BY_PATH: Final = frozenset({"changes", "filechanges", "fileedits"})
 _WRITTEN_TEXTS: Final = _words(
     "text before after content contents newtext newstring newstr newcontent newcontents newsource patch patchtext diff "
     "unifieddiff filetext filecontent filecontents insert inserttext insertion replacement replace replacewith "
-    "modifiedcontent aiproposedcontent codeedit"
+    "modifiedcontent aiproposedcontent codeedit new"
 )
 # The same, and lists of changes, which are no texts.
 _WRITTEN_NAMES: Final = _WRITTEN_TEXTS | {"edits", "changes"}
 # What is written, looked for or said, and not where.
 _TEXT_NAMES: Final = _WRITTEN_TEXTS | _words(
-    "oldtext oldstring oldstr oldcontent originalcontent expectedcontent search find regex query explanation "
+    "old oldtext oldstring oldstr oldcontent originalcontent expectedcontent search find regex query explanation "
     "description title reason reasoning instruction instructions prompt summary message thought thoughts thinking "
-    "justification comment note notes label goal purpose header question todo activeform"
+    "justification comment note notes label goal purpose header question todo activeform instructionreminder"
 )
 # A pattern is a text to look for, or the names of files.
 _PATTERN_NAMES: Final = frozenset({"pattern", "patterns", "glob", "globs", "include", "exclude", "searchpattern"})
+# Patterns for the files whose text is read.
+_READ_PATTERNS: Final = frozenset({"glob", "globs", "include"})
+_WILD: Final = re.compile(r"[*?\[\]!]")
+# What the editors of several agents are told to do, under the name of a command.
+_EDITOR_VERBS: Final = frozenset({"view", "create", "write", "str_replace", "insert", "undo_edit"})
 _BLANK: Final = re.compile(r"\s")
 _SEVERAL: Final = re.compile(r"[\s,;:|](?:/|~|\$|\.\./)")
 _LEAVES: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
@@ -172,6 +179,8 @@ class ToolInput:
         elif name in _PATTERN_NAMES:
             if _looks_like_path(value):
                 self.paths.append(value)
+            elif name in _READ_PATTERNS:
+                self.paths += _credentials_in(value)
         elif name in _ADDRESS_NAMES and not value.startswith("/"):
             self.addresses.append(value)
         elif name in _ADDRESS_NAMES or name.endswith(_PATH_ENDINGS):
@@ -203,8 +212,8 @@ _TOO_DEEP: Final = object()
 
 
 def plain_name(key: str) -> str:
-    """Return the name of a field, however it is spelled: `shell_command` is `shellCommand`."""
-    return key.lower().replace("_", "").replace("-", "").replace(".", "")
+    """Return the name of a field, however it is spelled: `shell_command` is `shellCommand`, `old_str_1` is `oldStr`."""
+    return key.lower().replace("_", "").replace("-", "").replace(".", "").rstrip("0123456789")
 
 
 def is_command_name(name: str) -> bool:
@@ -212,14 +221,16 @@ def is_command_name(name: str) -> bool:
     return name in _COMMAND_NAMES or _COMMAND_PARTS.search(name) is not None
 
 
-def is_told_by_diff(key: str, value: object, told: Sequence[str]) -> bool:
-    """Return whether a field says only what the texts and paths of a diff (`told`) say. A command never does."""
+def is_told_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str]) -> bool:
+    """Return whether a field says nothing that the paths and texts of a diff do not say. A command never does."""
     name = plain_name(key)
     if value is None or isinstance(value, (bool, int, float)):
         return True
-    if is_command_name(name) or not (name in _TEXT_NAMES or name.endswith(_PATH_ENDINGS)):
+    if is_command_name(name) or not isinstance(value, str):
         return False
-    return isinstance(value, str) and any(value in text for text in told)
+    if name.endswith(_PATH_ENDINGS):
+        return value in paths
+    return name in _TEXT_NAMES and any(value in text for text in texts)
 
 
 def scheme_of(value: str) -> str:
@@ -247,7 +258,12 @@ def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str,
         whole = _program_and_words(given)
         if whole is not None:
             yield "command", whole
+        verb = _editor_verb(given) if whole is None else None
+        if verb is not None:
+            yield "edits", "" if verb == "view" else verb
         for name, value in given.items():
+            if verb is not None and name == "command":
+                continue
             if whole is not None and plain_name(str(name)) in _PROGRAM_NAMES | _WORDS_NAMES:
                 continue
             yield str(name), value
@@ -258,6 +274,23 @@ def _values(given: object, key: str = "", depth: int = 0) -> Iterator[tuple[str,
             yield from _values(value, key, depth + 1)
     else:
         yield key, given
+
+
+def _editor_verb(given: "dict[object, object]") -> str | None:
+    """What `{"command": "str_replace", "path": "a", …}` says; None for anything else: the word alone is a program."""
+    verb = given.get("command")
+    is_verb = isinstance(verb, str) and verb in _EDITOR_VERBS and isinstance(given.get("path"), str)
+    return str(verb) if is_verb else None
+
+
+def _credentials_in(pattern: str) -> list[str]:
+    """The names of credentials that a pattern for files asks for by its own words: `*.{key,pem}`, `.env*`."""
+    try:
+        patterns = wildcards.expand_braces(pattern)
+    except wildcards.PatternRefused:
+        patterns = [pattern]
+    names = (_WILD.sub("", one).strip("/") for one in patterns)
+    return [name for name in names if is_credential(f"/{name}", "")]
 
 
 def _is_read_whole(name: str, value: object) -> bool:

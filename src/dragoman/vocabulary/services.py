@@ -212,9 +212,13 @@ class ReleaseTerminal(Request, frozen=True, gc=False):
 
 
 def rejection(request: RequestPermission) -> Selected | Dismissed:
-    """A no in the agent's own words: its reject option, once before always; else nobody chose."""
+    """A no in the agent's own words: its reject option, once before always; else nobody chose.
+
+    An id that stands for two options may be heard as the other one.
+    """
+    ids = [option.option_id for option in request.options]
     for kind in ("reject_once", "reject_always"):
         for option in request.options:
-            if option.kind == kind:
+            if option.kind == kind and ids.count(option.option_id) == 1:
                 return Selected(option.option_id)
     return Dismissed()

@@ -157,6 +157,13 @@ def test_a_diff_does_not_hide_what_the_tool_is_given_beside_it() -> None:
     assert "replace_all" not in shown
 
 
+def test_a_diff_that_mentions_a_path_does_not_hide_that_the_tool_is_given_it() -> None:
+    given = {"file_path": "/etc/passwd", "new_string": "/w/a"}
+    shown = lines_of(content=[Diff.of("/w/a", "x", "see /etc/passwd\n")], raw_input=given)
+    assert '"file_path": "/etc/passwd"' in shown
+    assert '"new_string": "/w/a"' in shown
+
+
 def test_a_patch_does_not_hide_which_files_are_changed() -> None:
     patch = Patch("git_patch", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-x\n+y\n")
     shown = lines_of(content=[Diff([FileChange("move", "/etc/passwd", old_path="/w/a", file_type="symlink")], patch)])

@@ -271,10 +271,12 @@ def _untold_input(call: ToolCallUpdate) -> object:
     from dragoman.client.tool_input import is_told_by_diff
 
     changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
-    told = [text for one in changes for text in (one.path, one.old_text, one.new_text) if isinstance(text, str)]
-    if sum(map(len, told)) > TEXT_CHARACTERS or len(call.raw_input) > PLACES:
+    paths = [change.path for change in changes]
+    texts = [text for one in changes for text in (one.old_text, one.new_text) if isinstance(text, str)]
+    if sum(map(len, texts)) > TEXT_CHARACTERS or len(call.raw_input) > PLACES:
         return call.raw_input
-    return {name: value for name, value in call.raw_input.items() if not is_told_by_diff(str(name), value, told)}
+    given = call.raw_input.items()
+    return {name: value for name, value in given if not is_told_by_diff(str(name), value, paths, texts)}
 
 
 def _input(given: object, show: _Show) -> Iterator[str]:
