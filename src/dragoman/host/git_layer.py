@@ -19,7 +19,6 @@ folder only `packed-refs` does. It is taken for one only if the main repository 
 with the workspace could point anywhere.
 """
 
-import errno
 import filecmp
 import os
 import re
@@ -27,11 +26,11 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Final, NamedTuple
 
-from dragoman.host.beneath import folder_at, remove_tree
 from dragoman.host.bubblewrap import Bind
+from dragoman.host.git_cleanup import remove_odd_files, remove_odd_objects
 from dragoman.host.path_backup import (
     BackupLimit,
     FileStamp,
@@ -90,8 +89,6 @@ _WRITABLE: Final = ("objects", "refs", "logs", "lfs")
 _ALTERNATES: Final = ("objects/info/alternates", "objects/info/http-alternates")
 _MOST_BYTES: Final = 256 * 1024 * 1024  # of one file that is copied
 _MOST_FILES: Final = 200  # files and folders directly in a git folder
-# Folders in folders of refs, logs and large files; git makes fewer.
-_MOST_DEPTH: Final = 40
 _LOCK_SECONDS: Final = 2.0
 _LOCK_STEP_SECONDS: Final = 0.02
 _POINTER_BYTES: Final = 4096
@@ -280,10 +277,10 @@ class GitLayer:
         objects = os.path.join(self.real, "objects")
         steps = [
             *(
-                _take_odd_files_away(os.path.join(self.real, name), self._began_at, is_good)
+                remove_odd_files(os.path.join(self.real, name), self._began_at, is_good)
                 for name, is_good in _CHECKED.items()
             ),
-            _take_odd_objects_away(objects, self._began_at),
+            remove_odd_objects(objects, self._began_at),
             self._put_alternates_back(),
         ]
         gone: list[str] = []
@@ -340,92 +337,6 @@ class _Lock:
         os.close(self._fd)
         with suppress(FileNotFoundError):
             os.unlink(f"{self._path}.lock")
-
-
-def _take_odd_files_away(folder: str, since: int, is_good: Callable[[str, bytes], object]) -> Iterator[str]:
-    """Delete what is neither a file nor a folder, and files that were changed since and are not what they should be."""
-    if os.path.isdir(folder):
-        with folder_at(folder, ".") as fd:
-            yield from _odd_files_in(folder, fd, since, is_good, 0)
-
-
-def _odd_files_in(path: str, fd: int, since: int, is_good: Callable[[str, bytes], object], depth: int) -> Iterator[str]:
-    for name in os.listdir(fd):
-        status = os.stat(name, dir_fd=fd, follow_symlinks=False)
-        whole = os.path.join(path, name)
-        if stat.S_ISDIR(status.st_mode) and depth < _MOST_DEPTH:
-            with _opened_folder(name, fd) as inner:
-                yield from _odd_files_in(whole, inner, since, is_good, depth + 1)
-            continue
-        is_known = stat.S_ISREG(status.st_mode) and status.st_ctime_ns < since
-        if is_known or (stat.S_ISREG(status.st_mode) and is_good(name, _beginning(name, fd))):
-            continue
-        _delete(name, fd)
-        yield whole
-
-
-@contextmanager
-def _opened_folder(name: str, folder: int) -> Iterator[int]:
-    """A folder in an open one. The command may have closed it."""
-    mode = stat.S_IMODE(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        with suppress(PermissionError):  # it is not ours
-            os.chmod(name, mode | stat.S_IRWXU, dir_fd=folder)
-    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _delete(name: str, folder: int) -> None:
-    """Delete a file, or a folder of any depth with all that is in it; `OSError` if it is still there."""
-    try:
-        os.unlink(name, dir_fd=folder)
-    except IsADirectoryError:
-        with _opened_folder(name, folder):  # and opened up
-            remove_tree(f"/proc/self/fd/{folder}/{name}")
-        if name in os.listdir(folder):
-            raise OSError(errno.ENOTEMPTY, "it could not be deleted", name) from None
-
-
-def _take_odd_objects_away(folder: str, since: int) -> Iterator[str]:
-    """Delete what no git has put among the objects, in folders that were changed since."""
-    for name in ("", *_OBJECT_FOLDERS):
-        path = os.path.join(folder, name)
-        if not os.path.isdir(path) or os.path.islink(path) or os.lstat(path).st_ctime_ns < since:
-            continue
-        with folder_at(folder, ".") as top, _opened_folder(name or ".", top) as fd:
-            for inner in os.listdir(fd):
-                if not _is_object(name, inner, os.stat(inner, dir_fd=fd, follow_symlinks=False).st_mode):
-                    _delete(inner, fd)
-                    yield os.path.join(path, inner)
-
-
-_OBJECT_FOLDERS: Final = ("pack", "info", *(f"{number:02x}" for number in range(256)))
-_PACK: Final = re.compile(r"(pack|multi-pack-index|tmp_|\.tmp).*")
-_INFO: Final = re.compile(r"(packs|commit-graph|alternates|http-alternates).*")
-_LOOSE: Final = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}|tmp_obj_.*")
-
-
-def _is_object(folder: str, name: str, mode: int) -> bool:
-    """Whether git has such a thing in this folder of its objects."""
-    if not folder:
-        return stat.S_ISDIR(mode) and name in _OBJECT_FOLDERS
-    if folder == "info" and name == "commit-graphs":
-        return stat.S_ISDIR(mode)
-    known = {"pack": _PACK, "info": _INFO}.get(folder, _LOOSE)
-    return stat.S_ISREG(mode) and known.fullmatch(name) is not None
-
-
-def _beginning(name: str, folder: int) -> bytes:
-    """Of a file that cannot be read: a byte that no file of git begins with."""
-    try:
-        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except PermissionError:
-        return b"\0"
-    with open(fd, "rb") as file:
-        return file.read(_POINTER_BYTES)
 
 
 def _pointer(path: str, most: int = _POINTER_BYTES) -> str:
