@@ -223,3 +223,18 @@ async def test_in_a_sandbox_it_asks_as_well(project: Path, tmp_path_factory: pyt
     async with whole(project, model, user=user, mode="sandbox", home=home) as (_, session):
         events = await events_of(session)
     assert (len(user.asked), CANARY in repr(events), "documented here" in repr(events)) == (1, False, True)
+
+
+async def test_in_a_sandbox_no_command_sees_one(project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Commands are not asked about there. What is hidden from them is no change to agree to."""
+    need("bwrap")
+    (project / "sub").mkdir()
+    (project / "sub" / ".env").write_text(CANARY)
+    user = User()
+    home = tmp_path_factory.mktemp("home")
+    lines = ["cat .env notes.txt; grep -r API .", "mv sub s; mv .env e; cat s/.env e sub/.env", "cp -r . ../c; true"]
+    model = scripted([call("sandbox_bash", command=line) for line in lines])
+    async with whole(project, model, user=user, mode="sandbox", home=home) as (_, session):
+        events = await events_of(session)
+    assert (len(user.asked), CANARY in shown(events), "documented here" in shown(events)) == (0, False, True)
+    assert (project / ".env").read_text() == f"API={CANARY}\n"

@@ -195,12 +195,14 @@ class Above:
         return ""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
+        # Nothing is asked before the end of the turn, so no credentials of the workspace are read before it either.
+        credentials = await asyncio.to_thread(credential_files, self._view.roots, _user_home(self._environment))
         box = await asyncio.to_thread(
             confine,
             argv,
             cwd=self._roots.folder,
             writable=self._view.roots,
-            hidden=[*hidden_from_commands(self._home, self._environment), *self._private],
+            hidden=[*hidden_from_commands(self._home, self._environment), *self._private, *credentials],
             views=self._view.sources,
             enter=self._view.enter,
             limits=self._limits,
