@@ -124,6 +124,27 @@ async def test_what_a_confined_identity_always_allows_is_remembered_as_such() ->
     assert [rule.confined for rule in user.kept] == [True]
 
 
+async def test_always_to_a_confined_command_does_not_count_where_it_would_run_unconfined() -> None:
+    user = User("allow_always", "reject_once", mode="workspace-write")
+    assert isinstance(await user.approve(), Approved)
+    assert isinstance(await user.approve(), Approved)
+    assert user.asked == 1
+    user.mode = "ask"
+    assert isinstance(await user.approve(), Decision)
+    assert user.asked == 2
+
+
+async def test_a_yes_to_a_confined_command_is_asked_again_if_it_would_run_unconfined_by_then() -> None:
+    user = User("allow_once", "reject_once", mode="workspace-write")
+
+    async def ask(call: Call) -> str | None:
+        user.mode = "ask"
+        return await user.ask(call)
+
+    assert isinstance(await user.gate.approve(BASH, user.look, ask), Decision)
+    assert user.asked == 2
+
+
 def test_guarded_acts_are_refused_to_a_confined_identity_whatever_was_remembered() -> None:
     call = Call("9", "write_file", {}, [Act("write", "/w/.envrc", guarded=True)])
     always = Rule("allow", "write_file", "/w/.envrc")

@@ -39,7 +39,8 @@ class Rule(NamedTuple):
     effect: Literal["allow", "deny"]
     tool: str
     matched: str
-    # Said in a turn of a confined identity: it allows nothing where commands run unconfined.
+    # Said in a turn of a confined identity, or to a command that ran confined: it allows nothing where commands run
+    # unconfined.
     confined: bool = False
 
 
@@ -175,6 +176,7 @@ class Gate:
                 return Decision("deny", "you have just said no to this", "rule")
             if len(self._refused) >= NOES:
                 return Decision("deny", f"you have said no {NOES} times in this turn", "policy")
+            was_unconfined = self.mode in UNCONFINED
             answer = await ask(call)
             if answer not in ("allow_once", "allow_always"):
                 self._refused.add(_thing(call))
@@ -183,7 +185,8 @@ class Gate:
                 return Decision("deny", "you said no" if answer else "nobody said yes", "user", option=answer)
             # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
             now = await look()
-            if digest_of(now) != digest_of(call):
+            is_freed = not was_unconfined and self.mode in UNCONFINED and _runs_command(call)
+            if digest_of(now) != digest_of(call) or is_freed:
                 call = now
                 continue
             if self._decide(now).verdict == "deny":
@@ -197,11 +200,16 @@ class Gate:
         return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
 
     async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
+        is_confined = self.identity.confined or (_runs_command(call) and self.mode not in UNCONFINED)
         for found in rules_for(call, effect):
-            rule = found._replace(confined=effect == "allow" and self.identity.confined)
+            rule = found._replace(confined=effect == "allow" and is_confined)
             if rule not in self.rules:
                 self.rules.append(rule)
                 await self._remember(rule)
+
+
+def _runs_command(call: Call) -> bool:
+    return any(act.kind == "command" for act in call.acts)
 
 
 def digest_of(call: Call) -> str:
