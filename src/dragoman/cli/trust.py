@@ -24,6 +24,8 @@ not used.
 """
 NOT_DONE = 1
 _LABEL: Final = 11
+# Columns that a label and the mark of what goes on need.
+_NARROWEST: Final = 20
 _STOPS: Final = ("q", "quit", "n", "no")
 _GOES_ON: Final = "      … "
 
@@ -145,14 +147,15 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
 
     False: the person did not want to see it all.
     """
-    import os
+    from dragoman.cli.face.screen import size
 
     if not paged:
         print(*lines, sep="\n", file=sys.stderr)
         return True
-    columns, height = os.get_terminal_size(sys.stderr.fileno())
-    for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, 20))):
-        if number and number % max(1, height - 1) == 0:
+    columns, height = size()
+    page = max(1, (height - 1) // -(-_NARROWEST // columns))
+    for number, row in enumerate(row for line in lines for row in _rows(line, max(columns, _NARROWEST))):
+        if number and number % page == 0:
             typed = _typed("-- Enter: more, q: stop -- ")
             if not typed or typed.strip().lower() in _STOPS:
                 return False

@@ -139,6 +139,39 @@ async def test_no_page_of_a_tall_question_is_longer_than_the_screen(person: Pers
     assert all(page.count("\n") <= 22 for page in pages[:-1])
 
 
+def rows_of_pages(seen: str, columns: int) -> list[int]:
+    """How many rows of a screen each page takes, the line below it included."""
+    pages = seen.split("n: no: ")[:-1]
+    return [sum(max(1, -(-len(row) // columns)) for row in f"{page}n: no: ".split("\n")) for page in pages]
+
+
+@pytest.mark.parametrize("size", [(20, 6), (25, 9), (34, 10), (80, 24)])
+async def test_no_page_is_longer_than_a_small_screen(size: tuple[int, int], person: Person) -> None:
+    short = RequestPermission("s", "ls", [YES, NO], subject=CommandSubject("\n".join(["x" * 99] * 9), "/"))
+    person.size = size
+    person.lines = [*[""] * 200, None]
+    assert await person.asker.permission(short) is None
+    assert 0 < max(rows_of_pages(person.seen, size[0])) < size[1]
+
+
+async def test_no_page_is_longer_than_a_screen_that_is_made_smaller_meanwhile(person: Person) -> None:
+    def shrink(line: str) -> str:
+        person.size = (40, 10)
+        return line
+
+    person.lines = [*[""] * 10, None]
+    person.type = lambda line, typed=person.type: typed(line if line is None else shrink(line))  # type: ignore[assignment]
+    assert await person.asker.permission(TALL) is None
+    assert max(rows_of_pages(person.seen.split("n: no: ", 1)[1], 40)) < 10
+
+
+@pytest.mark.parametrize("size", [(19, 24), (80, 5)])
+async def test_on_a_screen_that_can_show_nothing_it_can_only_be_refused(size: tuple[int, int], person: Person) -> None:
+    person.size = size
+    person.lines = ["y", "n"]
+    assert await person.asker.permission(RequestPermission("s", "ls", [YES, ALWAYS, NO])) == NO
+
+
 async def test_a_tall_question_can_be_refused_on_its_first_page(person: Person) -> None:
     person.lines = ["n"]
     assert await person.asker.permission(TALL) == NO

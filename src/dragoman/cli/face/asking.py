@@ -10,7 +10,7 @@ import termios
 from collections.abc import Callable
 from typing import Final, TextIO, TypeVar
 
-from dragoman.cli.face.box import OPTIONS, chosen, framed, question
+from dragoman.cli.face.box import MOST_ROWS, OPTIONS, chosen, framed, question, screen_rows
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 T = TypeVar("T")
@@ -79,6 +79,10 @@ class Keyboard:
     def close(self) -> None:
         """Not needed any more."""
         os.close(self._descriptor)
+
+
+def _goes_on(at: int, rows: int) -> str:
+    return f"{at} of {rows} rows. Enter: go on, a: all the rest, n: no"
 
 
 def _set(ready: "asyncio.Future[None]") -> None:
@@ -151,16 +155,14 @@ class Asker:
 
     async def _shown(self, lines: list[str], paged: bool) -> bool:
         """Show the question, a screen at a time where it is taller. False: the person has said no before its end."""
-        columns, rows = self._size()
-        frame = framed(f"dragoman asks · {self._word}", lines, columns, coloured=self._coloured)
-        # Below each page is the line that asks to go on, and the one that the cursor moves to.
-        page = max(rows - 2, 1) if paged else len(frame)
+        frame = framed(f"dragoman asks · {self._word}", lines, self._size()[0], coloured=self._coloured)
+        plain = framed(f"dragoman asks · {self._word}", lines, self._size()[0])
         at = 0
         others = 0
-        while len(frame) - at > page:
+        while paged and (page := self._page(plain[at:])) < len(frame) - at:
             self._write("\n".join(frame[at : at + page]) + "\n")
             at += page
-            words = await self._typed(f"{at} of {len(frame)} rows. Enter: go on, a: all the rest, n: no")
+            words = await self._typed(_goes_on(at, len(frame)))
             while words.lower() not in _PAGE_KEYS:
                 others += 1
                 if others > ATTEMPTS:
@@ -172,6 +174,17 @@ class Asker:
                 break
         self._write("\n".join(frame[at:]) + "\n")
         return True
+
+    def _page(self, frame: list[str]) -> int:
+        """Return how many rows of the frame fit on the screen as it is now, at least one."""
+        columns, rows = self._size()
+        # Below each page is the line that asks to go on, and the one that the cursor moves to.
+        room = rows - 1 - screen_rows(f"║ {_goes_on(MOST_ROWS, MOST_ROWS)}: ", columns)
+        for number, row in enumerate(frame):
+            room -= screen_rows(row, columns)
+            if room < 0:
+                return max(number, 1)
+        return len(frame)
 
     async def _typed(self, how: str) -> str:
         """The next line that is typed below what stands there."""

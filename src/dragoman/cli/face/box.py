@@ -48,6 +48,8 @@ TEXT_CHARACTERS: Final = 200_000
 PLACES: Final = 500
 QUESTION_CHARACTERS: Final = 500_000
 MOST_ROWS: Final = 3_000
+# Columns and rows that one row of the frame and the line below it need.
+SMALLEST: Final = (20, 6)
 # Options that fit on a screen. An agent that offers more is mistaken.
 OPTIONS: Final = 20
 _MEANINGS: Final = {
@@ -79,6 +81,10 @@ class _Changed(str):
 
 
 _COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
+
+
+# As long as a heading can be: our word is chosen elsewhere.
+_HEADING: Final = f"dragoman asks · {'x' * 17}"
 
 
 def framed(heading: str, lines: Sequence[str], columns: int, *, coloured: bool = False) -> list[str]:
@@ -142,6 +148,9 @@ def question(request: RequestPermission, columns: int = 80, rows: int = 24) -> Q
         lines = list(_up_to(30 * WIDEST, 3 * LINES, _subject(request, _some)))
         options = [option for option in options if option.kind in ("reject_once", "reject_always")]
         lines.append("(!) Not all of it can be shown here, so it can only be refused.")
+    elif columns < SMALLEST[0] or rows < SMALLEST[1]:
+        options = [option for option in options if option.kind in ("reject_once", "reject_always")]
+        lines.append(f"(!) It can only be refused on a screen below {SMALLEST[0]} columns and {SMALLEST[1]} rows.")
     elif (reason := _once_only(request, lines, columns, rows)) and any(one.kind == "allow_always" for one in options):
         options = [option for option in options if option.kind != "allow_always"]
         lines.append(f"(!) {reason}, so it cannot be allowed for ever.")
@@ -169,9 +178,14 @@ def _once_only(request: RequestPermission, lines: Sequence[str], columns: int, r
     return ""
 
 
+def screen_rows(row: str, columns: int) -> int:
+    """Return how many rows of a screen a row of ours takes: it is wider than a narrow screen."""
+    return max(1, -(-width(row) // max(columns, 1)))
+
+
 def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
     """Whether the lines in their frame leave no room for the line of the answer, and the one the cursor moves to."""
-    return _height(lines, columns) + 2 > rows - 2
+    return sum(screen_rows(row, columns) for row in framed(_HEADING, lines, columns)) > rows - 2
 
 
 def _height(lines: Sequence[str], columns: int) -> int:
