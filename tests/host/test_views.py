@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from dragoman.host import copied
+from dragoman.host.confined import Confined
 from dragoman.host.copied import Copied
 from dragoman.host.overlay import Overlay
 from dragoman.host.paths import PathRefused, read_bytes, write_bytes
-from dragoman.host.sandbox import Confined, confine, try_out
+from dragoman.host.sandbox import confine, try_out
 from dragoman.host.view import View, ViewRefused
 from dragoman.host.views import open_view
 from tests.needs import need

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
+from dragoman.host.confined import Confined
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import path_outside
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.safe_git import safe_git_environment, writes_git
-from dragoman.host.sandbox import Confined, confine, probe
+from dragoman.host.sandbox import confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.shell import parse
 from dragoman.host.view import View, ViewRefused

@@ -28,31 +28,21 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Self
+from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
 from dragoman.host.bubblewrap import FRESH, Mounts
 from dragoman.host.command_limits import CommandLimits
 from dragoman.host.confine import Policy
+from dragoman.host.confined import NOT_TO_BE_MADE, Confined, Level, WatchedRoots, watch_roots
 from dragoman.host.inner_launcher import launcher_argv
 from dragoman.host.paths import is_inside
-from dragoman.host.pid_namespace import end_namespace
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.resources import ResourceLimits, default_limits
-from dragoman.host.safe_git import git_settings
 from dragoman.host.secrets import SYSTEM_SECRETS
-from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
+from dragoman.host.workspace_watch import CannotWatch
 
-Level = Literal["bubblewrap", "landlock"]
-
-# Names of the list of protected ones that a command cannot even try to make in a root: those that are looked for most.
-_NOT_TO_BE_MADE: Final = (
-    *(".git", ".vscode", ".idea", ".zed", ".devcontainer", ".envrc", ".mcp.json", ".claude", ".cursor", ".dragoman"),
-    ".husky",
-)
-# No housekeeping of git beside a command: it would be cut off in the middle.
-_GIT_SETTINGS: Final = {"gc.auto": "0", "maintenance.auto": "false", "gc.packRefs": "false"}
 # Where programs of the system are. Not the PATH: a workspace may have put itself there.
 _PROGRAM_FOLDERS: Final = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw/bin")
 _PROBE_SECONDS: Final = 10.0
@@ -89,60 +79,6 @@ class Confinement(NamedTuple):
     def level(self) -> Level | None:
         """The best way there is."""
         return "bubblewrap" if self.bubblewrap else "landlock" if self.landlock else None
-
-
-class Confined:
-    """A command line that confines its command. `close` after the command has ended."""
-
-    def __init__(
-        self,
-        level: Level,
-        argv: list[str],
-        environment: dict[str, str],
-        placeholders: Sequence[Placeholder] = (),
-        scratch: str | None = None,
-        *,
-        command_limits: CommandLimits,
-        watched: "_Watched | None" = None,
-    ) -> None:
-        self.level: Final = level
-        self.argv: Final = argv
-        self.environment: Final = environment  # to be set beside the others
-        # Limits that only a look from outside can keep all of the command to; None: the kernel does.
-        self.watched: Final = command_limits.watched
-        self._placeholders = placeholders
-        self._scratch = scratch
-        self._limits = command_limits
-        self._roots = watched
-
-    def excess(self, text: str, *, failed: bool) -> str | None:
-        """Which of its limits the command has met, in a sentence; None if none is known. `text` is what it printed."""
-        return self._limits.excess(text, failed=failed)
-
-    def close(self) -> list[str]:
-        """Take away what was only there for the command, and what it must not leave; what that was, in sentences.
-
-        Blocks until the last process of the command is dead, and until the roots are looked through.
-        """
-        roots, self._roots = self._roots, None
-        notes: list[str] = []
-        if roots is not None and not end_namespace(roots.info):
-            notes.append("Some processes of the command could not be ended; what they do from now on is not looked at.")
-        self._limits.close()
-        for placeholder in self._placeholders:
-            placeholder.release()
-        if roots is not None:
-            notes += roots.watch.settle()
-            shutil.rmtree(roots.scratch, ignore_errors=True)
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-        return notes
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def confine(
@@ -187,9 +123,12 @@ def confine(
     program, wanted = confinement.bubblewrap, limits or default_limits()
     if program is None and views:
         raise SandboxRefused(f"A view of the workspace needs bubblewrap. {_INSTALL}")
-    watched: _Watched | None = None
+    watched: WatchedRoots | None = None
     if writable and not views and protected is None:
-        watched = _watch(writable, protected_paths, quarantine, binds=program is not None)
+        try:
+            watched = watch_roots(writable, protected_paths, quarantine, binds=program is not None)
+        except CannotWatch as error:
+            raise SandboxRefused(str(error)) from error
     names = () if views or protected is None else protected
     try:
         if program is None:
@@ -204,37 +143,6 @@ def confine(
         if watched is not None:
             shutil.rmtree(watched.scratch, ignore_errors=True)
         raise
-
-
-class _Watched(NamedTuple):
-    """The watch over the writable roots, and what it needs: `missing` are protected paths that are not there yet."""
-
-    watch: WorkspaceWatch
-    scratch: str
-    missing: Sequence[str]
-
-    @property
-    def info(self) -> str:
-        """The file in which bubblewrap says which processes it has made."""
-        return os.path.join(self.scratch, "info")
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What to set for git, if it can commit."""
-        return git_settings(_GIT_SETTINGS) if self.watch.has_layers else {}
-
-
-def _watch(roots: Sequence[str], protected_paths: Sequence[str], quarantine: str, *, binds: bool) -> _Watched:
-    scratch = tempfile.mkdtemp(prefix="dragoman-")
-    try:
-        watch = WorkspaceWatch(
-            roots, binds=binds, scratch=scratch, quarantine=quarantine, protected_paths=protected_paths
-        )
-    except CannotWatch as error:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise SandboxRefused(str(error)) from error
-    paths = [os.path.join(root, name) for root in roots for name in _NOT_TO_BE_MADE]
-    return _Watched(watch, scratch, [path for path in paths if not os.path.lexists(path) or is_placeholder(path)])
 
 
 def probe(*, again: bool = False) -> Confinement:
@@ -350,7 +258,7 @@ def _by_bubblewrap(
     *,
     limits: ResourceLimits,
     layered: bool = False,
-    watched: _Watched | None = None,
+    watched: WatchedRoots | None = None,
 ) -> Confined:
     placeholders: list[Placeholder] = []
     pinned: dict[str, str] = {}
@@ -434,10 +342,10 @@ def _by_landlock(
     protected: Sequence[str],
     network: bool,
     limits: ResourceLimits,
-    watched: _Watched | None = None,
+    watched: WatchedRoots | None = None,
 ) -> Confined:
     scratch = tempfile.mkdtemp(prefix="dragoman-")
-    names = [os.path.join(root, name) for root in writable for name in (_NOT_TO_BE_MADE if watched else protected)]
+    names = [os.path.join(root, name) for root in writable for name in (NOT_TO_BE_MADE if watched else protected)]
     # A link with a protected name is watched, and what it leads to; nothing can be made in its place either way.
     fixed = [*watched.watch.fixed, *(path for path in names if not os.path.islink(path))] if watched else names
     for path in fixed:
