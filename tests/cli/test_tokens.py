@@ -94,12 +94,27 @@ def test_a_revoked_token_is_gone_and_an_unknown_one_is_an_error(tmp_path: Path) 
         (["--workspace", "/nowhere/at/all"], "--workspace /nowhere/at/all: there is no such folder"),
         (["--expires", "soon"], "--expires soon: write 30d, 12h, or a date as 2027-01-31"),
         (["--expires", "2001-01-01"], "--expires 2001-01-01: that is not in the next hundred years"),
+        (["--max-mode", ""], "unknown mode ''; there are read-only, plan"),
+        (["--workspace", ""], "--workspace : there is no such folder"),
+        (["--expires", ""], "--expires : write 30d, 12h, or a date as 2027-01-31"),
+        (["--principal", "two\nlines"], "a principal has 1 to 64 printable characters"),
+        (["--principal", "\udcff"], "a principal has 1 to 64 printable characters"),
+        (["--principal", " "], "a principal has 1 to 64 printable characters"),
     ],
 )
 def test_what_is_wrong_is_said_and_makes_no_token(words: list[str], sentence: str, tmp_path: Path) -> None:
     done = tokens(tmp_path, "create", "bob", *words)
     assert (done.code, done.out) == (2, "")
     assert done.error.startswith(f"dragoman: {sentence}")
+    assert listed(tmp_path) == []
+
+
+def test_a_folder_that_no_file_of_ours_can_name_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "\udcff"
+    folder.mkdir()
+    done = tokens(tmp_path, "create", "bob", "--workspace", str(folder))
+    assert (done.code, done.out) == (2, "")
+    assert done.error == "dragoman: --workspace: the name of this folder is not UTF-8; rename it\n"
     assert listed(tmp_path) == []
 
 

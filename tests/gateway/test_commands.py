@@ -11,9 +11,11 @@ import pytest
 from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.errors import RequestFailed
+from dragoman.gateway.tokens import Tokens
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
+from tests.cli.called import call
 from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 
@@ -44,6 +46,22 @@ async def test_the_first_start_makes_a_token_and_shows_it_once(tmp_path: Path) -
             assert await server.process.wait() == 0
     async with serving(home, free_port(), SLOW) as server:
         assert not [line for line in server.lines if "token" in line]
+
+
+async def test_a_server_listens_on_a_name_of_this_machine(tmp_path: Path) -> None:
+    port = free_port()
+    async with serving(tmp_path / "home", port, SLOW, "--host", "localhost") as server:
+        assert any(f"listening on http://localhost:{port}/acp" in line for line in server.lines)
+        async with connect(transport_for(f"http://localhost:{port}", server.token)) as client:
+            await client.new_session(tmp_path)
+
+
+def test_a_name_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    Tokens(home / "gateway" / "tokens.json").make("any")
+    done = call("serve", "--host", "nowhere.invalid", "--model", "offline", DRAGOMAN_HOME=str(home))
+    assert (done.code, done.out) == (2, "")
+    assert "cannot listen on nowhere.invalid: there is no such address" in done.error
 
 
 async def test_a_start_after_every_token_was_revoked_makes_none(

@@ -140,6 +140,8 @@ async def test_the_log_tells_who_and_when_and_never_what(tmp_path: Path) -> None
     opened = next(event for event in events if event["event"] == "session_opened")
     assert (opened["principal"], opened["method"]) == ("default", "session/new")
     assert session_id.startswith(opened["session"])
+    begun = next(event for event in events if event["event"] == "turn_begun")
+    assert (begun["session"], begun["principal"]) == (opened["session"], "default")
     ended = next(event for event in events if event["event"] == "turn_ended")
     assert (ended["end"], ended["seconds"] >= 0) == ("end_turn", True)
     requests = [(event["method"], event["status"]) for event in events if event["event"] == "request"]

@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import TokenLimits
+from dragoman.gateway.tokens import is_text
 
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _SPAN: Final = re.compile(r"([0-9]{1,6})([mhdw])", re.ASCII)
@@ -25,12 +26,15 @@ def checked_limits(
     """Return a token's limits, checked; folders have to be there, and are kept by where they lead."""
     from dragoman.coder.modes import MODES
 
-    if max_mode and max_mode not in MODES:
+    # Empty is what a variable of a shell is that was not set: it must not lift a limit.
+    if max_mode is not None and max_mode not in MODES:
         raise UsageError(f"unknown mode {max_mode!r}; there are {', '.join(MODES)}")
     roots = []
     for folder in workspaces:
         real = os.path.realpath(os.path.expanduser(folder))
-        if not os.path.isdir(real):
+        if not is_text(real):
+            raise UsageError("--workspace: the name of this folder is not UTF-8; rename it")
+        if not folder or not os.path.isdir(real):
             raise UsageError(f"--workspace {folder}: there is no such folder")
         roots.append(real)
     return TokenLimits(max_mode or "", tuple(dict.fromkeys(roots)), allow_unconfined, allow_mcp_programs)
@@ -38,7 +42,7 @@ def checked_limits(
 
 def expiry_of(text: str | None, now: float) -> float:
     """Return when a token ends, in seconds since 1970: `30d`, `12h`, `2027-01-31`, `2027-01-31T18:00Z`; 0: never."""
-    if not text:
+    if text is None:
         return 0
     span = _SPAN.fullmatch(text)
     if span is not None:

@@ -258,6 +258,7 @@ class Front:
                 if room is None or not self._hub.is_mine(room.id, self.connection.entrance):
                     raise missing(request.session_id)  # it was closed meanwhile, or has got another folder
                 self._hub.counts["turns"] += 1
+                room.prompted_by = self.principal
             elif isinstance(request, ask.SetOption):
                 on_reply = room.options_set
             room.enter(self)

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.logbook import session_name
+from dragoman.gateway.logbook import principal_name, session_name
 from dragoman.gateway.questions import Question
 from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
 from dragoman.vocabulary.events import (
@@ -63,6 +63,7 @@ class Room:
         self.life = 0
         self.opening: ResumeSession | None = None
         self.opened = SessionOpened()
+        self.prompted_by = ""  # the principal that has prompted last
         self._listener: Front | None = None  # who is told a story again
         self._questions: set[Question] = set()
         self._began = 0.0
@@ -203,7 +204,8 @@ class Room:
         self._let_go = 0
         self._turns += 1
         self._began = self._loop.time()
-        self.back.hub.log.info("turn_begun", session=session_name(self.id))
+        whose = principal_name(self.prompted_by) or None
+        self.back.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
 
     def _finish(self, event: Idle) -> None:
         self._said.clear()

@@ -71,6 +71,7 @@ class Server:
         paths = Elephant(hub, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         self._app = Gateway(hub, self._guard, paths)
         self._tls = (certificate, key)
+        self._address = host
         self._granian: Any = None
         self._serving: asyncio.Task[None] | None = None
         self._sweeping: list[asyncio.Task[None]] = []
@@ -87,11 +88,12 @@ class Server:
         from granian.http import HTTP1Settings, HTTP2Settings
         from granian.server.embed import Server as Granian
 
-        _check_free(self.host, self.port)
+        address = self._address = await _address_of(self.host)
+        _check_free(address, self.port)
         certificate, key = self._tls
         self._granian = Granian(
             self._app,
-            address=self.host,
+            address=address,
             port=self.port,
             interface=Interfaces.ASGINL,
             websockets=True,
@@ -165,7 +167,7 @@ class Server:
                 await asyncio.to_thread(hang_up, self.port, hopeless)
 
     async def _answers(self) -> bool:
-        where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
+        where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._address, self._address)
         try:
             _, writer = await asyncio.open_connection(where, self.port)
         except OSError:
@@ -174,6 +176,19 @@ class Server:
         with suppress(OSError):
             await writer.wait_closed()
         return True
+
+
+async def _address_of(host: str) -> str:
+    """The address to listen on, for one or for a name. A name that is to mean this machine only must do so."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise StartFailed(f"cannot listen on {host}: there is no such address") from error
+    # IPv4 first: that is where clients look that are told `localhost`, or that fall back to it.
+    addresses = sorted((str(where[0]) for *_, where in found), key=lambda address: ":" in address)
+    if is_loopback(host) and not is_loopback(addresses[0]):
+        raise StartFailed(f"cannot listen on {host}: it leads to {addresses[0]}, which others can reach")
+    return addresses[0]
 
 
 def _check_free(host: str, port: int) -> None:

@@ -98,6 +98,8 @@ class Tokens:
         """A new token; it is given out here and can never be read again. The name of one that has expired is free."""
         if not is_token_name(name):
             raise UsageError("a token's name has 1 to 64 printable characters")
+        if principal and not is_token_name(principal):
+            raise UsageError("a principal has 1 to 64 printable characters")
         now = self._clock()
         with self._alone():
             kept = [token for token in self._tokens if token.name != name or not token.expires or now < token.expires]
@@ -169,8 +171,17 @@ class Tokens:
 
 
 def is_token_name(name: str) -> bool:
-    """Whether a token may be called so."""
+    """Whether a token, or a principal, may be called so."""
     return name.isprintable() and bool(name.strip()) and len(name) <= 64
+
+
+def is_text(name: str) -> bool:
+    """Whether a name can be kept in the file: what the shell gave may be bytes that are no UTF-8."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _wait_for(lock: int, folder: Path) -> None:
