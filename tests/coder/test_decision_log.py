@@ -5,10 +5,20 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.decisions import DECISION
+from dragoman.agent.announced import Announced
+from dragoman.agent.permission import Permission
+from dragoman.agent.session import Session
+from dragoman.coder.decisions import DECISION, answered_by
+from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.store.entries import Noted
 from dragoman.store.sqlite import SqliteStore
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.identity import LOCAL, Identity
+from dragoman.vocabulary.requests import NewSession
+from dragoman.vocabulary.services import PermissionOption
 from tests.coder.whole import User, events_of, scripted, whole
+from tests.needs import need
 
 pytestmark = pytest.mark.anyio
 
@@ -16,6 +26,18 @@ READ: dict[str, Any] = {"call": "read_file", "input": {"path": "secret-plan.txt"
 WRITE: dict[str, Any] = {"call": "write_file", "input": {"path": "secret-plan.txt", "content": "x"}}
 RUN: dict[str, Any] = {"call": "bash", "input": {"command": "touch secret-plan"}}
 FIELDS = ["time", "session", "principal", "token", "mode", "tool", "title", "decision", "option", "rule", "by"]
+
+
+class Failing(Announced):
+    """A speech whose client answers every question with an error."""
+
+    client = ClientCapabilities()
+
+    def __init__(self) -> None:
+        pass
+
+    async def ask(self, request: Request) -> Reply:
+        raise RequestFailed(INTERNAL_ERROR, "I cannot ask")
 
 
 async def entries(store: SqliteStore, session_id: str) -> list[dict[str, Any]]:
@@ -110,3 +132,55 @@ async def test_changes_of_the_mode_are_logged(tmp_path: Path) -> None:
         ("mode", "ask", "full-access", "deny", "reject_once", "user"),
         ("mode", "full-access", "full-access", "allow", None, "user"),
     ]
+
+
+async def test_what_is_out_of_reach_is_denied_by_policy(tmp_path: Path) -> None:
+    steps = [
+        {"call": "read_file", "input": {"path": "/etc/passwd"}},
+        {"call": "list_files", "input": {"path": ".."}},
+        {"call": "grep", "input": {"pattern": "x", "path": ".."}},
+        {"call": "write_file", "input": {"path": "../made", "content": "x"}},
+    ]
+    assert await decided(tmp_path, *steps, user=User("allow_once"), mode="full-access") == [
+        entry("read_file", "read", "deny", "policy", "full-access"),
+        entry("list_files", "read", "deny", "policy", "full-access"),
+        entry("grep", "search", "deny", "policy", "full-access"),
+        entry("write_file", "edit", "deny", "policy", "full-access"),
+    ]
+
+
+async def test_changes_of_a_sandbox_that_are_refused_without_a_question_are_logged(tmp_path: Path) -> None:
+    need("bwrap")
+    link = {"call": "sandbox_bash", "input": {"command": "ln -s /etc/passwd out"}}
+    assert await decided(tmp_path, link, user=User("allow_once"), mode="sandbox") == [
+        entry("sandbox_bash", "execute", "allow", "mode", "sandbox", rule="mode sandbox"),
+        entry("apply_changes", "edit", "deny", "policy", "sandbox"),
+    ]
+
+
+async def test_a_mode_that_was_typed_is_logged_with_and_without_a_question(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "sessions")
+    try:
+        async with whole(tmp_path, scripted([{"say": "hi"}]), user=User("allow_once"), store=store) as (_, session):
+            for mode in ("read-only", "workspace-write", "nonsense"):
+                await events_of(session, f"/mode {mode}")
+        shown = [(e["mode"], e["title"], e["decision"], e["option"]) for e in await entries(store, session.id)]
+    finally:
+        await store.close()
+    assert shown == [("ask", "read-only", "allow", None), ("read-only", "workspace-write", "allow", "allow_once")]
+
+
+def test_a_question_that_no_client_has_answered_is_decided_by_whose_turn_it_is() -> None:
+    """Without a principal it would read as the answer of the user at this machine."""
+    ada, bob = Identity("ada", "laptop"), Identity("bob", "phone")
+    yes = PermissionOption("y", "Yes", "allow_once")
+    assert answered_by(Permission(None, Identity()), ada) == ada
+    assert answered_by(Permission(yes, bob), ada) == bob
+    assert answered_by(Permission(None, LOCAL), LOCAL) == LOCAL
+
+
+async def test_a_question_that_fails_on_a_trusted_link_is_answered_by_no_client(tmp_path: Path) -> None:
+    session = Session("s", NewSession(str(tmp_path)), Failing())
+    assert (await session.ask_permission("May I?")).identity == LOCAL
+    session.trusts_identities = True
+    assert (await session.ask_permission("May I?")).identity == Identity()

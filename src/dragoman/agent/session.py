@@ -44,7 +44,7 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
-from dragoman.vocabulary.identity import LOCAL, Needs, identity_in, with_needs
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs, identity_in, with_needs
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import (
@@ -304,7 +304,8 @@ class Session:
         try:
             reply = await self._ask_person(request)
         except PeerError:
-            return Permission(None)  # refused, or answered with what nobody can read: nobody said yes
+            # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
+            return Permission(None, Identity() if self.trusts_identities else LOCAL)
         return Permission(chosen(reply, request), identity_in(reply) if self.trusts_identities else LOCAL)
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:

@@ -7,6 +7,7 @@ from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
+from dragoman.coder.decisions import answered_by
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
 from dragoman.errors import RequestFailed
@@ -104,8 +105,13 @@ async def _mode_refused(new: str, work: "Work") -> str:
     """
     session = work.session
     old = str(session.option("mode"))
-    if new not in work.choices("mode") or not asks_less(new, old):
+    if new not in MODES:
         return ""
+    if new not in work.choices("mode") or not asks_less(new, old):
+        is_open = new in work.choices("mode")
+        decision = Decision("allow", "", "user") if is_open else Decision("deny", "", "policy")
+        await work.log.record(decision, work.identity(), mode=old, tool="mode", kind=new, title=new)
+        return ""  # what is not open to this identity is refused where it is set
     answer = await session.ask_permission(
         f"Change the mode from {old} to {new}",
         description=f"{MODES[new].name}: {MODES[new].description}.",
@@ -115,7 +121,8 @@ async def _mode_refused(new: str, work: "Work") -> str:
     confirmed = bool(answer) and may_answer(answer.identity, needs)
     chosen = answer.option.kind if answer.option else None
     decision = Decision("allow" if confirmed else "deny", "", "user", option=chosen)
-    await work.log.record(decision, answer.identity, mode=old, tool="mode", kind=new, title=new)
+    decider = answered_by(answer, work.identity())
+    await work.log.record(decision, decider, mode=old, tool="mode", kind=new, title=new)
     now = str(session.option("mode"))
     if now != old:
         return f"The mode has become {now} meanwhile, so it was not changed to {new}."

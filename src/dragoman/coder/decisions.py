@@ -23,6 +23,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
+from dragoman.agent.permission import Permission
 from dragoman.agent.session import Session
 from dragoman.coder.permissions import Decision
 from dragoman.vocabulary.identity import Identity
@@ -36,6 +37,12 @@ _TEXT_CHARACTERS: Final = 2_000
 def now() -> datetime:
     """Return the time of the calendar."""
     return datetime.now(UTC)
+
+
+def answered_by(answer: Permission, prompter: Identity) -> Identity:
+    """Who has decided, where a question was put: the client that answered; where none did, and the gateway has said
+    no, whose turn it is."""
+    return prompter if answer.identity == Identity() else answer.identity
 
 
 class DecisionLog:

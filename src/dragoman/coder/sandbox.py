@@ -18,7 +18,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
-from dragoman.coder.decisions import DecisionLog
+from dragoman.coder.decisions import DecisionLog, answered_by
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call, Decision, leaves_confinement
 from dragoman.coder.rigs import Above, ViewRoots
@@ -133,7 +133,6 @@ class Sandbox:
         needs = Needs("sandbox", leave=any(change.is_protected for change in changes))
         if needs.leave and self._identity().confined:
             reason = leaves_confinement(self._identity())
-            await self._record(Decision("deny", reason, "policy"), self._identity(), pages[0].title)
             names = [change.path for change in changes if change.is_protected]
             await self._refuse([f"{path} is protected: {reason}." for path in names])
             return
@@ -153,7 +152,7 @@ class Sandbox:
                 is_yes = bool(answer) and may_answer(answer.identity, needs)
                 chosen = answer.option.kind if answer.option else None
                 decision = Decision("allow" if is_yes else "deny", "", "user", option=chosen)
-                await self._record(decision, answer.identity, shown.title)
+                await self._record(decision, answered_by(answer, self._identity()), shown.title)
                 if not is_yes:
                     await _end(asked, ["Not applied; the workspace is as it was."], applied=0)
                     return
@@ -168,6 +167,7 @@ class Sandbox:
 
     async def _refuse(self, reasons: Sequence[str]) -> None:
         """Say why there is no question. Each reason is a sentence about one thing."""
+        await self._record(Decision("deny", reasons[0], "policy"), self._identity(), reasons[0])
         named = [title_text(reason) for reason in reasons[:_MOST_REASONS]]
         more = [f"… and {len(reasons) - len(named)} more."] if len(reasons) > len(named) else []
         words = ["The changes of the sandbox were not applied; the workspace is as it was.", *named, *more]

@@ -14,7 +14,7 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
-from dragoman.coder.decisions import DecisionLog
+from dragoman.coder.decisions import DecisionLog, answered_by
 from dragoman.coder.models.contract import ToolCard
 from dragoman.coder.permissions import (
     DENIED,
@@ -27,7 +27,16 @@ from dragoman.coder.permissions import (
     offers,
     rules_for,
 )
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, shown_text, title_text
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Desk,
+    Outcome,
+    OutOfReach,
+    Preview,
+    Tool,
+    shown_text,
+    title_text,
+)
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Text
@@ -128,6 +137,9 @@ class Toolbox:
                 seen = await tool.preview(call, self._desk)
             except BadInput as error:
                 outcome = Outcome(str(error), failed=True)
+                if isinstance(error, OutOfReach):
+                    refusal = Decision("deny", str(error), "policy")
+                    await self._record(refusal, self._gate.identity, tool, self._label + title_text(asked.tool))
         if outcome is not None or tool is None:
             assert outcome is not None
             await self._show_failed(asked, tool, outcome)
@@ -188,8 +200,7 @@ class Toolbox:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
-            if answer.identity != Identity():  # else no client was there, and the gateway has said no
-                decider = answer.identity
+            decider = answered_by(answer, decider)
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
                 return None

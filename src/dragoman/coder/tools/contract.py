@@ -28,6 +28,10 @@ class BadInput(Exception):
     """The model called a tool wrongly; the text tells it how to do better."""
 
 
+class OutOfReach(BadInput):
+    """What a call is about is not for tools at all, whatever the mode: a refusal, and logged as one."""
+
+
 class Preview(NamedTuple):
     """A call before it runs: how it is shown, and what it would do.
 

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.modes import Act
 from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, text_input
+from dragoman.coder.tools.contract import BadInput, Desk, OutOfReach, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
 from dragoman.host.protected import is_protected_write
@@ -45,9 +45,9 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
     try:
         place = desk.roots.place(path, write=write)
     except PathRefused as error:
-        raise BadInput(str(error)) from None
+        raise OutOfReach(str(error)) from None
     if _is_private(place.path, desk):
-        raise BadInput(f"{place.path} belongs to Dragoman itself and is neither read nor written.")
+        raise OutOfReach(f"{place.path} belongs to Dragoman itself and is neither read nor written.")
     return place
 
 
@@ -96,9 +96,9 @@ def is_withheld(path: str, desk: Desk) -> bool:
 
 
 def check_not_ours(path: str, desk: Desk) -> None:
-    """Nothing of ours is for the model to read; raises `BadInput`."""
+    """Nothing of ours is for the model to read; raises `OutOfReach`."""
     if is_ours(path, desk):
-        raise BadInput(f"{path} belongs to Dragoman itself and is not read.")
+        raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
 
 
 def check_unmoved(approved: Approved, place: Place) -> None:

@@ -10,6 +10,7 @@ from dragoman.coder.tools.contract import (
     BadInput,
     Desk,
     Outcome,
+    OutOfReach,
     Preview,
     count_input,
     cut,
@@ -159,7 +160,7 @@ def _place(call: Call, desk: Desk) -> Place:
     try:
         place = desk.roots.tree(_where(call))
     except WorldError as error:
-        raise BadInput(str(error)) from None
+        raise OutOfReach(str(error)) from None
     check_not_ours(desk.roots.seen(place.path), desk)
     return place
 
