@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dragoman.cli.complain import complain
-from dragoman.version import VERSION
+from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -36,28 +36,17 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    listing = _action(actions, "list", "the agents there are, and how they fare")
-    listing.add_argument("--json", action="store_true", help="one JSON array of agents")
+    listing = add_action(actions, "list", "the agents there are, and how they fare", as_json="one JSON array of agents")
     listing.add_argument("--check", action="store_true", help="start each one that is installed and say hello to it")
-    adding = _action(actions, "add", "put an agent into acp.json, or change it", usage="%(prog)s NAME -- CMD ... | URL")
+    adding = add_action(
+        actions, "add", "put an agent into acp.json, or change it", usage="%(prog)s NAME -- CMD ... | URL"
+    )
     adding.add_argument("name", metavar="NAME")
     adding.add_argument("agent_command", metavar="CMD", nargs="+", help="how it is started, after --; or its address")
     adding.add_argument("--description", metavar="TEXT", help="what it is, in a few words")
     adding.add_argument("--token-file", metavar="F", help="where the token for the address is kept")
-    removing = _action(actions, "remove", "take an agent out of acp.json")
+    removing = add_action(actions, "remove", "take an agent out of acp.json")
     removing.add_argument("name", metavar="NAME")
-    return parser
-
-
-def _action(
-    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, usage: str | None = None
-) -> argparse.ArgumentParser:
-    description = f"{summary[0].upper()}{summary[1:]}."
-    parser = actions.add_parser(name, help=summary, description=description, usage=usage, allow_abbrev=False)
-    # The options of every command; only `list --check` sends messages.
-    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
     return parser
 
 

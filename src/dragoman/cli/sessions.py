@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from dragoman.cli.complain import complain
-from dragoman.version import VERSION
+from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -35,37 +35,28 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         allow_abbrev=False,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, title="actions")
-    listing = _action(actions, "list", "the sessions there are, the newest first", "one JSON array of sessions")
+    listing = add_action(
+        actions, "list", "the sessions there are, the newest first", as_json="one JSON array of sessions"
+    )
     listing.add_argument("--cwd", metavar="DIR", help="only sessions of this folder")
     listing.add_argument("--all", action="store_true", help="archived ones too")
     listing.add_argument("--limit", metavar="N", type=_count, help="at most so many")
-    show = _action(actions, "show", "a session as a transcript", "one JSON array of events")
+    show = add_action(actions, "show", "a session as a transcript", as_json="one JSON array of events")
     show.add_argument("id", metavar="ID")
     show.add_argument("--full", action="store_true", help="do not shorten what tools put out")
-    export = _action(actions, "export", "a session's events, or a document", "the same as --format jsonl")
+    export = add_action(actions, "export", "a session's events, or a document", as_json="the same as --format jsonl")
     export.add_argument("id", metavar="ID")
     export.add_argument("--format", choices=("jsonl", "markdown"), help="jsonl, an event a line, is the default")
     export.add_argument("--output", metavar="FILE", help="write there and not to stdout")
-    audit = _action(actions, "audit", "who allowed or refused what, a JSON object a line", "the same")
+    audit = add_action(actions, "audit", "who allowed or refused what, a JSON object a line", as_json="the same")
     audit.add_argument("id", metavar="ID")
-    fork = _action(actions, "fork", "copy a session; says the new id", "the new session as a JSON object")
+    fork = add_action(actions, "fork", "copy a session; says the new id", as_json="the new session as a JSON object")
     fork.add_argument("id", metavar="ID")
-    delete = _action(actions, "delete", "delete sessions for good", "a JSON object with the ids that are gone")
+    delete = add_action(
+        actions, "delete", "delete sessions for good", as_json="a JSON object with the ids that are gone"
+    )
     delete.add_argument("ids", metavar="ID", nargs="+")
     delete.add_argument("-y", "--yes", action="store_true", help="do not ask; needed where there is no terminal")
-    return parser
-
-
-def _action(
-    actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, as_json: str
-) -> argparse.ArgumentParser:
-    description = f"{summary[0].upper()}{summary[1:]}."
-    parser = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
-    parser.add_argument("--json", action="store_true", help=as_json)
-    # The options of every command; no message is sent here that they could mean anything to.
-    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
     return parser
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
-from dragoman.version import VERSION
+from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -91,14 +91,8 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def _action(
     actions: "_SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, as_json: str
 ) -> argparse.ArgumentParser:
-    description = f"{summary[0].upper()}{summary[1:]}."
-    parser = actions.add_parser(name, help=summary, description=description, allow_abbrev=False)
-    parser.add_argument("--json", action="store_true", help=as_json)
+    parser = add_action(actions, name, summary, as_json=as_json)
     parser.add_argument("--token-file", metavar="F", help="where the hashes of the tokens are kept")
-    # The options of every command; no message is sent here that they could mean anything to.
-    parser.add_argument("--protocol", type=int, choices=(1, 2), default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--trace", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-    parser.add_argument("--version", action="version", version=f"dragoman {VERSION}", help=argparse.SUPPRESS)
     return parser
 
 
