@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.host.git_hooks import hook_folders, repository_above
+from dragoman.host.git_config import configured_files, repository_above
 from dragoman.host.paths import is_inside
 
 # A folder or a file: everything under it is protected as well. In the spelling of `plain`.
@@ -292,7 +292,7 @@ _UNSEEN: Final = ("Cf", "Cc")
 def look_in(folder: str) -> FolderFacts:
     """What matters of a folder; it counts as a git folder if it cannot be read to its end. Blocks."""
     markers: set[str] = set()
-    targets = hook_folders(folder)
+    targets = configured_files(folder)
     everything = FolderFacts(GIT_MARKERS, ())
     try:
         with os.scandir(folder) as entries:
@@ -314,7 +314,7 @@ def look_in(folder: str) -> FolderFacts:
 def links_of(path: str) -> list[str]:
     """The real paths that a link with a protected name leads to, or links in a protected folder. Blocks.
 
-    Of a git folder only links directly in it count: those among its hooks are known to `git_hooks`.
+    Of a git folder only links directly in it count: those among its hooks are known to `git_config`.
     """
     name = plain(os.path.basename(path))
     if os.path.islink(path):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from dragoman.host.git_config import user_configs
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.readonly import is_read_only
 from dragoman.host.regular_file import read_whole
@@ -122,7 +123,7 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
         if found := _named(path, (*keys, *_SUBMODULE_KEYS), includes=True):
             return found
     # Filters of the user's own configuration are the user's own; so are other programs, but none is run unasked.
-    for path in _users(environment) if diffs else ():
+    for path in user_configs(environment) if diffs else ():
         if found := _named(path, _DIFF_KEYS, includes=False):
             return found
     return ""
@@ -217,14 +218,6 @@ def _pointer(path: str) -> str:
         return _read(path, _POINTER_BYTES).strip()
     except FileNotFoundError:
         return ""
-
-
-def _users(environment: Mapping[str, str]) -> Iterator[str]:
-    """The user's own configuration, and the machine's."""
-    home = environment.get("HOME") or os.path.expanduser("~")
-    yield "/etc/gitconfig"
-    yield os.path.join(environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config")
-    yield os.path.join(home, ".gitconfig")
 
 
 def _read(path: str, most: int) -> str:

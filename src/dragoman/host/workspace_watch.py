@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
 from dragoman.host.bubblewrap import Bind
-from dragoman.host.git_hooks import hook_folders, repository_above
+from dragoman.host.git_config import configured_files, repository_above
 from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
 from dragoman.host.path_backup import BackupLimit, PathBackup, TooLarge, back_up, is_unchanged, restore
 from dragoman.host.placeholders import is_placeholder
@@ -102,9 +102,9 @@ class WorkspaceWatch:
     def _begin(self, root: str) -> None:
         before = scan_protected(root)
         folders = filter(None, (repository_above(root), root, *_repositories(before)))
-        hooks = [path for folder in folders for path in hook_folders(folder)]
-        hooks += [path for name in before.protected for path in _linked_inside(root, name)]
-        extra = [path[len(root) + 1 :] for path in (*self._extra, *hooks) if path.startswith(f"{root}/")]
+        configured = [path for folder in folders for path in configured_files(folder)]
+        configured += [path for name in before.protected for path in _linked_inside(root, name)]
+        extra = [path[len(root) + 1 :] for path in (*self._extra, *configured) if path.startswith(f"{root}/")]
         found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
         names = dict.fromkeys(name for name in found if not is_placeholder(os.path.join(root, name)))
         watched = _WatchedRoot(before, frozenset(names), extra)

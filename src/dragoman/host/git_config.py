@@ -6,7 +6,7 @@ program mentions counts if it is a path, or if such a file is there. Too much is
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from dragoman.host.paths import is_inside
@@ -41,9 +41,11 @@ class _Setting(NamedTuple):
     value: str
 
 
-def hook_folders(folder: str) -> list[str]:
-    """Real paths of files and folders that git runs, or reads its settings from, for the repository whose files are in
-    `folder`; none if it is none. They may be outside of it, or not there yet."""
+def configured_files(folder: str) -> list[str]:
+    """Return the real paths of files and folders that git runs, or reads its settings from, in a repository.
+
+    `folder` has the files of the repository; none if it is none. They may be outside of it, or not there yet.
+    """
     git = os.path.join(folder, ".git")
     if not os.path.lexists(git):
         return []
@@ -56,7 +58,7 @@ def hook_folders(folder: str) -> list[str]:
 
 
 def repository_above(folder: str) -> str:
-    """The folder with the repository that a folder lies in; empty if it has one itself, or there is none."""
+    """Return the folder with the repository that a folder lies in; empty if it has one itself, or there is none."""
     here = folder
     while not os.path.lexists(os.path.join(here, ".git")):
         above = os.path.dirname(here)
@@ -66,15 +68,17 @@ def repository_above(folder: str) -> str:
     return here if here != folder else ""
 
 
+def user_configs(environment: Mapping[str, str]) -> list[str]:
+    """Return the paths of the user's own configuration of git, and of the machine's; they need not be there."""
+    home = environment.get("HOME") or os.path.expanduser("~")
+    settings = environment.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
+    return [os.path.join(home, ".gitconfig"), os.path.join(settings, "git", "config"), "/etc/gitconfig"]
+
+
 def _configs(repositories: list[str]) -> Iterator[str]:
     """The configuration files: of the repository, the user and the machine, and what they include."""
-    home = os.path.expanduser("~")
     waiting = [os.path.join(one, name) for one in repositories for name in ("config", "config.worktree")]
-    waiting += [
-        os.path.join(home, ".gitconfig"),
-        os.path.join(os.environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "config"),
-        "/etc/gitconfig",
-    ]
+    waiting += user_configs(os.environ)
     for _ in range(_MOST_FILES):
         if not waiting:
             return
