@@ -335,6 +335,22 @@ async def test_no_link_and_nothing_odd_comes_back_from_the_layer(tmp_path: Path)
     assert "evil" in result
 
 
+async def test_an_index_that_leads_into_the_git_folder_does_not_come_back(tmp_path: Path) -> None:
+    """`git restore .` writes what the index says, and a hook would run at once."""
+    work = repository(tmp_path / "work")
+    program(work / "evil", f"touch {tmp_path}/ran")
+    commands = [
+        "git update-index --add --cacheinfo 100755,$(git hash-object -w evil),xgit/hooks/post-index-change",
+        "sed -i 's,xgit/hooks,.git/hooks,' .git/index; git config index.skipHash true; git ls-files",
+    ]
+    results = await allowed(work, " && ".join(commands))
+    assert "index was not changed: the command left something else than git does" in results[0]
+    git(work, "restore", ".")
+    git(work, "status")
+    assert not (tmp_path / "ran").exists()
+    assert git(work, "ls-files") == "file\n"
+
+
 async def test_a_git_file_that_the_repository_does_not_know_gives_no_way_into_it(tmp_path: Path) -> None:
     """A workspace may come with a `.git` that points to somebody's private repository."""
     private = repository(tmp_path / "private")

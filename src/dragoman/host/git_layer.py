@@ -31,6 +31,7 @@ from typing import Final, NamedTuple
 
 from dragoman.host.bubblewrap import Bind
 from dragoman.host.git_cleanup import remove_odd_files, remove_odd_objects
+from dragoman.host.git_index import is_good_index
 from dragoman.host.path_backup import (
     BackupLimit,
     FileStamp,
@@ -57,10 +58,6 @@ def _any(data: bytes) -> bool:
     return True
 
 
-def _index(data: bytes) -> bool:
-    return data.startswith(b"DIRC")
-
-
 def _head(data: bytes) -> bool:
     return _HEAD.fullmatch(data) is not None and b".." not in data
 
@@ -68,7 +65,7 @@ def _head(data: bytes) -> bool:
 # Files that go back, in this order, and what each must be. The last names what is checked out.
 _RETURNED: Final[Mapping[str, Callable[[bytes], object]]] = {
     "packed-refs": _PACKED.fullmatch,
-    "index": _index,
+    "index": _any,  # judged by `git_index`
     "ORIG_HEAD": _OBJECTS.fullmatch,
     "FETCH_HEAD": _any,
     "MERGE_HEAD": _OBJECTS.fullmatch,
@@ -92,6 +89,8 @@ _MOST_FILES: Final = 200  # files and folders directly in a git folder
 _LOCK_SECONDS: Final = 2.0
 _LOCK_STEP_SECONDS: Final = 0.02
 _POINTER_BYTES: Final = 4096
+_CONFIG_BYTES: Final = 1024 * 1024
+_SHA256: Final = re.compile(rb"objectformat\s*=\s*\"?sha256", re.IGNORECASE)
 _WORKTREE: Final = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]+?)\"?\s*$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -160,7 +159,9 @@ def _can_be_layered(folder: str) -> bool:
 class GitLayer:
     """The layer of one git folder, made in `folder`, which is empty and ours. Blocks."""
 
-    def __init__(self, real: str, folder: str, *, returned: Callable[[str], bool]) -> None:
+    def __init__(self, real: str, folder: str, *, returned: Callable[[str], bool], hash_bytes: int = 20) -> None:
+        """`returned` says which files go back; `hash_bytes` is the length of an object's name."""
+        self._hash_bytes = hash_bytes
         self.real: Final = real
         self._folder = folder
         self._returned = returned
@@ -181,7 +182,8 @@ class GitLayer:
         names = {entry.name: entry for entry in os.scandir(self._folder)}
         for name in (*filter(_SHARED_INDEX.fullmatch, names), *_RETURNED):
             if self._returned(name):
-                notes += self._settle(name, _RETURNED.get(name, _index))
+                is_index = name == "index" or name not in _RETURNED
+                notes += self._settle(name, self._is_good_index if is_index else _RETURNED[name])
         dropped = [name for name in names if self._is_dropped(name)]
         if dropped:
             notes.append(f"Changes in {self.real} to {', '.join(sorted(dropped)[:20])} were not kept.")
@@ -263,6 +265,9 @@ class GitLayer:
         except OSError as error:
             reason = "another git is at work there" if isinstance(error, FileExistsError) else error.strerror
             yield f"{path} was not changed: {reason}."
+
+    def _is_good_index(self, data: bytes) -> bool:
+        return is_good_index(data, self._hash_bytes)
 
     def _content(self, name: str) -> bytes | None:
         """A regular file's bytes; None for anything else, and for what is too large."""
@@ -355,8 +360,15 @@ def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
         folder = os.path.join(scratch, f"git-{at}")
         os.mkdir(folder, 0o700)
         is_common = is_linked and real == folders.common
-        made.append(GitLayer(real, folder, returned=(lambda name: name in _COMMON_RETURNED) if is_common else _anyone))
+        returned = (lambda name: name in _COMMON_RETURNED) if is_common else _anyone
+        made.append(GitLayer(real, folder, returned=returned, hash_bytes=_hash_bytes(folders.common)))
     return made
+
+
+def _hash_bytes(common: str) -> int:
+    """The length of an object's name in a repository. `OSError` if its configuration cannot be read."""
+    config = read_whole(os.path.join(common, "config"), _CONFIG_BYTES)
+    return 32 if _SHA256.search(config) else 20
 
 
 def _anyone(name: str) -> bool:
