@@ -8,7 +8,7 @@ import pytest
 from dragoman.agent.announced import Announced
 from dragoman.agent.permission import Permission
 from dragoman.agent.session import Session
-from dragoman.coder.decisions import DECISION, answered_by
+from dragoman.coder.decision_log import DECISION, answered_by
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.store.entries import Noted
 from dragoman.store.sqlite import SqliteStore

@@ -19,7 +19,7 @@ from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
 from dragoman.cli.table import Table, heading, markdown_heading, summary
 from dragoman.cli.transcript import as_markdown, as_text, parts
-from dragoman.coder.decisions import DECISION
+from dragoman.coder.decision_log import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import Noted, events_of
 

@@ -7,7 +7,7 @@ from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
-from dragoman.coder.decisions import answered_by
+from dragoman.coder.decision_log import answered_by
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
 from dragoman.errors import RequestFailed

@@ -31,7 +31,7 @@ SERVERS_SECONDS: Final = 10.0
 _ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is: dragoman login PROVIDER"
 
 if TYPE_CHECKING:
-    from dragoman.coder.decisions import DecisionLog
+    from dragoman.coder.decision_log import DecisionLog
     from dragoman.coder.mcp import Servers
     from dragoman.coder.permissions import Decision
     from dragoman.coder.tools.contract import Tool
@@ -137,7 +137,7 @@ class Coder:
     def log(self) -> "DecisionLog":
         """Where decisions are kept."""
         if self._log is None:
-            from dragoman.coder.decisions import DecisionLog
+            from dragoman.coder.decision_log import DecisionLog
 
             self._log = DecisionLog(self.session, content=self.setup.audit_content)
         return self._log

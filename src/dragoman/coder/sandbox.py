@@ -18,7 +18,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
-from dragoman.coder.decisions import DecisionLog, answered_by
+from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call, Decision, leaves_confinement
 from dragoman.coder.rigs import Above, ViewRoots

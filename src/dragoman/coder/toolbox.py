@@ -14,7 +14,7 @@ from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
-from dragoman.coder.decisions import DecisionLog, answered_by
+from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.models.contract import ToolCard
 from dragoman.coder.permissions import (
     DENIED,
