@@ -88,7 +88,7 @@ def may_answer(identity: Identity, needs: Needs) -> bool:
 
 
 def may_write(identity: Identity) -> bool:
-    """Whether a mode is open to it in which files are written."""
+    """Return whether a mode is open to it in which files are written."""
     return any(MODES[mode].write != "deny" for mode in allowed_modes(identity))
 
 

@@ -136,7 +136,7 @@ class Back:
             raise RequestFailed(INTERNAL_ERROR, GONE)
         before = room.opened
         try:
-            opened = await self.link.ask(room.opening)  # by the right of whoever opened it
+            opened = await self.link.ask(room.opening)  # by the right of the token that opened it
         except LinkClosed:
             raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except RequestFailed:

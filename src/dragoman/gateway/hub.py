@@ -224,7 +224,7 @@ class Hub:
         return self.owners.cwd(session_id) or opened or self._folders.get(session_id, "")
 
     def _added_folders(self, session_id: str) -> list[str]:
-        """The other folders of a session that is open: whoever opened it may have been allowed more."""
+        """Return the other folders of an open session: the token that opened it may have been allowed more."""
         room = self.rooms.get(session_id)
         return [] if room is None or room.opening is None else room.opening.additional_directories or []
 

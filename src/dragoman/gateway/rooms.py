@@ -88,7 +88,8 @@ class Room:
     def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
         """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before.
 
-        Whoever may not have it with the folders it has now is here no longer."""
+        A client that may not have it with the folders it has now is here no longer.
+        """
         self.opening = opening or self.opening
         for front in list(self.fronts):
             if not self.back.hub.is_mine(self.id, front.connection.entrance):

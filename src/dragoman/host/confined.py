@@ -70,7 +70,7 @@ class Confined:
         self._roots = watched
 
     def excess(self, text: str, *, failed: bool) -> str | None:
-        """Which of its limits the command has met, in a sentence; None if none is known. `text` is what it printed."""
+        """Return which of its limits the command has met, in a sentence; None: none known. `text`: what it printed."""
         return self._limits.excess(text, failed=failed)
 
     def close(self) -> list[str]:

@@ -36,7 +36,7 @@ class _Entry(NamedTuple):
 
 
 def is_good_index(data: bytes, hash_bytes: int) -> bool:
-    """Whether all of an index can be read, and none of its paths leads into a git folder or out of the repository.
+    """Return whether an index can be read whole, and no path in it leads into a git folder or out of the repository.
 
     `hash_bytes`: the length of an object's name in this repository, 20 or 32.
     """

@@ -212,7 +212,7 @@ class ReleaseTerminal(Request, frozen=True, gc=False):
 
 
 def rejection(request: RequestPermission) -> Selected | Dismissed:
-    """A no in the agent's own words: its reject option, once before always; else nobody chose.
+    """Return a no in the agent's own words: its reject option, once before always; else `Dismissed`.
 
     An id that stands for two options may be heard as the other one.
     """
