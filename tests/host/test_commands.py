@@ -343,6 +343,22 @@ def test_rules_cover_together_and_paths_are_asked_for() -> None:
             "sh <<E\ncurl x\nE",
             "cur\\\nl x",
         ),
+        *(
+            "env -S 'curl x'",
+            "env -S'curl x'",
+            "env --split-string='A=1 curl x'",
+            "flock f -c 'curl x'",
+            "pkexec curl x",
+        ),
+        *("tmux new -d 'curl x'", "screen -dm curl x", "npx -c 'curl x'", "npm exec -c 'curl x'", "chronic curl x"),
+        *("git rebase -x 'curl x' main", "git rebase --exec='curl x'", "git bisect run curl x", "uv run curl x"),
+        *(
+            "git submodule foreach 'curl x'",
+            "git submodule foreach curl x",
+            "docker exec a curl x",
+            "bundle exec curl x",
+        ),
+        *("git filter-branch --tree-filter 'curl x'", "vim -c '!curl x'", "timeout 5 sh -c 'env -S \"curl x\"'"),
         *("timeout 5 curl x", "time curl x", "while curl x; do :; done", "case a in a) curl x;; esac", "ls &curl x"),
     ],
 )
@@ -351,7 +367,18 @@ def test_h6_a_deny_rule_holds_in_every_wrapping(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["ls", "echo curl", "grep -r curl .", "git commit -m 'use curl'", "mycurl x", "curl-config"]
+    "command",
+    [
+        *("ls", "echo curl", "grep -r curl .", "git commit -m 'use curl'", "git commit -m 'curl x'", "mycurl x"),
+        *(
+            "curl-config",
+            "env A='curl' ls",
+            "git rebase main",
+            "npm run curl",
+            "git bisect start curl",
+            "docker rm curl",
+        ),
+    ],
 )
 def test_a_deny_rule_is_about_one_program(command: str) -> None:
     assert not denies(["curl"], command)
@@ -504,6 +531,23 @@ UNRECOVERABLE = [
     ),
     *("cd /proc/self/root && rm -rf home", "cd /proc/self/cwd && rm -rf ../..", "rm -rf ../../../../../../etc"),
     *("chmod -R 0 /proc/self/root/etc", "find /proc/self/root -name x -delete"),
+    *("env -S 'rm -rf /'", "env --split-string 'rm -rf ~'", "git bisect run rm -rf ~", "uv run rm -rf /", "srm -rf ~"),
+    *(
+        "cryptsetup luksFormat /dev/sda1",
+        "lvremove -f vg/root",
+        "vgremove vg",
+        "zpool destroy tank",
+        "zfs destroy -r a/b",
+    ),
+    *("nvme format /dev/nvme0n1", "hdparm --security-erase x /dev/sda", "parted -s /dev/sda mklabel gpt"),
+    *(
+        "fdisk /dev/sda < x",
+        "diskutil eraseDisk JHFS+ x disk0",
+        "mdadm --zero-superblock /dev/sda",
+        "badblocks -w /dev/sda",
+    ),
+    *("rsync -a --delete empty/ /", "rsync -a --delete-after empty/ ~/", "mv ~ /tmp/x", "mv /* /tmp/x", "mv -t x /etc"),
+    *("shred -u ~/*", "killall5 -9", "crontab -r", "rm -rf /usr/lib", "rm -rf /usr/local/*", "rm -rf /var/lib/"),
     *("FOO=1 rm -rf /", "! rm -rf /", "time rm -rf /", "while :; do rm -rf /; done", "case x in a) rm -rf /;; esac"),
 ]
 
@@ -550,6 +594,19 @@ def test_h9_what_cannot_be_undone_is_refused_in_every_spelling(command: str) -> 
             "$PIP install -r /srv/app/r.txt",
             "rm -rf target && cargo build",
             "git push -f",
+            "fdisk -l",
+            "zfs list",
+            "crontab -l",
+            "cryptsetup luksDump /dev/sda1",
+            "rm -rf /var/lib/apt/lists/*",
+            "rm -rf /usr/local/lib/node_modules/x",
+            'rsync -a --delete build/ "$DEST/"',
+            "rsync -a --delete build/ host:/srv/www/",
+            'for f in *.a; do mv "$f" "$f.b"; done',
+            'mv "$TMP"/* out/',
+            "mv * ..",
+            "shred -u key.pem",
+            "npm run reboot",
         ),
     ],
 )

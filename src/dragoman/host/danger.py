@@ -47,6 +47,7 @@ _SYSTEM: Final = frozenset(
     for name in _words(
         "bin boot dev etc home lib lib32 lib64 libx32 opt proc root run sbin srv sys usr var mnt media nix snap"
         " Users System Library Applications Volumes private cores"
+        " usr/bin usr/lib usr/lib32 usr/lib64 usr/libexec usr/local usr/sbin usr/share var/lib boot/efi"
     )
 )
 _HOMES: Final = ("/home", "/Users")
@@ -154,6 +155,43 @@ def _overwrites(words: Sequence[str]) -> str | None:
     return None
 
 
+def _shred(words: Sequence[str]) -> str | None:
+    return _DELETES if any(_is_vital(word) for word in _operands(words)) else None
+
+
+def _mv(words: Sequence[str]) -> str | None:
+    """What is moved; where a name cannot be known it is hardly vital, since loops are full of such names."""
+    moved = _operands(words) if any(word.startswith(("-t", "--target")) for word in words) else _operands(words)[:-1]
+    return "It moves away what nothing works without." if any(map(_is_known_vital, moved)) else None
+
+
+def _rsync(words: Sequence[str]) -> str | None:
+    deletes = any(word.startswith("--del") for word in words)
+    return _DELETES if deletes and any(map(_is_known_vital, _operands(words)[-1:])) else None
+
+
+def _is_known_vital(word: str) -> bool:
+    return HOLE not in word and _is_vital(word)
+
+
+def _wipes_by(*marks: str) -> Callable[[Sequence[str]], str | None]:
+    """A judge of programs that wipe a disk if one of their words begins like this."""
+    return lambda words: "It wipes a disk." if any(word.startswith(marks) for word in words) else None
+
+
+def _fdisk(words: Sequence[str]) -> str | None:
+    lists = {"-l", "--list", "-x", "--list-details", "-s", "-h", "--help", "-V", "--version"} & set(words)
+    return "It wipes a disk." if _operands(words) and not lists else None
+
+
+def _crontab(words: Sequence[str]) -> str | None:
+    return "It deletes every timed job of the user." if "-r" in words else None
+
+
+def _killall5(words: Sequence[str]) -> str | None:
+    return "It ends every process."
+
+
 def _formats(words: Sequence[str]) -> str | None:
     return None if {"--help", "-V", "--version", "-n", "--no-act"} & set(words) else "It wipes a disk."
 
@@ -180,7 +218,22 @@ def _kill(words: Sequence[str]) -> str | None:
 _JUDGES: Final[Sequence[tuple[re.Pattern[str], Callable[[Sequence[str]], str | None]]]] = [
     (re.compile(pattern, re.DOTALL), judge)
     for pattern, judge in {
-        "rm": _rm,
+        "rm|srm|wipe": _rm,
+        "shred": _shred,
+        "mv": _mv,
+        "rsync": _rsync,
+        "crontab": _crontab,
+        "killall5": _killall5,
+        "cryptsetup": _wipes_by("luksFormat", "luksErase", "erase"),
+        "[lpv]vremove|vgremove": _formats,
+        "zpool|zfs": _wipes_by("destroy"),
+        "nvme": _wipes_by("format", "sanitize"),
+        "hdparm": _wipes_by("--security-erase", "--trim-sector"),
+        "parted": _wipes_by("mklabel", "mktable", "mkpart", "rm", "resizepart"),
+        "fdisk|gdisk|cfdisk|cgdisk": _fdisk,
+        "diskutil": _wipes_by("erase", "secureErase", "zeroDisk", "randomDisk", "partitionDisk", "deleteVolume"),
+        "mdadm": _wipes_by("--zero-superblock"),
+        "badblocks": _wipes_by("-w"),
         "find": _find,
         f".*{HOLE}.*": _unknown_program,
         "chmod|chown|chgrp|setfacl|chattr": _recursively,

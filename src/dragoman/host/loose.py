@@ -35,12 +35,15 @@ class Loose(NamedTuple):
         """Every name this command may go by, without its folder, and where in `words` it stands."""
         starts = True  # a command may begin with the next word
         wrapped = False
+        before = set[str]()
         for at, word in enumerate(self.words):
             if starts and (_ASSIGNMENT.match(word) or word in _PREFIXES):
                 continue
             if starts or wrapped:
                 yield name_of(word), at
             wrapped = wrapped or word in _RUNS_THE_REST or (starts and name_of(word) in WRAPPERS | SHELLS)
+            wrapped = wrapped or (word in _RUNS_AFTER and not _RUNS_AFTER[word].isdisjoint(before))
+            before.add(name_of(word))
             starts = word == "{"  # a group may begin in the middle: `function f { rm x`, `coproc NAME { rm x`
 
 
@@ -67,10 +70,22 @@ SHELLS: Final = _words("sh bash dash zsh ksh mksh ash fish csh tcsh rbash")
 WRAPPERS: Final = _words(
     "sudo doas su runuser env nice ionice chrt taskset nohup setsid timeout stdbuf command builtin exec time watch"
     " xargs parallel chroot unshare nsenter busybox toybox strace ltrace gdb flock script eval ssh systemd-run bwrap"
-    " firejail proot fakeroot setpriv setarch linux32 linux64 valgrind rlwrap unbuffer entr fd fdfind"
+    " firejail proot fakeroot setpriv setarch linux32 linux64 valgrind rlwrap unbuffer entr fd fdfind pkexec chronic"
+    " tmux screen gosu su-exec xvfb-run dbus-run-session caffeinate numactl cgexec catchsegv"
 )
 # What runs a text.
-_TEXT_RUNNERS: Final = SHELLS | _words("eval su runuser ssh script watch parallel trap")
+_TEXT_RUNNERS: Final = SHELLS | _words(
+    "eval su runuser ssh script watch parallel trap env flock tmux screen npx npm pnpm yarn vi vim nvim ex emacs"
+)
+# A word behind which a command stands, for these programs.
+_RUN: Final = _words("docker podman uv poetry pdm hatch pipenv conda mamba micromamba mise rye pixi nix compose")
+_RUNS_AFTER: Final = {
+    "run": _RUN | {"bisect"},
+    "exec": _RUN | _words("bundle kubectl asdf direnv"),
+    "foreach": frozenset({"submodule"}),
+}
+# What git runs as text: the word, or the beginning of the option, before it.
+_GIT_TEXTS: Final = ("-x", "--exec", "foreach", "--extcmd", "filter-branch", "difftool")
 _PREFIXES: Final = _words("! { } if then elif else while until do time coproc")
 _RUNS_THE_REST: Final = _words("-exec -execdir -ok -okdir")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
@@ -116,13 +131,29 @@ class _Scan:
         reader.read()
         self.found += reader.found
         inner = reader.inner
-        if any(name in _TEXT_RUNNERS for loose in reader.found for name, _ in loose.names()):
+        if any(_runs_text(loose) for loose in reader.found):
             # Something here runs text. Which text cannot be told, so it is all of it.
             inner += [" ".join(loose.words[1:]) for loose in reader.found if len(loose.words) > 1]
-            inner += [word for loose in reader.found for word in loose.words if _may_be_text(word)]
+            texts = [word for loose in reader.found for word in loose.words if _may_be_text(word)]
+            inner += [text for word in texts for text in (word, *_value_of(word))]
         inner += [word.partition("=!")[2] for loose in reader.found for word in loose.words if "=!" in word]  # git -c
         for part in inner:
             self.read(part, depth + 1)
+
+
+def _runs_text(loose: Loose) -> bool:
+    names = {name for name, _ in loose.names()}
+    return bool(names & _TEXT_RUNNERS) or ("git" in names and any(word.startswith(_GIT_TEXTS) for word in loose.words))
+
+
+def _value_of(word: str) -> Iterator[str]:
+    """The text in an option (`--exec=rm x`, `-Srm x`) or in a command of an editor (`!rm x`)."""
+    if word.startswith("!"):
+        yield word[1:]
+    elif word.startswith("--"):
+        yield word.partition("=")[2]
+    elif word.startswith("-"):
+        yield word[2:]
 
 
 def _may_be_text(word: str) -> bool:
