@@ -176,3 +176,41 @@ def test_nothing_odd_in_a_git_folder_hinders_the_rest(place: Path) -> None:
         remove_tree(str(work))
 
     as_a_plain_user(act)
+
+
+def test_what_one_command_has_made_is_not_what_was_there_before_another(place: Path) -> None:
+    """Two commands beside each other: the second begins when the first has done its harm, and ends after it."""
+    work = place / "work"
+    (work / "pkg").mkdir(parents=True)
+    (work / "pkg" / ".npmrc").write_text("mine")
+    first = watch(place)
+    (work / "pkg" / ".npmrc").write_text("evil")
+    (work / "pkg" / ".envrc").write_text("evil")
+    second = watch(place)
+    first.settle()
+    assert (sorted(os.listdir(work / "pkg")), (work / "pkg" / ".npmrc").read_text()) == ([".npmrc"], "mine")
+    second.settle()
+    assert (sorted(os.listdir(work / "pkg")), (work / "pkg" / ".npmrc").read_text()) == ([".npmrc"], "mine")
+    # And the other way round.
+    first = watch(place)
+    (work / "pkg" / ".npmrc").write_text("evil")
+    (work / "pkg" / ".envrc").write_text("evil")
+    watch(place).settle()
+    first.settle()
+    assert (sorted(os.listdir(work / "pkg")), (work / "pkg" / ".npmrc").read_text()) == ([".npmrc"], "mine")
+
+
+def test_two_commands_at_once_give_a_repository_no_other_place_for_objects(place: Path) -> None:
+    work = repository(place / "work")
+    alternates = work / ".git" / "objects" / "info" / "alternates"
+
+    def begun(name: str) -> WorkspaceWatch:
+        (place / name).mkdir()
+        return WorkspaceWatch([str(work)], binds=True, scratch=str(place / name), quarantine=str(place / "quarantine"))
+
+    first = begun("first")
+    alternates.write_text("/etc\n")
+    second = begun("second")
+    first.settle()
+    second.settle()
+    assert not alternates.exists()

@@ -25,7 +25,7 @@ import re
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -166,6 +166,7 @@ class GitLayer:
         self._folder = folder
         self._returned = returned
         self._copies: dict[str, _Copy] = {}
+        self._alternates: dict[str, PathBackup | None] = {}
         # Times of files are less exact than ours.
         self._began_at = time.time_ns() - 50_000_000
         self._binds: list[Bind] = [Bind(folder, real, writable=True)]
@@ -175,6 +176,12 @@ class GitLayer:
     def binds(self) -> list[Bind]:
         """What to show in the place of the git folder, in this order."""
         return self._binds
+
+    def begin_with(self, others: "Iterable[GitLayer]") -> None:
+        """Go by what the layers of other commands, which run now, have found in the same git folder."""
+        for other in others:
+            if other.real == self.real:
+                self._alternates = other._alternates
 
     def bring_back(self) -> list[str]:
         """Bring what a command has changed to the real git folder; a sentence for each thing that stays away."""

@@ -6,11 +6,16 @@ processes lives any more, the workspace is looked through again: what is new and
 what was changed is put back, and each is said in a note. What is shown read-only could still be moved away with a
 folder above it, so those folders are looked at as well. While the command runs, a new protected file can stand there
 for a moment: that window is known and documented.
+
+Commands may run beside each other. What one of them has made or changed is not what was there before for another that
+begins meanwhile: that one goes by what the first has found. So watches begin one after the other, and know each other.
 """
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+import threading
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
@@ -66,12 +71,14 @@ class WorkspaceWatch:
         self._stuck: list[str] = []
         self._extra = [os.path.realpath(path) for path in protected_paths]
         self._limit = BackupLimit(_KEPT_FILES, _KEPT_BYTES)
-        self._roots: list[_WatchedRoot] = []
-        try:
-            for root in roots:
-                self._begin(root)
-        except (ScanFailed, OSError) as error:
-            raise CannotWatch(f"Commands cannot be confined in this workspace: {error}") from error
+        self.roots: Final[list[_WatchedRoot]] = []
+        with _lock:
+            try:
+                for root in roots:
+                    self._begin(root)
+            except (ScanFailed, OSError) as error:
+                raise CannotWatch(f"Commands cannot be confined in this workspace: {error}") from error
+            _active.add(self)
 
     @property
     def has_layers(self) -> bool:
@@ -80,6 +87,13 @@ class WorkspaceWatch:
 
     def settle(self) -> list[str]:
         """Take back what must not stay, and say what that was. The command has ended with all of its processes."""
+        try:
+            return self._settled()
+        finally:
+            with _lock:
+                _active.discard(self)
+
+    def _settled(self) -> list[str]:
         notes: list[str] = []
         for layer in reversed(self._git):
             try:
@@ -87,7 +101,7 @@ class WorkspaceWatch:
             except OSError as error:
                 notes.append(f"What the command did in {layer.real} was not brought back: {error.strerror}.")
         restored: list[str] = []
-        for watched in self._roots:
+        for watched in self.roots:
             try:
                 restored += self._settle(watched)
             except (ScanFailed, OSError) as error:
@@ -105,10 +119,11 @@ class WorkspaceWatch:
         configured = [path for folder in folders for path in configured_files(folder)]
         configured += [path for name in before.protected for path in _linked_inside(root, name)]
         extra = [path[len(root) + 1 :] for path in (*self._extra, *configured) if path.startswith(f"{root}/")]
-        found = [*before.protected, *before.git_folders, *(path for path in extra if _is_there(root, path))]
+        found = [path for path in (*before.protected, *before.git_folders) if not _is_new(os.path.join(root, path))]
+        found += [path for path in extra if _is_there(root, path)]
         names = dict.fromkeys(name for name in found if not is_placeholder(os.path.join(root, name)))
         watched = _WatchedRoot(before, frozenset(names), extra)
-        self._roots.append(watched)
+        self.roots.append(watched)
         if "" in before.git_folders:
             self.fixed.append(root)
             return
@@ -129,12 +144,14 @@ class WorkspaceWatch:
         folders = git_folders_of(root) if self._binds else None
         if folders is None or any(layer.real == folders.common for layer in self._git):
             return []
-        scratch = os.path.join(self._scratch, f"root-{len(self._roots)}")
+        scratch = os.path.join(self._scratch, f"root-{len(self.roots)}")
         os.mkdir(scratch, 0o700)
         try:
             layers = layers_of(folders, scratch)
         except OSError:
             return []  # it is not ours to write: read-only like everything protected
+        for layer in layers:
+            layer.begin_with(other for watch in _active for other in watch._git)
         self._git += layers
         self.layers.extend(bind for layer in layers for bind in layer.binds)
         return [".git"] if folders.own == os.path.join(root, ".git") else []
@@ -149,7 +166,7 @@ class WorkspaceWatch:
             is_bound = self._binds and can_be_bound and count < _MOST_BOUND
             count += is_bound
             try:
-                kept = back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
+                kept = _known(os.path.join(root, name)) or back_up(root, name, BackupLimit(1000, _KEPT_FILE_BYTES))
                 self._limit.take(0 if kept is None else _size(kept))
             except (TooLarge, OSError):
                 large += not is_bound
@@ -261,6 +278,34 @@ class _WatchedRoot:
         self.kept: Final[dict[str, PathBackup]] = {}
         self.fixed: Final[dict[str, _Fixed]] = {}
         self.links: Final[dict[str, str]] = {}  # where protected links lead to in the root
+
+
+# The watches over commands that run now, and what guards them: one begins at a time.
+_active: "Final[weakref.WeakSet[WorkspaceWatch]]" = weakref.WeakSet()
+_lock: Final = threading.Lock()
+
+
+def _around(path: str) -> Iterator[tuple["_WatchedRoot", str]]:
+    """The roots of other commands in which a path lies, and its name there."""
+    for watch in _active:
+        for watched in watch.roots:
+            if path.startswith(f"{watched.before.root}/"):
+                yield watched, path[len(watched.before.root) + 1 :]
+
+
+def _is_new(path: str) -> bool:
+    """Whether something protected came while another command ran: then it is not what was there before."""
+    return any(name not in watched.names for watched, name in _around(path))
+
+
+def _known(path: str) -> PathBackup | None:
+    """What something protected was before another command that runs now."""
+    for watched, name in _around(path):
+        fixed = watched.fixed.get(name)
+        known = watched.kept.get(name) or (fixed.was if fixed else None)
+        if known is not None:
+            return known
+    return None
 
 
 def _above(root: str, name: str) -> list[str]:
