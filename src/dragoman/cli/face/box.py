@@ -11,7 +11,7 @@ What cannot be shown whole can only be refused. What is shown whole but is talle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import UNSET, json
+from msgspec import UNSET, UnsetType, json
 
 from dragoman.cli.face.inert import exact, exact_line
 from dragoman.cli.plain import pad, width
@@ -36,6 +36,7 @@ from dragoman.vocabulary.tools import (
     UnknownChange,
     UnknownItem,
 )
+from dragoman.vocabulary.word import Extras
 
 # A wider frame is harder to read and not more informative.
 WIDEST: Final = 100
@@ -226,6 +227,7 @@ def _subject(request: RequestPermission, show: _Show) -> Iterator[str]:
             yield f"In: {exact_line(cwd)}"
         case ToolCallSubject(tool_call=call):
             yield from _call(call, show)
+            yield from _unknown(request.extras, show)
         case UnknownSubject(kind=kind, fields=fields):
             yield f"About something this release does not know: {exact_line(kind)}"
             yield from show(_as_json(fields))
@@ -259,6 +261,13 @@ def _call(call: ToolCallUpdate, show: _Show) -> Iterator[str]:
                 yield f"Content this release does not know: {exact_line(kind)}"
                 yield from show(_as_json(fields))
     yield from _input(_untold_input(call), show)
+    yield from _unknown(call.extras, show)
+
+
+def _unknown(extras: "Extras | UnsetType", show: _Show) -> Iterator[str]:
+    if isinstance(extras, Extras):
+        yield "Fields that this release does not know:"
+        yield from show(_as_json(extras.fields))
 
 
 def _diff(diff: Diff, show: _Show) -> Iterator[str]:
