@@ -15,7 +15,7 @@ from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import path_outside
 from dragoman.host.resources import ResourceLimits
-from dragoman.host.safe_git import safe_git_environment, writes_git
+from dragoman.host.safe_git import git_settings, safe_git_environment, writes_git
 from dragoman.host.sandbox import confine, probe
 from dragoman.host.secrets import confined_environment, credential_paths
 from dragoman.host.shell import parse
@@ -153,12 +153,7 @@ class Ground:
 
 # A git that only looks writes its index anew, because the files of a copy have other times. That would be a change to
 # agree to, at a protected name, of bytes that say nothing.
-_KEEP_INDEX: Final = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_CONFIG_COUNT": "1",
-    "GIT_CONFIG_KEY_0": "diff.autoRefreshIndex",
-    "GIT_CONFIG_VALUE_0": "false",
-}
+_KEEP_INDEX: Final = {"GIT_OPTIONAL_LOCKS": "0", **git_settings({"diff.autoRefreshIndex": "false"})}
 
 
 class Above:
