@@ -1,4 +1,5 @@
-"""What may be in the repository: no address of a package registry, no path of one machine, no lock that holds them."""
+"""What may be in the repository: no address of a package registry, no path of one machine, no lock that holds them; and
+a map of it that is whole."""
 
 import re
 import subprocess
@@ -41,6 +42,12 @@ def test_no_file_names_a_folder_of_this_machine() -> None:
 
 def test_no_lock_with_addresses_is_kept() -> None:
     assert [name for name in files() if LOCKS_WITH_ADDRESSES.fullmatch(Path(name).name)] == []
+
+
+def test_the_table_of_the_machine_names_every_module_of_host() -> None:
+    told = (ROOT / "ARCHITECTURE.md").read_text().partition("## The machine")[2].partition("### ")[0]
+    modules = {file.stem for file in (ROOT / "src" / "dragoman" / "host").glob("*.py")} - {"__init__"}
+    assert {name for name in re.findall(r"`(\w+)`", told) if name in modules} == modules
 
 
 @pytest.mark.parametrize("name", GENERATED)
