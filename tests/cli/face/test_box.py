@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from dragoman.cli.face.box import WIDEST, chosen, framed, question, secret_word
 from dragoman.cli.plain import width
 from dragoman.host.text import hidden_character
-from dragoman.vocabulary.content import Text, UnknownContent
+from dragoman.vocabulary.content import Image, Resource, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import CommandSubject, PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tool_call_state import incomplete
@@ -167,6 +167,26 @@ def test_a_diff_that_mentions_a_path_does_not_hide_that_the_tool_is_given_it() -
 
 def test_fields_of_a_call_that_this_release_does_not_know_are_shown() -> None:
     assert '"then": "rm -rf x"' in lines_of(content=[Diff.of("/w/a", "x", "y")], extras=Extras({"then": "rm -rf x"}))
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80, 200])
+def test_a_long_text_cannot_look_like_a_line_of_ours(columns: int) -> None:
+    inner = min(columns - 1, 100) - 4
+    forged = ["Kind: read", "1  no", "File: /w/a"]
+    text = "x" * (inner - 2) + "".join(line.ljust(inner) for line in forged) + "\n" + "y " * 300
+    options = [PermissionOption(text, text, "allow_once")]
+    call = ToolCallUpdate(text, kind=text, locations=[Location(text)], raw_input={"command": text, "a": text})
+    request = RequestPermission("s", text, options, subject=ToolCallSubject(call))
+    rows = [row[2:] for row in framed("?", question(request, columns, 500).lines, columns)]
+    assert not [row for row in rows if row.startswith(tuple(forged)) and not row.startswith("Kind: xx")]
+
+
+def test_the_file_that_a_text_or_a_picture_is_from_is_shown() -> None:
+    text = ContentItem(Resource(TextResource("hi", "file:///etc/passwd")))
+    picture = ContentItem(Image("AA", "image/png", uri="file:///etc/shadow"))
+    shown = lines_of(kind="read", content=[text, picture])
+    assert "From: file:///etc/passwd" in shown
+    assert "From: file:///etc/shadow" in shown
 
 
 def test_a_patch_does_not_hide_which_files_are_changed() -> None:

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType, json
 from dragoman.cli.face.inert import exact, exact_line
 from dragoman.cli.plain import pad, width
 from dragoman.host.text import hidden_character
-from dragoman.vocabulary.content import UnknownContent, text_of
+from dragoman.vocabulary.content import Content, Image, Resource, TextResource, UnknownContent, text_of
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -77,6 +77,9 @@ def secret_word() -> str:
     return f"{secrets.choice(words)}-{secrets.choice(words)}"
 
 
+_GOES_ON: Final = "  … "
+
+
 class _Changed(str):
     """A line of a diff."""
 
@@ -114,20 +117,25 @@ def _painted(part: str, line: str) -> str:
 
 
 def wrapped(line: str, columns: int) -> Iterator[str]:
-    """A line in parts that fit."""
+    """Cut a line in parts that fit.
+
+    What goes on stands behind a mark: only our own words are at the margin, and no long text of an agent can look like
+    a line of ours.
+    """
     line = line.expandtabs(4)
     if width(line) <= columns:
         yield line
         return
-    part, used = "", 0
+    part: list[str] = []
+    used = 0
     for character in line:
         wide = width(character)
         if used + wide > columns:
-            yield part
-            part, used = "", 0
-        part += character
+            yield "".join(part)
+            part, used = [_GOES_ON], width(_GOES_ON)
+        part.append(character)
         used += wide
-    yield part
+    yield "".join(part)
 
 
 class Question(NamedTuple):
@@ -252,6 +260,7 @@ def _call(call: ToolCallUpdate, show: _Show) -> Iterator[str]:
                 yield f"Content this release does not know: {exact_line(kind)}"
                 yield from show(_as_json(fields))
             case ContentItem(content=content):
+                yield from _place_of(content)
                 yield from show(text_of((content,)))
             case TerminalItem(terminal_id=terminal) | ClientTerminalItem(terminal_id=terminal):
                 yield f"Terminal: {exact_line(terminal)}"
@@ -268,6 +277,15 @@ def _unknown(extras: "Extras | UnsetType", show: _Show) -> Iterator[str]:
     if isinstance(extras, Extras):
         yield "Fields that this release does not know:"
         yield from show(_as_json(extras.fields))
+
+
+def _place_of(content: Content) -> Iterator[str]:
+    """The address of a text or picture: a file that is judged, and that the text does not tell."""
+    match content:
+        case Resource(resource=TextResource(uri=uri)) | Image(uri=str() as uri):
+            yield f"From: {exact_line(uri)}"
+        case _:
+            pass
 
 
 def _diff(diff: Diff, show: _Show) -> Iterator[str]:
