@@ -198,6 +198,26 @@ async def test_what_is_read_only_is_not_replaced_by_moving_a_folder_above_it(tmp
     assert "Put back as it was before the command" in results[0]
 
 
+async def test_what_is_read_only_is_not_changed_under_another_name(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / ".vscode").mkdir(parents=True)
+    for path in (work / ".envrc", work / ".vscode" / "tasks.json"):
+        path.write_text("mine")
+        os.link(path, work / f"other-{path.name.strip('.')}")
+    await allowed(work, "for file in other-*; do echo evil > $file; done")
+    assert (work / "other-envrc").read_text() == "evil\n"
+    assert [(work / ".envrc").read_text(), (work / ".vscode" / "tasks.json").read_text()] == ["mine", "mine"]
+
+
+async def test_names_that_are_no_text_are_spelled_out_in_what_is_said(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (result,) = await allowed(work, "mkdir $'\\xff' $'a\\nb\\e[1m'; for one in *; do echo evil > \"$one/.envrc\"; done")
+    assert [os.listdir(folder) for folder in work.iterdir()] == [[], []]
+    assert "\\udcff/.envrc" in result
+    assert "a\\nb\\u001b[1m/.envrc" in result
+
+
 async def test_a_protected_link_that_leads_elsewhere_afterwards_is_taken_away(tmp_path: Path) -> None:
     work = tmp_path / "work"
     (work / "conf").mkdir(parents=True)

@@ -7,7 +7,7 @@ import pytest
 from dragoman.coder.wide_workspace import wide_workspace_notice
 from dragoman.vocabulary.events import Notice
 from tests.cli.editor import Editor, turns
-from tests.coder.whole import events_of, scripted, whole
+from tests.coder.whole import User, events_of, scripted, whole
 
 HOME = "/home/someone"
 
@@ -40,3 +40,16 @@ def test_an_editor_without_notices_is_told_in_a_message(tmp_path: Path) -> None:
         editor.open()
         said = editor.prompt("go")
     assert "This session works in your home folder" in str(said)
+
+
+async def test_in_a_home_folder_every_hidden_file_is_asked_about_before_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    user = User("reject_once", "reject_once")
+    paths = [".xbindkeysrc", ".config/polybar/launch.sh", "project/.hidden", "plain"]
+    steps = [{"call": "write_file", "input": {"path": path, "content": "x"}} for path in paths]
+    async with whole(tmp_path, scripted(steps), user=user, mode="workspace-write") as (_, session):
+        await events_of(session)
+    assert sorted(asked.title for asked in user.asked) == [f"Write {path}" for path in sorted(paths[:2])]
+    assert [path for path in paths if (tmp_path / path).exists()] == paths[2:]

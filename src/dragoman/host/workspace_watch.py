@@ -180,7 +180,7 @@ class WorkspaceWatch:
                 continue
             if is_bound:
                 self._fix(watched, name, kept)
-            elif kept is not None:
+            if kept is not None and (not is_bound or _has_other_names(os.path.join(root, name))):
                 watched.kept[name] = kept
 
     def _fix(self, watched: "_WatchedRoot", name: str, kept: PathBackup | None) -> None:
@@ -339,6 +339,12 @@ def _linked(root: str, name: str) -> str:
     path = os.path.join(root, name)
     real = os.path.realpath(path) if os.path.islink(path) else ""
     return real[len(root) + 1 :] if real.startswith(f"{root}/") else ""
+
+
+def _has_other_names(path: str) -> bool:
+    """Whether a file, or one in a small folder, can be written under another name, where nothing is read-only."""
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names] or [path]
+    return any(stat.S_ISREG(status.st_mode) and status.st_nlink > 1 for status in map(os.lstat, files))
 
 
 def _is_there(root: str, path: str) -> bool:

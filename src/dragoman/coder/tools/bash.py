@@ -33,6 +33,7 @@ from dragoman.host.process import Child
 from dragoman.host.safe_git import git_programs, runs_git, shows_changes
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
+from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem
 
@@ -102,7 +103,7 @@ class Bash:
         try:
             outcome = await self._here(command, start, seconds, shown, desk)
         finally:
-            notes = await _close(start)
+            notes = [visible_line(note) for note in await _close(start)]  # with names that the command has chosen
             for note in notes:
                 await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome

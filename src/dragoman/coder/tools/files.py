@@ -54,7 +54,17 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
 def writing(place: Place, desk: Desk) -> Act:
     """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
     guarded = any(is_inside(place.path, path) for path in (desk.home, *desk.protected_paths))
+    guarded = guarded or _is_setting_of_home(place.path, desk)
     return Act("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
+
+
+def _is_setting_of_home(path: str, desk: Desk) -> bool:
+    """Whether it is hidden in the user's home folder, all of which is in the workspace: there programs of the user find
+    their settings, and no list has the names of all."""
+    home = os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~"))
+    if not any(is_inside(home, root) for root in desk.roots.real) or not is_inside(path, home):
+        return False
+    return os.path.relpath(path, home).startswith(".")
 
 
 def reading(path: str, desk: Desk) -> Act:
