@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, Self
 
-from dragoman.host.paths import Place, write_bytes
+from dragoman.host.paths import Place, open_root, write_bytes
 from dragoman.host.snapshot import Entry, Found, digest_of
 
 # What takes back what was done, in the order in which it was done.
@@ -16,10 +16,11 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Descent:
-    """A way down from a root, folder by folder and through no link. `fd` is the folder it has come to."""
+    """A way down from a root, which is a real path, folder by folder and through no link. `fd` is the folder it has
+    come to."""
 
     def __init__(self, root: str) -> None:
-        self.fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self.fd = open_root(root)
 
     def enter(self, name: str) -> None:
         """Go on into a folder; `OSError` if there is none, or a link."""

@@ -13,7 +13,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from dragoman.host import landlock
@@ -22,10 +22,21 @@ from dragoman.host.paths import is_inside
 from dragoman.host.resources import ProcessLimits
 
 _OWN: Final = ("/dev/shm",)
+# For the shell: folders and their numbers, up to `--`.
+_CHECK_SHOWN: Final = """while [ "$1" != -- ]; do
+  if [ "$(stat -c %d:%i "$1")" != "$2" ]; then
+    echo "The command was not run, because it could not be confined: $1 leads elsewhere by now." >&2; exit 125
+  fi
+  shift 2
+done; shift; """
 # Behind the text of `landlock`, whose names it uses. Fails with what `env` says when it cannot start a command.
 _MAIN: Final = """
 import json, resource, sys
-def confine_further(writable, devices, memory, processes):
+def confine_further(writable, devices, memory, processes, shown):
+    for path, number in shown.items():
+        found = os.stat(path)
+        if f"{found.st_dev}:{found.st_ino}" != number:
+            raise OSError(f"{path} leads elsewhere by now; a link was put in its way")
     abi = version()
     rules = [("/", READ), (devices, everything(abi) & ~_MAKE_DEVICES)]
     rules += [(path, writing(abi)) for path in writable]
@@ -47,15 +58,28 @@ except OSError as error:
 """
 
 
-def launcher_argv(*, writable: Iterable[str], hidden: Sequence[str], limits: ProcessLimits, layered: bool) -> list[str]:
-    """Return the words to put before the command. `layered`: Landlock works in bubblewrap on this machine."""
+def launcher_argv(
+    *,
+    writable: Iterable[str],
+    hidden: Sequence[str],
+    limits: ProcessLimits,
+    layered: bool,
+    shown: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return the words to put before the command. `layered`: Landlock works in bubblewrap on this machine.
+
+    `shown` are folders with their device and number, as `1:2`: where another one stands there the command is not run.
+    """
+    shown = shown or {}
     if not layered or not _is_visible(hidden):
-        return ["/bin/sh", "-c", f'{limits.shell()} && exec "$@"', "sh"]
+        words = [word for path, number in shown.items() for word in (path, number)]
+        return ["/bin/sh", "-c", f'{_CHECK_SHOWN}{limits.shell()} && exec "$@"', "sh", *words, "--"]
     policy = {
         "writable": [*writable, *(path for path in (*FRESH, *_OWN) if not os.path.islink(path))],
         "devices": "/dev",
         "memory": limits.memory,
         "processes": limits.processes,
+        "shown": shown,
     }
     return [_python(), "-I", "-S", "-c", _text(), json.dumps(policy)]
 

@@ -97,7 +97,7 @@ def around(folder: str, excluded: Sequence[str]) -> Iterator[str]:
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
-        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        fd = _open_through_no_link(path)
     except OSError:
         return  # gone: nothing to allow
     try:
@@ -106,6 +106,20 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         _syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, fd), 0)
     finally:
         os.close(fd)
+
+
+def _open_through_no_link(path: str) -> int:
+    """Open what a real path names; `OSError` if a link stands anywhere in it by now: that would allow another place."""
+    *above, name = path.split("/")
+    folder = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for part in filter(None, above):
+            inner = os.open(part, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(name or ".", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    finally:
+        os.close(folder)
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:

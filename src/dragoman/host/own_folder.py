@@ -20,6 +20,7 @@ class OwnFolder:
 
     def __init__(self, parent: str) -> None:
         os.makedirs(parent, mode=0o700, exist_ok=True)
+        parent = os.path.realpath(parent)
         sweep(parent)
         self.path: Final = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
         self._lock = os.open(os.path.join(self.path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -16,6 +16,8 @@ from dragoman.errors import WorldError
 
 _KERNEL: Final = ("/proc", "/sys", "/dev")
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# To go through a folder it need not be readable, where the system can open it so (Linux).
+_WAY: Final = _FOLDER | getattr(os, "O_PATH", 0)
 
 
 class PathRefused(WorldError):
@@ -91,6 +93,22 @@ def _is_the_kernels(path: str) -> bool:
     return path in _KERNEL or path.startswith(tuple(f"{folder}/" for folder in _KERNEL))
 
 
+def open_root(root: str) -> int:
+    """Open a root for reading, by its real path and through no link; `OSError` if there is one by now.
+
+    A command that works further up, in another session, can put a link in the place of a folder above this one.
+    """
+    folder = os.open("/", _WAY)
+    try:
+        for part in filter(None, root.split("/")):
+            inner = os.open(part, _WAY, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        return os.open(".", _FOLDER, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
 def read_bytes(place: Place, limit: int) -> tuple[bytes, bool]:
     """A file's bytes up to a limit, and whether there are more."""
     with _parent(place, make=False) as (folder, name), _told(place):
@@ -159,7 +177,7 @@ def _parent(place: Place, *, make: bool) -> Iterator[tuple[int, str]]:
     if not place.parts:
         raise PathRefused(f"{place.path} is a folder.")
     with _told(place):
-        folder = os.open(place.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = open_root(place.root)
     try:
         with _told(place):
             for part in place.parts[:-1]:

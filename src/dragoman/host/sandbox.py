@@ -37,7 +37,7 @@ from dragoman.host.command_limits import CommandLimits
 from dragoman.host.confine import Policy
 from dragoman.host.confined import NOT_TO_BE_MADE, Confined, Level, WatchedRoots, watch_roots
 from dragoman.host.inner_launcher import launcher_argv
-from dragoman.host.paths import is_inside
+from dragoman.host.paths import is_inside, open_root
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.resources import ResourceLimits, default_limits
 from dragoman.host.secrets import SYSTEM_SECRETS
@@ -237,6 +237,9 @@ def _failure(box: Confined) -> str | None:
 def _outermost(roots: Sequence[str]) -> list[str]:
     """Real folders, none inside of another."""
     real = sorted({os.path.realpath(root) for root in roots}, key=len)
+    for root in roots:
+        if os.path.isabs(root) and os.path.realpath(root) != os.path.normpath(root):
+            raise SandboxRefused(f"{root} leads elsewhere by now; a link was put in its way.")
     for root in real:
         if root == "/" or not os.path.isdir(root):
             raise SandboxRefused(f"{root} cannot be a workspace: it is {'everything' if root == '/' else 'no folder'}.")
@@ -290,11 +293,35 @@ def _by_bubblewrap(
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
     own = [*mounts.writable, *(bind.path for bind in full.layers if bind.writable)]
-    limited = launcher_argv(writable=own, hidden=mounts.hidden, limits=command_limits.process, layered=layered)
+    # Bubblewrap finds what it shows by names, and a link can be put above a root until it does.
+    shown = {path: _number_of(path) for path in _shown_by_name(full)} if not enter else {}
+    limited = launcher_argv(
+        writable=own, hidden=mounts.hidden, limits=command_limits.process, layered=layered, shown=shown
+    )
     told = ["--info-fd", "8"] if watched else []
     line += [*enter, program, "--seccomp", "9", *told, *user, *words, "--", *limited, *argv]
     environment = {**_scratch_variables("/tmp"), **(watched.variables if watched else {})}
     return Confined("bubblewrap", line, environment, placeholders, command_limits=command_limits, watched=watched)
+
+
+def _shown_by_name(mounts: Mounts) -> list[str]:
+    """The folders that a command can write to, where they are shown at their own place."""
+    roots = {**mounts.readable, **mounts.writable}
+    pins = [path for source, path in mounts.pinned if source == path]
+    return [*(root for root, source in roots.items() if source == root), *pins]
+
+
+def _number_of(folder: str) -> str:
+    """What tells a folder from all others, looked up through no link."""
+    try:
+        fd = open_root(folder)
+    except OSError as error:
+        raise SandboxRefused(f"{folder} leads elsewhere by now; a link was put in its way.") from error
+    try:
+        found = os.fstat(fd)
+        return f"{found.st_dev}:{found.st_ino}"
+    finally:
+        os.close(fd)
 
 
 def _protect(

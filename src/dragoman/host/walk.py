@@ -9,7 +9,7 @@ from collections.abc import Container, Iterator
 from typing import Final, NamedTuple
 
 from dragoman.host.ignore import EXCLUDE_FILE, GIT_FILE, GIT_FOLDER, OWN_FILE, RULES_BYTES, Ignores
-from dragoman.host.paths import Place
+from dragoman.host.paths import Place, open_root
 from dragoman.host.regular_file import check_regular
 
 # A tree of more is not one project; the walk ends there and says so.
@@ -127,7 +127,7 @@ def open_file(place: Place) -> int:
 
 def open_folder(place: Place) -> int:
     """The same for a folder."""
-    fd = os.open(place.root, FOLDER_FLAGS)
+    fd = open_root(place.root)
     for part in place.parts:
         try:
             inner = os.open(part, FOLDER_FLAGS, dir_fd=fd)
@@ -150,7 +150,7 @@ def _start(place: Place) -> tuple[int, Ignores]:
     """The folder, and the rules of the folders above it, up to the root."""
     ignores = Ignores()
     folder = ""
-    fd = os.open(place.root, FOLDER_FLAGS)
+    fd = open_root(place.root)
     try:
         for part in place.parts:
             ignores = _rules_inside(fd, folder, _rule_files(fd), ignores)
