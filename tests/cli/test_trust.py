@@ -8,7 +8,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from dragoman.host.trust import covered, is_trusted, standing, trust, trusted_files
+from dragoman.host.trust import covered, is_trusted, trust, trust_state, trusted_files
 from tests.cli.editor import DRAGOMAN
 from tests.cli.test_ours import dragoman
 from tests.nursery.nursery import MAIN, nursery
@@ -154,7 +154,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_trusted(tmp_path: Path) -
 
 
 def allowed(home: Path, folder: Path) -> dict[str, list[str]]:
-    return {part: list(secrets) for part, secrets in standing(home / "trust.json", folder).trust.secrets.items()}
+    return {part: list(secrets) for part, secrets in trust_state(home / "trust.json", folder).trust.secrets.items()}
 
 
 def test_yes_gives_no_secret_away_and_an_option_gives_the_one_it_names(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from dragoman.gateway import cookies
-from dragoman.gateway.cookies import Cookies, Halves
+from dragoman.gateway.cookies import Cookies, LoginHalves
 from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
 
 ORIGIN = ("origin", "http://localhost:8790")
@@ -19,14 +19,14 @@ class Door:
         self.tokens = [Token(name, name, SCOPES, digest_of(name.encode())) for name in ("laptop", "phone")]
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now)
 
-    def login(self, name: str = "laptop") -> Halves:
+    def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
         assert isinstance(entered, Pass) and entered.cookie == ""
         halves = self.guard.cookie_for(entered)
         assert halves is not None
         return halves
 
-    def knock(self, login: Halves, *headers: tuple[str, str], method: str = "GET") -> Pass | int:
+    def knock(self, login: LoginHalves, *headers: tuple[str, str], method: str = "GET") -> Pass | int:
         """As the page does, with both halves; an empty one is not sent."""
         sent = [("host", "localhost:8790"), ("cookie", f"other=1; dragoman-8790={login.cookie}"), *headers]
         sent += [("x-dragoman-page-key", login.page_key)] if login.page_key else []
@@ -55,15 +55,15 @@ def test_a_login_stands_for_its_token(door: Door) -> None:
 def test_neither_half_counts_without_its_own_other_half(door: Door) -> None:
     login, other = door.login("laptop"), door.login("phone")
     halves = (
-        Halves(login.cookie, ""),
-        Halves("", login.page_key),
-        Halves(login.cookie, other.page_key),
-        Halves(login.cookie, login.cookie),
-        Halves(login.page_key, login.page_key),
-        Halves(login.page_key, login.cookie),
-        Halves(login.cookie, login.page_key[:-1]),
-        Halves(login.cookie, login.page_key + "A"),
-        Halves(login.cookie, "x" * 5000),
+        LoginHalves(login.cookie, ""),
+        LoginHalves("", login.page_key),
+        LoginHalves(login.cookie, other.page_key),
+        LoginHalves(login.cookie, login.cookie),
+        LoginHalves(login.page_key, login.page_key),
+        LoginHalves(login.page_key, login.cookie),
+        LoginHalves(login.cookie, login.page_key[:-1]),
+        LoginHalves(login.cookie, login.page_key + "A"),
+        LoginHalves(login.cookie, "x" * 5000),
     )
     assert [door.knock(shown, ORIGIN) for shown in halves] == [401] * len(halves)
     assert isinstance(door.knock(login, ORIGIN), Pass)  # nor has any of that ended it
@@ -84,16 +84,16 @@ def test_a_socket_shows_the_page_key_as_a_subprotocol_and_only_once(door: Door) 
         ([f"acp, dragoman.{'x' * 43}, dragoman.{key}"], 401),
         (["acp, dragoman."], 401),
     ):
-        entered = door.knock(Halves(cookie, ""), ORIGIN, *((OFFERED, value) for value in offered))
+        entered = door.knock(LoginHalves(cookie, ""), ORIGIN, *((OFFERED, value) for value in offered))
         assert ("in" if isinstance(entered, Pass) else entered) == outcome, offered
-    assert door.knock(Halves(cookie, key), ORIGIN, (OFFERED, f"dragoman.{key}")) == 401
+    assert door.knock(LoginHalves(cookie, key), ORIGIN, (OFFERED, f"dragoman.{key}")) == 401
 
 
 def test_half_a_login_does_not_keep_it_alive(door: Door) -> None:
     login = door.login()
     for _ in range(4):
         door.now += cookies.IDLE_SECONDS * 0.3
-        assert door.knock(Halves(login.cookie, ""), ORIGIN) == 401
+        assert door.knock(LoginHalves(login.cookie, ""), ORIGIN) == 401
     assert door.knock(login, ORIGIN) == 401
 
 
@@ -130,10 +130,10 @@ def test_it_counts_only_for_our_own_page(
 
 
 def test_a_wrong_cookie_is_401_and_guessing_is_held_back(door: Door) -> None:
-    statuses = [door.knock(Halves("x" * 43, "y" * 43), ORIGIN) for _ in range(100)]
+    statuses = [door.knock(LoginHalves("x" * 43, "y" * 43), ORIGIN) for _ in range(100)]
     assert statuses[0] == 401
     assert statuses[-1] == 429
-    assert door.knock(Halves("x" * 5000, "y" * 43), ORIGIN) == 429
+    assert door.knock(LoginHalves("x" * 5000, "y" * 43), ORIGIN) == 429
     assert isinstance(door.knock(door.login(), ORIGIN), Pass)
 
 
@@ -191,7 +191,7 @@ def test_the_one_unused_for_longest_goes_when_there_are_too_many(door: Door, mon
 def test_a_cookie_that_another_port_has_set_before_ours_does_not_log_us_out(door: Door) -> None:
     login, other = door.login("laptop"), door.login("phone")
     for set_before in ("x", other.cookie):
-        entered = door.knock(Halves(f"{set_before}; dragoman-8790={login.cookie}", login.page_key), ORIGIN)
+        entered = door.knock(LoginHalves(f"{set_before}; dragoman-8790={login.cookie}", login.page_key), ORIGIN)
         assert isinstance(entered, Pass) and entered.token == "laptop"
 
 

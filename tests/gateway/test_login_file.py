@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.gateway import cookies as cookies_module
 from dragoman.gateway import login_file as login_file_module
-from dragoman.gateway.cookies import Cookies, Halves
+from dragoman.gateway.cookies import Cookies, LoginHalves
 from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
 from tests.transports.pairs import until
@@ -32,7 +32,7 @@ class Server:
         self.cookies = Cookies(8790, lambda: self.now, LoginFile(path, self.said.append))
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now, self.cookies)
 
-    async def login(self, name: str = "laptop") -> Halves:
+    async def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
         assert isinstance(entered, Pass)
         halves = self.guard.cookie_for(entered)
@@ -40,7 +40,7 @@ class Server:
         await self.cookies.save()
         return halves
 
-    def enter(self, login: Halves) -> Pass | Refusal:
+    def enter(self, login: LoginHalves) -> Pass | Refusal:
         headers = [
             ("cookie", f"dragoman-8790={login.cookie}"),
             ("origin", "x"),
@@ -48,7 +48,7 @@ class Server:
         ]
         return self.guard.enter([(name.encode(), value.encode()) for name, value in headers], "here")
 
-    def knows(self, login: Halves) -> bool:
+    def knows(self, login: LoginHalves) -> bool:
         return isinstance(self.enter(login), Pass)
 
 
@@ -60,8 +60,8 @@ def path(tmp_path: Path) -> Path:
 async def test_a_login_counts_after_a_restart_with_both_halves_and_only_so(path: Path) -> None:
     login = await Server(path).login()
     again = Server(path)
-    assert not again.knows(Halves(login.cookie, ""))
-    assert not again.knows(Halves(login.cookie, login.cookie))
+    assert not again.knows(LoginHalves(login.cookie, ""))
+    assert not again.knows(LoginHalves(login.cookie, login.cookie))
     entered = again.enter(login)
     assert isinstance(entered, Pass) and (entered.token, entered.principal) == ("laptop", "laptop")
     assert again.said == []

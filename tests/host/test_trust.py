@@ -8,7 +8,16 @@ import pytest
 
 from dragoman.host.launch_names import Launch
 from dragoman.host.scripts import named_files
-from dragoman.host.trust import Trust, TrustFailed, is_trusted, revoke, standing, started_files, trust, trusted_folders
+from dragoman.host.trust import (
+    Trust,
+    TrustFailed,
+    is_trusted,
+    revoke,
+    started_files,
+    trust,
+    trust_state,
+    trusted_folders,
+)
 
 
 @pytest.fixture
@@ -97,7 +106,7 @@ def test_a_file_that_the_configuration_starts_is_covered_with_it(tmp_path: Path,
     trust(registry, project, named=named_files(str(project), [Launch("./srv.sh")], os.environ))
     assert started_files(registry) == [str(script)]
     script.write_text("two")
-    assert standing(registry, project) == (None, "srv.sh has changed since it was trusted", Trust(""))
+    assert trust_state(registry, project) == (None, "srv.sh has changed since it was trusted", Trust(""))
     script.write_text("one")
     assert is_trusted(registry, project)
     script.unlink()
@@ -107,7 +116,7 @@ def test_a_file_that_the_configuration_starts_is_covered_with_it(tmp_path: Path,
 def test_what_an_earlier_release_trusted_is_asked_for_again_and_can_be_revoked(tmp_path: Path, project: Path) -> None:
     registry = tmp_path / "trust.json"
     registry.write_text(json.dumps({str(project): "0" * 64, "/other": "1" * 64}))
-    assert standing(registry, project) == (None, "trust has to be given again", Trust(""))
+    assert trust_state(registry, project) == (None, "trust has to be given again", Trust(""))
     assert trusted_folders(registry) == sorted(["/other", str(project)])
     trust(registry, project)
     assert is_trusted(registry, project)
@@ -121,7 +130,7 @@ def test_a_configuration_behind_a_link_is_what_the_link_leads_to(tmp_path: Path,
     (project / ".mcp.json").symlink_to(outside)
     trust(registry, project)
     outside.write_text("two")
-    assert standing(registry, project).reason == "it has changed since it was trusted"
+    assert trust_state(registry, project).reason == "it has changed since it was trusted"
 
 
 def test_a_list_that_would_grow_too_long_is_not_written(tmp_path: Path, project: Path) -> None:

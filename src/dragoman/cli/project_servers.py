@@ -14,7 +14,7 @@ from dragoman.errors import UsageError
 from dragoman.vocabulary.requests import McpServer
 
 if TYPE_CHECKING:
-    from dragoman.host.trust import Standing
+    from dragoman.host.trust import TrustState
 
 NAME: Final = ".mcp.json"
 
@@ -28,11 +28,11 @@ class OfProject(NamedTuple):
 
 def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
     """What counts of a folder's file."""
-    from dragoman.host.trust import TrustFailed, covered, standing
+    from dragoman.host.trust import TrustFailed, covered, trust_state
 
     try:
         tables_of(covered(Path(folder)).get(NAME, b"{}"))  # what nobody can read, nobody need trust first
-        found = standing(Path(home_folder(), "trust.json"), Path(folder))
+        found = trust_state(Path(home_folder(), "trust.json"), Path(folder))
         if found.files is None:
             reason = harmless_line(found.reason)
             return OfProject([], [f"{NAME} is not used: {reason}; dragoman trust {_shown(folder)}"])
@@ -43,7 +43,7 @@ def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
         return OfProject([], [f"{harmless_line(str(error)).rstrip('.')}; {NAME} is not used"])
 
 
-def _allowed(found: "Standing", folder: str, environment: Mapping[str, str]) -> OfProject:
+def _allowed(found: "TrustState", folder: str, environment: Mapping[str, str]) -> OfProject:
     """The servers of a trusted file that are given no secret of the user, or only those the user lets them have."""
     from dragoman.coder.mcp.config import filled, name_of, texts_of, written
     from dragoman.host.variables import secret_variables

@@ -84,10 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _still(registry: Path, known: str) -> str:
     """Why a folder that was trusted is not now; empty: it is."""
     from dragoman.cli.plain import harmless_line
-    from dragoman.host.trust import TrustFailed, standing
+    from dragoman.host.trust import TrustFailed, trust_state
 
     try:
-        found = standing(registry, Path(known))
+        found = trust_state(registry, Path(known))
     except TrustFailed as error:
         return f"  (not trusted now: {harmless_line(str(error))})"
     return "" if found.files is not None else f"  (not trusted now: {harmless_line(found.reason)})"

@@ -28,7 +28,7 @@ from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
 from dragoman.host.launch_names import Launch, runs_more
 from dragoman.host.scripts import named_files, shown_name
-from dragoman.host.trust import Standing
+from dragoman.host.trust import TrustState
 from dragoman.host.variables import hide_words, secret_variables, variables_in
 from dragoman.vocabulary.requests import McpServer, McpStdio
 
@@ -99,7 +99,7 @@ def _agents(
         yield ConfigPart(name, [("default", f"the agent {read.default}")])
     if not read.entries:
         yield ConfigPart(name, [("starts", "nothing")])
-    limits = project_entries(file, read, {**KNOWN, **own.entries}, own.terms, Standing({}))
+    limits = project_entries(file, read, {**KNOWN, **own.entries}, own.terms, TrustState({}))
     for entry_name, limit in limits.items():
         yield _agent(folder, file, limit, own.entries.get(entry_name) or KNOWN.get(entry_name), environment)
 

@@ -88,11 +88,11 @@ class Fleet:
         changed: Callable[[], str] = str
         for file in find_files(Path(home), None if folder is None else Path(folder)):
             read = read_file(file)
-            if file.standing is None:
+            if file.trust_state is None:
                 entries |= read.entries
                 terms = read.terms
             else:
-                limits = project_entries(file.path, read, entries, terms, file.standing)
+                limits = project_entries(file.path, read, entries, terms, file.trust_state)
                 entries |= {name: limit.entry for name, limit in limits.items()}
                 changed = partial(changed_since, Path(home), file)
             default = read.default or default

@@ -20,7 +20,7 @@ from dragoman.client.rules import Effect, Rule
 from dragoman.client.tables import Table, kind_of, misplaced
 from dragoman.errors import UsageError, WorldError
 from dragoman.host.regular_file import read_regular
-from dragoman.host.trust import COVERED_BYTES, Standing, TrustFailed, standing
+from dragoman.host.trust import COVERED_BYTES, TrustFailed, TrustState, trust_state
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
 
 NAME: Final = "acp.json"
@@ -59,7 +59,7 @@ class Found(NamedTuple):
     path: Path
     data: bytes
     # Of a project's file: how its folder is trusted. None: the user's own file.
-    standing: Standing | None = None
+    trust_state: TrustState | None = None
 
 
 def find_files(home: Path, folder: Path | None) -> Iterator[Found]:
@@ -124,7 +124,7 @@ def _trusted(home: Path, project: Path) -> Found | Untrusted:
     folder = project_folder(project)
     name = project.relative_to(folder).as_posix()
     try:
-        found = standing(home / "trust.json", folder)
+        found = trust_state(home / "trust.json", folder)
     except TrustFailed as error:
         return Untrusted(project, str(error))
     if found.files is None:

@@ -16,7 +16,7 @@ from dragoman.client.entry import Entry, PermissionPolicy
 from dragoman.client.fleet_file import FleetFile, Terms, project_folder
 from dragoman.client.lent import EVERYTHING, FORMS_ALONE, Lent
 from dragoman.client.rules import Rule
-from dragoman.host.trust import Standing
+from dragoman.host.trust import TrustState
 
 _STRICTNESS: Final[tuple[PermissionPolicy, ...]] = ("auto-approve", "prompt", "deny")
 _LENT: Final = {"read": "reading files", "write": "writing files", "terminal": "terminals", "elicitation": "forms"}
@@ -30,11 +30,11 @@ class Limited(NamedTuple):
 
 
 def project_entries(
-    path: Path, read: FleetFile, own: Mapping[str, Entry], terms: Terms, standing: Standing
+    path: Path, read: FleetFile, own: Mapping[str, Entry], terms: Terms, trust_state: TrustState
 ) -> dict[str, Limited]:
     """Return what counts of a project's file. `own`: the agents without it; `terms`: the user's, for all agents."""
     folder = project_folder(path)
-    secrets = standing.trust.secrets
+    secrets = trust_state.trust.secrets
     return {
         name: limited(given, own.get(name), terms, str(folder), frozenset(secrets.get(part_of(path, name), ())))
         for name, given in read.entries.items()

@@ -40,7 +40,7 @@ PAGE_KEY_HEADER: Final = b"x-dragoman-page-key"
 _OFFERED: Final = b"dragoman."
 
 
-class Halves(NamedTuple):
+class LoginHalves(NamedTuple):
     """Both halves of a new login, which are given out here and can never be read again."""
 
     cookie: str
@@ -60,9 +60,9 @@ class Cookies:
         self._version = self._written = 0
         self._writing: asyncio.Task[None] | None = None
 
-    def make(self, token_digest: str) -> Halves:
+    def make(self, token_digest: str) -> LoginHalves:
         """A new login for a token that was shown."""
-        halves = Halves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+        halves = LoginHalves(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
         now = self._clock()
         login = StoredLogin(_digest(halves.cookie), _digest(halves.page_key), token_digest, now, now)
         same = [digest for digest, kept in self._kept.items() if kept.token == token_digest]

@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.cookies import Cookies, Halves, page_key_in
+from dragoman.gateway.cookies import Cookies, LoginHalves, page_key_in
 
 Scope = Literal["read", "prompt", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")
@@ -194,7 +194,7 @@ class Guard:
             self.cookies.touch(entrance.cookie)
         return self._messages.wait(entrance.principal)
 
-    def cookie_for(self, entrance: Pass) -> Halves | None:
+    def cookie_for(self, entrance: Pass) -> LoginHalves | None:
         """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""
         try:
             return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None

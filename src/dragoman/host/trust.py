@@ -40,7 +40,7 @@ class Trust(NamedTuple):
     secrets: Mapping[str, Sequence[str]] = {}
 
 
-class Standing(NamedTuple):
+class TrustState(NamedTuple):
     """How a folder stands now. Without trust there are no files, and `reason` says why."""
 
     files: dict[str, bytes] | None
@@ -73,25 +73,27 @@ def is_trusted(registry: Path, folder: Path) -> bool:
 
 def trusted_files(registry: Path, folder: Path) -> dict[str, bytes] | None:
     """What the folder says, as far as the user trusts it: the very bytes that were trusted. None: it is not trusted."""
-    return standing(registry, folder).files
+    return trust_state(registry, folder).files
 
 
-def standing(registry: Path, folder: Path) -> Standing:
+def trust_state(registry: Path, folder: Path) -> TrustState:
     """Whether the user trusts what the folder says and starts now; if not, why."""
     files = covered(folder)
     given = _read(registry).get(_key(folder))
     if given is None:
-        return Standing(None, "nobody has trusted it here")
+        return TrustState(None, "nobody has trusted it here")
     if given.digest != _digest(files):
-        return Standing(None, "it has changed since it was trusted" if given.digest else "trust has to be given again")
+        return TrustState(
+            None, "it has changed since it was trusted" if given.digest else "trust has to be given again"
+        )
     try:
         now = states(_key(folder), given.named, os.environ)
     except ScriptsRefused as error:
         raise TrustFailed(str(error)) from error
     for name, state in given.named.items():
         if now[name] != state:
-            return Standing(None, f"{shown_name(_key(folder), name)} has changed since it was trusted")
-    return Standing(files, "", given)
+            return TrustState(None, f"{shown_name(_key(folder), name)} has changed since it was trusted")
+    return TrustState(files, "", given)
 
 
 def trust(
