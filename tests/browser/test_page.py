@@ -616,9 +616,32 @@ async def test_a_question_is_not_answered_by_what_was_meant_for_something_else(m
     assert replies == ["too early", "a digit that is written", "yes"]
 
 
+async def test_an_option_is_named_by_what_it_does_whatever_the_agent_calls_it(modules: Tab) -> None:
+    options = [
+        {"optionId": "a", "name": "No", "kind": "allow_always"},
+        {"optionId": "b", "name": "Yes", "kind": "reject_once"},
+        {"optionId": "c", "name": "Yes", "kind": "bless"},
+    ]
+    shown = await modules.js(
+        f"""(async (options) => {{
+            const {{ Questions }} = await import('/page/question.js');
+            const box = document.createElement('section');
+            document.body.append(box);
+            new Questions(box, {{ reply: () => {{}}, name: () => '', call: () => ({{}}) }})
+                .ask(1, 'session/request_permission', {{ title: 'May I?', options }});
+            return [...box.querySelectorAll('button')].map((one) => [one.className, one.textContent]);
+        }})({encode(options).decode()})"""
+    )
+    assert shown == [
+        ["choice allow", "1 ✓✓ No (yes, always)"],
+        ["choice reject", "2 ✕ Yes (no)"],
+        ["choice other", "3 ? Yes (something else)"],
+    ]
+
+
 async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
     """A patch may name another file than the changes beside it, and an input may hold more than a diff."""
-    patch = "--- a/src/a.py\n+++ /etc/passwd\n@@ -1 +1 @@\n-x y\n+rm\n"
+    patch = "--- a/src/a.py\n+++ /etc/passwd\n@@ -1 +1,2 @@\n-x y\n+rm\n+/etc/motd\n"
     changes = [{"operation": "modify", "path": "/w/src/a.py"}]
     given = {
         "file_path": "/w/src/a.py",
@@ -626,12 +649,14 @@ async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
         "replace_all": False,
         "shellCommand": "rm",
         "then": "go on",
+        "path": "/etc/motd",
     }
     call = {
         "toolCallId": "c",
         "locations": [{"path": "/w/src/a.py"}, {"path": "/w/other"}],
         "content": [{"type": "diff", "changes": changes, "patch": {"text": patch}}, {"type": "warp", "to": "/dev"}],
         "rawInput": given,
+        "beside": {"it": "/etc/hosts"},
     }
     shown = await modules.js(
         f"""(async (toolCall) => {{
@@ -646,6 +671,8 @@ async def test_a_question_shows_what_a_diff_does_not_tell(modules: Tab) -> None:
             return box.querySelector('.subject').textContent;
         }})({encode(call).decode()})"""
     )
+    assert '"path": "/etc/motd"' in shown
+    assert '"it": "/etc/hosts"' in shown
     for told in ("modify /w/src/a.py", "+++ /etc/passwd", "/w/other", "shellCommand", "go on", "warp", "/dev"):
         assert told in shown, told
     for told_already in ("--- a/src/a.py", "old_string", "replace_all"):

@@ -9,6 +9,12 @@ import { jsonView } from "./story.js";
 const STILL = 400; // milliseconds
 // Fields that hold a path or a text which is written or replaced, as agents name them.
 const TEXTS = /^(?:old|new|file|content|text|insert|replace|search)?_?-?(?:string|str|text|contents?|source|path|name|file|patch|diff|with)?$/i;
+// Those of them that hold a path: it is told where a diff is of that file, and not where a line mentions it.
+const PATHS = /(?:path|file|name)$/i;
+// Fields of a call that are shown in their own way, or that are for the transcript.
+const KNOWN = new Set(["sessionUpdate", "type", "toolCallId", "title", "kind", "status", "content", "locations", "rawInput",
+  "rawOutput", "name", "capabilities", "_meta"]);
+const MEANINGS = { allow_once: "yes, once", allow_always: "yes, always", reject_once: "no", reject_always: "no, never" };
 const SIGNS = { allow_once: "✓", allow_always: "✓✓", reject_once: "✕", reject_always: "✕✕" };
 
 export class Questions {
@@ -95,10 +101,12 @@ export class Questions {
   permission(id, params) {
     const choices = make("div", { class: "choices" });
     params.options.forEach((option, index) => {
-      const allow = String(option.kind).startsWith("allow");
-      const button = make("button", { type: "button", class: `choice ${allow ? "allow" : "reject"}`, "data-option": option.optionId },
+      const effect = String(option.kind).startsWith("allow") ? "allow" : SIGNS[option.kind] ? "reject" : "other";
+      const button = make("button", { type: "button", class: `choice ${effect}`, "data-option": option.optionId },
         make("kbd", {}, String(index + 1)), " ",
-        make("span", { title: visible(option.name) }, `${SIGNS[option.kind] ?? "?"} ${visible(option.name)}`));
+        make("span", { title: visible(option.name) }, `${SIGNS[option.kind] ?? "?"} ${visible(option.name)}`), " ",
+        // The name is the agent's; what the button does is said in our words.
+        make("span", { class: "faint meaning" }, `(${MEANINGS[option.kind] ?? "something else"})`));
       button.addEventListener("click", () =>
         this.answer(id, { outcome: { outcome: "selected", optionId: option.optionId } }));
       choices.append(button);
@@ -132,6 +140,8 @@ export class Questions {
       rest = others;
     }
     if (rest !== undefined && rest !== null && (typeof rest !== "object" || Object.keys(rest).length)) views.push(jsonView(rest));
+    const unknown = Object.entries(subject.toolCall).filter(([name]) => !KNOWN.has(name));
+    if (unknown.length) views.push(jsonView(Object.fromEntries(unknown)));
     return views;
   }
 
@@ -161,7 +171,8 @@ function untold(input, diffs) {
   const told = ([name, value]) => {
     if (value === null || typeof value === "boolean" || typeof value === "number") return true;
     if (typeof value !== "string" || !TEXTS.test(name)) return false;
-    return paths.includes(value) || value.split("\n").every((line) => lines.has(line));
+    if (PATHS.test(name)) return paths.includes(value);
+    return value.split("\n").every((line) => lines.has(line));
   };
   return Object.fromEntries(Object.entries(input).filter((field) => !told(field)));
 }
