@@ -15,6 +15,7 @@ from dragoman.host.paths import Roots
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import ResourceLink, Text
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, ToolCallUpdate
+from tests.coder.test_git_folders import git, repository
 from tests.coder.whole import User, ends, events_of, scripted, whole
 from tests.needs import need
 
@@ -238,3 +239,24 @@ async def test_in_a_sandbox_no_command_sees_one(project: Path, tmp_path_factory:
         events = await events_of(session)
     assert (len(user.asked), CANARY in shown(events), "documented here" in shown(events)) == (0, False, True)
     assert (project / ".env").read_text() == f"API={CANARY}\n"
+
+
+async def test_in_a_sandbox_what_git_tracks_is_seen_and_can_be_committed(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    need("bwrap")
+    repository(project)
+    (project / "tests").mkdir()
+    (project / "tests" / "key.pem").write_text("for tests\n")
+    git(project, "add", "tests")
+    git(project, "commit", "-q", "-m", "keys")
+    user = User("allow_once")
+    home = tmp_path_factory.mktemp("home")
+    line = "cat tests/key.pem .env; echo two > file && git add file tests && git commit -q -m second"
+    async with whole(project, scripted([call("sandbox_bash", command=line)]), user=user, mode="sandbox", home=home) as (
+        _,
+        session,
+    ):
+        events = await events_of(session)
+    assert ("for tests" in shown(events), CANARY in shown(events)) == (True, False)
+    assert git(project, "log", "--format=%s") == "second\nkeys\nfirst\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.git_index import is_good_index
+from dragoman.host.git_index import index_paths, is_good_index
 from tests.coder.test_git_folders import git
 from tests.needs import need
 
@@ -47,6 +47,13 @@ def test_what_git_writes_is_good(tmp_path: Path, form: str, sha256: bool) -> Non
     shared = list((tmp_path / "work" / ".git").glob("sharedindex.*"))
     assert all(is_good_index(path.read_bytes(), 32 if sha256 else 20) for path in shared)
     assert bool(shared) == (form == "split")
+
+
+def test_the_paths_that_it_tracks_are_known(tmp_path: Path) -> None:
+    names = index_paths(index_of(tmp_path / "work", files=2), 20)
+    files = ["...txt", ".gitignore", "a~b", "d0/later", "d0/ä file.0", "d1/ä file.1", "x" * 200]
+    assert sorted(map(os.fsdecode, names)) == sorted(files)
+    assert index_paths(b"DIRC", 20) == frozenset()
 
 
 BAD = [

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Protocol
 from dragoman.agent.session import Session
 from dragoman.host.confined import Confined
 from dragoman.host.credential_files import credential_files
+from dragoman.host.git_layer import tracked_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import path_outside
 from dragoman.host.resources import ResourceLimits
@@ -191,8 +192,7 @@ class Above:
         return ""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
-        # Nothing is asked before the end of the turn, so no credentials of the workspace are read before it either.
-        credentials = await asyncio.to_thread(credential_files, self._view.roots, _user_home(self._environment))
+        credentials = await asyncio.to_thread(self._credentials)
         box = await asyncio.to_thread(
             confine,
             argv,
@@ -205,6 +205,16 @@ class Above:
         )
         start = _confined(box, self._environment)
         return start._replace(environment={**start.environment, **_KEEP_INDEX})
+
+    def _credentials(self) -> list[str]:
+        """The credentials of the workspace: nothing is asked before the end of the turn, so none is read before it.
+
+        Those that git tracks are not among them. They are in the repository for all to read, and git could not add
+        or commit anything while one is hidden.
+        """
+        found = credential_files(self._view.roots, _user_home(self._environment))
+        tracked = frozenset[str]().union(*map(tracked_files, self._view.roots)) if found else frozenset()
+        return [path for path in found if path not in tracked]
 
 
 class ViewRoots(Roots):

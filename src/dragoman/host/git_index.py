@@ -46,6 +46,15 @@ def is_good_index(data: bytes, hash_bytes: int) -> bool:
         return False
 
 
+def index_paths(data: bytes, hash_bytes: int) -> frozenset[bytes]:
+    """The paths of the files that an index tracks; none if it cannot be read."""
+    try:
+        _, version, count = _HEADER.unpack_from(data)
+        return frozenset(entry.path for entry, _ in _entries(data, version, count, hash_bytes))
+    except (struct.error, IndexError, ValueError):
+        return frozenset()
+
+
 def _is_good(data: bytes, hash_bytes: int) -> bool:
     mark, version, count = _HEADER.unpack_from(data)
     if mark != b"DIRC" or version not in (2, 3, 4):

@@ -31,7 +31,7 @@ from typing import Final, NamedTuple
 
 from dragoman.host.bubblewrap import Bind
 from dragoman.host.git_cleanup import remove_odd_files, remove_odd_objects
-from dragoman.host.git_index import is_good_index
+from dragoman.host.git_index import index_paths, is_good_index
 from dragoman.host.path_backup import (
     BackupLimit,
     FileStamp,
@@ -368,11 +368,24 @@ def layers_of(folders: GitFolders, scratch: str) -> list[GitLayer]:
         os.mkdir(folder, 0o700)
         is_common = is_linked and real == folders.common
         returned = (lambda name: name in _COMMON_RETURNED) if is_common else _anyone
-        made.append(GitLayer(real, folder, returned=returned, hash_bytes=_hash_bytes(folders.common)))
+        made.append(GitLayer(real, folder, returned=returned, hash_bytes=hash_bytes_of(folders.common)))
     return made
 
 
-def _hash_bytes(common: str) -> int:
+def tracked_files(root: str) -> frozenset[str]:
+    """The whole paths of the files of a workspace that its repository tracks; none if that cannot be known. Blocks."""
+    folders = git_folders_of(root)
+    if folders is None:
+        return frozenset()
+    try:
+        data = read_whole(os.path.join(folders.own, "index"), _MOST_BYTES)
+        paths = index_paths(data, hash_bytes_of(folders.common))
+    except OSError:
+        return frozenset()
+    return frozenset(os.path.join(root, os.fsdecode(path)) for path in paths)
+
+
+def hash_bytes_of(common: str) -> int:
     """The length of an object's name in a repository. `OSError` if its configuration cannot be read."""
     config = read_whole(os.path.join(common, "config"), _CONFIG_BYTES)
     return 32 if _SHA256.search(config) else 20
