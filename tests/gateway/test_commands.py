@@ -113,6 +113,17 @@ async def test_an_editor_works_through_connect_and_outlives_a_killed_server(sche
         await client.close()
 
 
+async def test_a_server_of_another_agent_says_that_nothing_confines_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("DRAGOMAN_HOME", str(home))
+    assert main(["agents", "add", "example", "--", sys.executable, str(ROOT / "examples" / "agent.py")]) == 0
+    async with serving(home, free_port(), {}, "--agent", "example") as server:
+        line = (await server.process.stderr.readline()).decode()
+    assert line.startswith("dragoman: example is confined by nothing of ours: every token that may prompt is a shell")
+
+
 async def test_an_agent_of_the_fleet_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, port = tmp_path / "home", free_port()
     monkeypatch.setenv("DRAGOMAN_HOME", str(home))

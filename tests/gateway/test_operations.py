@@ -12,10 +12,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from dragoman.agent.agent import Agent
+from dragoman.agent.session import Prompt, Session
 from dragoman.gateway import logbook
 from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners, own_sockets
 from dragoman.gateway.histogram import Histogram
 from dragoman.gateway.logbook import Logbook
+from dragoman.store.sqlite import SqliteStore
 from tests.needs import ROOT, need
 from tests.transports.pairs import until
 
@@ -150,6 +153,26 @@ async def test_the_log_tells_who_and_when_and_never_what(tmp_path: Path) -> None
     assert refused == [(401, "/acp"), (404, "other")]
     for hidden in ("secret plan", heard[0] + heard[1], raw.connection, session_id, served.token, "guessed", "query"):
         assert hidden.encode() not in kept.data
+
+
+async def test_the_log_tells_who_has_deleted_a_session(tmp_path: Path) -> None:
+    """What was decided in it is gone with it."""
+    kept = Lines()
+    store = SqliteStore(tmp_path / "sessions")
+    agent = Agent("stored", store=store)
+    agent.prompt(_silent)
+    async with gateway(agent, tmp_path, log=kept.log) as served, raw_http(served) as raw:
+        session_id = await raw.session()
+        await raw.post({"jsonrpc": "2.0", "id": 7, "method": "session/delete", "params": {"sessionId": session_id}})
+        assert "result" in await raw.answer(7)
+    await store.close()
+    (deleted,) = [event for event in kept.events() if event["event"] == "session_deleted"]
+    assert deleted["principal"] == "default"
+    assert session_id.startswith(deleted["session"])
+
+
+async def _silent(session: Session, prompt: Prompt) -> None:
+    """Say nothing."""
 
 
 async def test_by_default_requests_are_not_told_one_by_one(tmp_path: Path) -> None:

@@ -309,6 +309,8 @@ async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Name
     else:
         say(f"in a browser: {server.url.removesuffix('acp')}")
     say(f"listening on {server.url}")
+    for name in arguments.agent:
+        say(f"{name} is confined by nothing of ours: every token that may prompt is a shell of this user")
     if server.open_to_own_user:
         say(_who_needs_no_token())
     try:

@@ -23,7 +23,7 @@ from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.connection import Connection
 from dragoman.gateway.cursors import Cursors
 from dragoman.gateway.guard import Scope
-from dragoman.gateway.logbook import connection_name, principal_name
+from dragoman.gateway.logbook import connection_name, principal_name, session_name
 from dragoman.gateway.methods import method_of
 from dragoman.gateway.opening import Openings
 from dragoman.gateway.reading import hello_to_read, reads, to_read
@@ -239,6 +239,9 @@ class Front:
             reply: Reply = Done()  # no process has it open
         else:
             reply = await self.ask(self.back_of(session_id), request, id)
+        if isinstance(request, ask.DeleteSession):  # its decision log went with it, so it is told here
+            whose = principal_name(self.principal)
+            self._hub.log.info("session_deleted", session=session_name(session_id), principal=whose)
         if room is not None:
             room.end("The session was closed")
             room.back.drop(room)
