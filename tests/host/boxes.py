@@ -13,7 +13,7 @@ from dragoman.host import landlock
 from dragoman.host.bubblewrap import FRESH
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import Confinement, confine, try_out
-from tests.needs import need
+from tests.needs import lacking, need, need_other_users
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEVELS = ["bubblewrap", "landlock"]
@@ -103,3 +103,13 @@ def may_be_run_by_nobody(*argv: str) -> bool:
     )
     words = argv if len(argv) > 1 else (*argv, "-I", "-c", again)
     return subprocess.run([*AS_NOBODY, *words], capture_output=True, check=False, cwd="/").returncode == 0
+
+
+def python_of_others() -> str:
+    """A Python that a user who is not root may start, and that may read this project; run by root alone."""
+    need_other_users()
+    need("setpriv")
+    if not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
+        lacking("a project that other users may read")
+    found = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
+    return found or lacking("a Python that other users may start")

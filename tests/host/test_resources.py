@@ -21,9 +21,8 @@ from dragoman.host.resources import (
     too_many_processes,
     too_much_memory,
 )
-from tests.needs import lacking, need, need_other_users
 
-from .boxes import AS_NOBODY, PYTHON, ROOT, Box, may_be_run_by_nobody
+from .boxes import AS_NOBODY, PYTHON, ROOT, Box, python_of_others
 from .machine import until
 
 MIB = limits.MIB
@@ -113,11 +112,7 @@ for child in children:
 
 def as_another(place: Path, level: str, *argv: str) -> Sequence[str]:
     """Runs a confined command as a user that is not root, whom the number of processes binds; what it printed."""
-    need_other_users()
-    need("setpriv")
-    if not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
-        lacking("a project that other users may read")
-    python = another_python()
+    python = python_of_others()
     place.chmod(0o755)
     os.chown(place, 65534, 65534)
     words = [python if word == "PYTHON" else word for word in argv]
@@ -131,13 +126,6 @@ def as_another(place: Path, level: str, *argv: str) -> Sequence[str]:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
-
-
-def another_python() -> str:
-    found = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
-    if found is None:
-        lacking("a Python that other users may start")
-    return found
 
 
 MAY_HAVE_MET = "The command may have met its limit of 64 processes and threads: sandbox_processes in config.toml."

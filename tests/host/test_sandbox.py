@@ -19,7 +19,7 @@ from dragoman.host.sandbox import Confinement, SandboxRefused, confine, find_bub
 from dragoman.host.secrets import confined_environment, credential_paths
 from tests.needs import need
 
-from .boxes import AS_NOBODY, PYTHON, ROOT, Box, confinement, may_be_run_by_nobody
+from .boxes import AS_NOBODY, PYTHON, ROOT, Box, confinement, python_of_others
 from .machine import lives, read_line, until
 
 
@@ -619,11 +619,7 @@ async def test_a_confined_child_ends_with_all_it_started(box: Box) -> None:
 
 def test_it_works_for_a_user_who_is_not_root(place: Path) -> None:
     """As root these tests prove nothing about others. Nobody needs an interpreter that it may start."""
-    if os.getuid() != 0:
-        pytest.skip("these tests are not run by root already")
-    python = next((path for path in (PYTHON, "/usr/bin/python3") if may_be_run_by_nobody(path)), None)
-    if python is None or not may_be_run_by_nobody("cat", str(ROOT / "src/dragoman/host/sandbox.py")):
-        pytest.skip("nobody may start no Python here")
+    python = python_of_others()
     need("bwrap")
     place.chmod(0o755)
     os.chown(place, 65534, 65534)
