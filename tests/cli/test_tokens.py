@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.cli.token_fields import expiry_of
 from dragoman.errors import UsageError
-from dragoman.gateway.guard import Token, TokenLimits, digest_of
+from dragoman.gateway.guard import Token, TokenLimits, Unsure, digest_of
 from dragoman.gateway.tokens import Tokens
 from tests.cli.called import Called, call
 
@@ -116,6 +116,20 @@ def test_a_folder_that_no_file_of_ours_can_name_is_refused(tmp_path: Path) -> No
     assert (done.code, done.out) == (2, "")
     assert done.error == "dragoman: --workspace: the name of this folder is not UTF-8; rename it\n"
     assert listed(tmp_path) == []
+
+
+def test_a_file_of_another_user_is_neither_believed_nor_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever could put it there could let anybody in."""
+    tokens(tmp_path, "create", "bob")
+    before = kept(tmp_path).path.read_bytes()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(Unsure, match="it belongs to another user"):
+        kept(tmp_path).valid()
+    done = tokens(tmp_path, "create", "eve")
+    assert (done.code, done.out) == (2, "")
+    assert kept(tmp_path).path.read_bytes() == before
 
 
 def test_a_token_file_of_its_own_is_used(tmp_path: Path) -> None:

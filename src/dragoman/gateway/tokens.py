@@ -150,6 +150,8 @@ class Tokens:
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size, found.st_ctime_ns)
         if stamp == self._stamp:
             return
+        if found.st_uid != os.geteuid():
+            raise Unsure(f"{self.path}: it belongs to another user; run this as that user, or move it away")
         if found.st_mode & 0o077:
             raise Unsure(f"{self.path}: others can read or change it; run chmod 600 on it")
         try:
