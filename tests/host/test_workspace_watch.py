@@ -214,3 +214,27 @@ def test_two_commands_at_once_give_a_repository_no_other_place_for_objects(place
     first.settle()
     second.settle()
     assert not alternates.exists()
+
+
+def test_what_another_process_has_taken_away_is_not_put_back(place: Path) -> None:
+    """It was there when this command began, because a command of another agent had made it."""
+    (place / "work" / "pkg").mkdir(parents=True)
+    (began, says_begun), (made, says_made) = os.pipe(), os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        other = watch(place)
+        (place / "work" / "pkg" / ".envrc").write_text("evil")
+        os.write(says_made, b".")
+        os.read(began, 1)
+        other.settle()
+        os._exit(0)
+    os.read(made, 1)
+    watching = watch(place)
+    os.write(says_begun, b".")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    for end in (began, says_begun, made, says_made):
+        os.close(end)
+    (note,) = watching.settle()
+    assert os.listdir(place / "work" / "pkg") == []
+    assert "Not put back, because another agent" in note
+    assert "pkg/.envrc" in note

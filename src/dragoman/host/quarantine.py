@@ -21,11 +21,15 @@ _COPIED_BYTES: Final = 1024 * 1024 * 1024
 _COPIED_FILES: Final = 200_000
 
 
+# The folders that this process has made.
+_own: Final[set[str]] = set()
+
+
 class Quarantine:
     """One folder below `parent` for what one command has left; it is made with the first thing that comes there."""
 
     def __init__(self, parent: str) -> None:
-        self._parent = parent
+        self.parent: Final = parent
         self._path = ""
         self.moved: Final[list[str]] = []  # whole paths, as they were in the workspace
         self.deleted: Final[list[str]] = []  # those that could not be kept
@@ -34,10 +38,19 @@ class Quarantine:
     def path(self) -> str:
         """Where they are now; made if need be."""
         if not self._path:
-            parent = self._parent or tempfile.gettempdir()
+            parent = self.parent or tempfile.gettempdir()
             os.makedirs(parent, mode=0o700, exist_ok=True)
             self._path = tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=parent)
+            _own.add(self._path)
         return self._path
+
+    def is_taken_by_others(self, root: str, path: str, since: int) -> bool:
+        """Whether another process has moved away what stood at a path below a root, since a time in nanoseconds."""
+        if not self.parent or not os.path.isdir(self.parent):
+            return False
+        with os.scandir(self.parent) as entries:
+            others = [entry.path for entry in entries if entry.path not in _own and entry.stat().st_ctime_ns >= since]
+        return any(os.path.lexists(os.path.join(other, _name(root), path)) for other in others)
 
     def take(self, root: str, path: str) -> None:
         """Move what stands at a relative path below a root. `OSError` if it is still there afterwards."""
@@ -73,10 +86,14 @@ class Quarantine:
 
     def _target(self, place: Place) -> str:
         """A new path in our folder, with the names it had in the workspace."""
-        above = os.path.join(self.path, os.path.basename(place.root) or "root", *place.parts[:-1])
+        above = os.path.join(self.path, _name(place.root), *place.parts[:-1])
         os.makedirs(above, mode=0o700, exist_ok=True)
         target = os.path.join(above, place.parts[-1])
         return target if not os.path.lexists(target) else tempfile.mktemp(prefix=place.parts[-1] + "-", dir=above)
+
+
+def _name(root: str) -> str:
+    return os.path.basename(root) or "root"
 
 
 def _is_in(folder: int, name: str) -> bool:

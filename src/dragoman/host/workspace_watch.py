@@ -14,6 +14,7 @@ begins meanwhile: that one goes by what the first has found. So watches begin on
 import os
 import stat
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -40,6 +41,8 @@ _KEPT_FILE_BYTES: Final = 1024 * 1024
 _MADE_AGAIN: Final = frozenset(
     {"node_modules", "vendor", "venv", ".venv", ".tox", ".nox", "target", "dist", "build", "out", "site-packages"}
 )
+# Two changes of a folder within this time may have the same time stamp.
+_CLOCK_NANOSECONDS: Final = 50_000_000
 # Named in a note; the others are counted.
 _NAMED: Final = 20
 
@@ -69,6 +72,8 @@ class WorkspaceWatch:
         self._quarantine = Quarantine(quarantine)
         self._git: list[GitLayer] = []
         self._stuck: list[str] = []
+        self._doubtful: list[str] = []
+        self._began_at = time.time_ns() - _CLOCK_NANOSECONDS
         self._extra = [os.path.realpath(path) for path in protected_paths]
         self._limit = BackupLimit(_KEPT_FILES, _KEPT_BYTES)
         self.roots: Final[list[_WatchedRoot]] = []
@@ -220,6 +225,10 @@ class WorkspaceWatch:
         """Take away what stands in the place of a protected thing; whether the thing itself could be put back."""
         if _is_there(root, path) and not self._take(root, path):
             return False
+        if self._quarantine.is_taken_by_others(root, path, self._began_at):
+            # A command of another agent ran meanwhile. What was there when this one began may be what that has made.
+            self._doubtful.append(os.path.join(root, path))
+            return False
         return was is not None and restore(root, path, was)
 
     def _break(self, before: ProtectedScan, after: ProtectedScan, path: str) -> None:
@@ -255,6 +264,11 @@ class WorkspaceWatch:
             notes.append(
                 f"DANGER: these would run something when a person opens or looks at a folder, and could not be moved "
                 f"away: {_list(self._stuck)}. Delete them before you open the workspace with other programs."
+            )
+        if self._doubtful:
+            notes.append(
+                f"Not put back, because another agent works in the same folder and has moved it away as well: "
+                f"{_list(self._doubtful)}. Look for it in {self._quarantine.parent}."
             )
         if restored:
             notes.append(f"Put back as it was before the command, because it is protected: {_list(restored)}.")
