@@ -83,6 +83,9 @@ def test_a_program_of_the_folder_that_is_found_on_the_path_is_one_of_its_files(f
     assert found(folder, Launch("sh"), PATH=f"/bin:{folder}") == []
 
 
+BIN, PACKAGE = "node_modules/.bin/server", "node_modules/@a/server"
+
+
 def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> list[str]:
     """What another state of the folder, made by a shell, changes."""
     before = named_files(str(folder), [launch], HERE)
@@ -102,6 +105,17 @@ def changed(folder: Path, launch: Launch, change: "os.PathLike[str] | str") -> l
         (Launch("node", ["."]), "touch index.js", ["index.js"]),
         (Launch("x", [], {"NODE_OPTIONS": "-r ./later http://a:password@host"}), "touch later.js", ["later.js"]),
         (Launch("x", [], {"TOKEN_COMMAND": "./later"}), "touch later", ["later"]),
+        (Launch("npx", ["-y", "@a/server@1.2"]), "mkdir -p node_modules/.bin; touch node_modules/.bin/server", [BIN]),
+        (
+            Launch("npx", ["@a/server"]),
+            f"mkdir -p {PACKAGE}; touch {PACKAGE}/package.json",
+            [f"{PACKAGE}/package.json"],
+        ),
+        (Launch("npm", ["run", "mcp"]), "touch package.json", ["package.json"]),
+        (Launch("sh", ["-c", "cd lib; make up"]), "touch lib/Makefile", ["lib/Makefile"]),
+        (Launch("uv", ["run", "server"]), "mkdir -p .venv/bin; touch .venv/bin/server", [".venv/bin/server"]),
+        (Launch("uv", ["--directory", "lib", "run", "x"]), "touch lib/pyproject.toml", ["lib/pyproject.toml"]),
+        (Launch("docker", ["compose", "run", "x"]), "touch compose.yaml", ["compose.yaml"]),
         (Launch("sh", ["later"]), "mkdir later", []),
         (Launch("sh", ["later"]), "mkfifo later", []),
         (Launch("./srv.sh"), "ln -sf mod.py srv.sh", ["srv.sh"]),

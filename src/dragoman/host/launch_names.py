@@ -2,9 +2,9 @@
 
 Every word of a command line, and of the variables it is started with, may be the name of a file: as it is, below a
 folder that the command goes to first (`cd sub && ./run`, `uv --directory sub run server.py`), or with what interpreters
-put behind it (`node .`, `python -m server`). A name that has no file yet counts too, since one may come. What a program
-reads by itself (imports, `npm run` scripts, modules of a package) cannot be known from outside; `runs_more` says where
-that is likely.
+put behind it (`node .`, `python -m server`). Runners take orders from files of their own (`npm run`, `make`). A name
+that has no file yet counts too, since one may come. What a program reads by itself (imports, modules of a package)
+cannot be known from outside; `runs_more` says where that is likely.
 """
 
 import os
@@ -30,6 +30,7 @@ _NO_NAME: Final = re.compile(r"\0|^[A-Za-z][A-Za-z0-9+.-]*://")
 # What goes to a folder: a word before its name, or an option with it.
 _GOES_TO: Final = frozenset({"cd", "chdir", "pushd", "--working-directory", "--work-dir", "--workdir", "--root"})
 _GOES_TO_OPTIONS: Final = ("--directory", "--cwd", "--prefix", "--chdir", "--dir", "--project", "-C")
+_BLANK: Final = re.compile(r"\s")
 _NODE: Final = frozenset({"node", "nodejs", "bun", "deno", "tsx", "ts-node"})
 _NODE_ENDINGS: Final = (".js", ".mjs", ".cjs", ".ts", ".json", "/index.js", "/index.mjs", "/index.cjs", "/package.json")
 _PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
@@ -44,6 +45,18 @@ _PYTHON_LOADS: Final = (
     "sitecustomize/__init__.py",
     "usercustomize/__init__.py",
 )
+# What runners take their orders from, and where they look for programs first.
+_NODE_RUNNERS: Final = frozenset({"npm", "npx", "pnpm", "pnpx", "yarn", "bun", "bunx"})
+_PYTHON_RUNNERS: Final = frozenset({"uv", "poetry", "pdm", "hatch", "pipenv"})
+_ORDERS: Final[Mapping[str, Sequence[str]]] = {
+    **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), ("package.json",)),
+    **dict.fromkeys(_PYTHON_RUNNERS, ("pyproject.toml", ".venv/pyvenv.cfg", ".venv/bin/python")),
+    "make": ("GNUmakefile", "makefile", "Makefile"),
+    "just": ("justfile", "Justfile", ".justfile"),
+    "task": ("Taskfile.yml", "Taskfile.yaml"),
+    "cargo": ("Cargo.toml", "build.rs"),
+    **dict.fromkeys(("docker", "docker-compose"), ("compose.yaml", "compose.yml", "docker-compose.yml", "Dockerfile")),
+}
 # Programs whose business is to run what a folder has in it.
 _RUNNERS: Final = frozenset(
     {
@@ -79,6 +92,7 @@ def names_of(folder: str, launch: Launch, environment: Mapping[str, str]) -> Ite
     here = list(dict.fromkeys((cwd, real)))
     words = [word for text in launch.args for word in _words_in(text, environment)]
     bases = _bases(here, launch, words, environment)
+    words = list(dict.fromkeys(words))
     for word in dict.fromkeys(_words(launch, words, environment)):
         yield from _below(real, bases, word)
     for base in _folders_in(bases, words):
@@ -199,6 +213,12 @@ def _words(launch: Launch, words: Sequence[str], environment: Mapping[str, str])
             yield from _words_of_variable(name, value, environment)
     yield from (word for word in words if _may_be_name(word))
     programs = {os.path.basename(word) for word in (launch.command, *words)}
+    yield from (name for program in programs for name in _ORDERS.get(program, ()))
+    plain = [word for word in words if _may_be_name(word) and not _BLANK.search(word)]
+    if programs & _NODE_RUNNERS:
+        yield from (name for word in plain for name in _node_programs(word))
+    if programs & _PYTHON_RUNNERS:
+        yield from (f".venv/bin/{os.path.basename(word)}" for word in plain)
     if programs & _NODE:
         yield from (name for word in words for name in _node_names(word))
     if any(_PYTHON.fullmatch(program) for program in programs):
@@ -213,6 +233,13 @@ def _words_of_variable(name: str, value: str, environment: Mapping[str, str]) ->
         yield from (one for word in words for one in _node_names(word))
     if name == "PYTHONPATH":
         yield from (f"{folder or '.'}/{one}" for folder in value.split(os.pathsep) for one in _PYTHON_LOADS)
+
+
+def _node_programs(word: str) -> Iterator[str]:
+    """What `npx WORD` runs if the folder has it: a package with its version, or a program of one."""
+    package = word[:1] + word[1:].partition("@")[0]
+    yield f"node_modules/.bin/{os.path.basename(package)}"
+    yield f"node_modules/{package}/package.json"
 
 
 def _node_names(word: str) -> Iterator[str]:
