@@ -13,6 +13,7 @@ import httpx2
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway.agents import Agents
+from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.guard import SCOPES, Scope
 from dragoman.gateway.hub import Hub, Knows
 from dragoman.gateway.local import in_process
@@ -73,6 +74,7 @@ async def gateway(
     elephant: bool = False,
     host: str = "127.0.0.1",
     logins: Path | None = None,
+    ceilings: Ceilings | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
     tokens = Tokens(folder / "tokens.json")
@@ -84,6 +86,7 @@ async def gateway(
         knows=knows,
         report=bugs.append,
         log=log,
+        ceilings=ceilings,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
     server = Server(hub, tokens, port=free_port(), elephant=elephant, logins=logins, host=host, allowed_hosts=allowed)

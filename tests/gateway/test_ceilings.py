@@ -1,17 +1,20 @@
 """What a token may reach, as the gateway tells its agent; and what it judges itself, for every agent."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from dragoman.errors import RequestFailed
-from dragoman.gateway.ceilings import Ceilings
+from dragoman.gateway.ceilings import AgentModes, Ceilings
 from dragoman.gateway.guard import SCOPES, Pass, TokenLimits
 from dragoman.gateway.nobody import NOBODY
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.identity import IDENTITY, LOCAL, Identity, Needs, identity_in, with_identity, without_ours
 from dragoman.vocabulary.requests import McpHttp, McpStdio, UnknownMcp
+
+from .serving import counting, gateway, raw_http
 
 BOB = Pass("bob", "robert", ("read", "prompt"), digest="1")
 ADMIN = Pass("root", "robert", SCOPES, digest="2")
@@ -114,3 +117,18 @@ def test_the_page_is_offered_a_folder_that_the_token_may_open() -> None:
     assert server.first_folder("/srv/app", BOB) == "/srv/app"
     assert server.first_folder("/elsewhere", BOB) == "/srv"
     assert server.first_folder("/srv/app", BOB._replace(limits=TokenLimits(workspaces=("/srv/bob",)))) == "/srv/bob"
+
+
+@pytest.mark.anyio
+async def test_a_session_is_opened_again_by_the_right_of_whoever_opened_it(tmp_path: Path) -> None:
+    """And an agent that is not ours is told nothing of that."""
+    modes = AgentModes(lambda identity: [], lambda mode, identity: mode, lambda identity, needs: True)
+    told: list[tuple[str | None, bool]] = []
+    for ceilings in (Ceilings(modes=modes), Ceilings()):
+        folder = tmp_path / str(len(told))
+        folder.mkdir()
+        async with gateway(counting(1), folder, ceilings=ceilings) as served, raw_http(served) as raw:
+            opening = served.hub.rooms[await raw.session()].opening
+            assert opening is not None
+            told.append((identity_in(opening).token, bool(opening.meta)))
+    assert told == [("default", True), (None, False)]
