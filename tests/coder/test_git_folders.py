@@ -227,3 +227,45 @@ async def test_git_without_a_program_in_its_configuration_looks_without_a_questi
     assert "first" in results[2]
     assert "+one" in results[3]
     assert "two" in results[4]
+
+
+def run_in(folder: Path, line: str) -> None:
+    subprocess.run(["/bin/sh", "-c", line], cwd=folder, check=True)
+
+
+ELSEWHERE = {
+    "file": "rm -r .git; echo gitdir: ../private/.git > .git",
+    "link": "rm -r .git; ln -s ../private/.git .git",
+    "linked objects": "rm -r .git/objects .git/refs; ln -s ../../private/.git/objects ../../private/.git/refs .git/",
+    "work tree": "git config core.worktree ../../private",
+    "common folder": "echo ../../private/.git > .git/commondir",
+}
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+async def test_a_repository_that_leads_to_another_one_is_asked_about(tmp_path: Path, kind: str) -> None:
+    """A folder that came from elsewhere could have git show what the user's other repositories hold."""
+    need("bwrap")
+    repository(tmp_path / "private")
+    work = repository(tmp_path / "work")
+    run_in(work, ELSEWHERE[kind])
+    assert (await looked(work, "git log -p"))[0] == ["git log -p"]
+
+
+@pytest.mark.parametrize("kind", ["worktree", "submodule", "sub folder"])
+async def test_a_repository_that_is_the_workspaces_own_is_looked_at_without_a_question(
+    tmp_path: Path, kind: str
+) -> None:
+    need("bwrap")
+    work = repository(tmp_path / "work")
+    if kind == "worktree":
+        git(work, "worktree", "add", "-q", "../linked")
+        work = tmp_path / "linked"
+    elif kind == "submodule":
+        outer = repository(tmp_path / "outer")
+        git(outer, "-c", "protocol.file.allow=always", "submodule", "add", "-q", "../work", "sub")
+        work = outer / "sub"
+    else:
+        (work / "inner").mkdir()
+        work /= "inner"
+    assert (await looked(work, "git log --format=%s"))[0] == []

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dragoman.host.git_config import user_configs
+from dragoman.host.paths import is_inside
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.readonly import is_read_only
 from dragoman.host.regular_file import read_whole
@@ -115,6 +116,8 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
         nested = [path for repository in _nested(roots) for path in _configs(repository)]
     except (OSError, ScanFailed) as error:
         return f"the configuration of git cannot be read: {error}"
+    if reason := _elsewhere(folder):
+        return reason
     keys = (*(_DIFF_KEYS if diffs else ()), *_OTHER_KEYS)
     for path in own:
         if found := _named(path, keys, includes=True):
@@ -127,6 +130,43 @@ def git_programs(folder: str, roots: Sequence[str], environment: Mapping[str, st
         if found := _named(path, _DIFF_KEYS, includes=False):
             return found
     return ""
+
+
+def _elsewhere(folder: str) -> str:
+    """Why the repository that git finds from a folder may be that of another one, in words; empty: it is its own.
+
+    A `.git` that came with the files could make git show what any other repository of the user holds.
+    """
+    here = os.path.realpath(folder)
+    while not os.path.lexists(os.path.join(here, ".git")):
+        above = os.path.dirname(here)
+        if above == here:
+            return ""
+        here = above
+    git = os.path.join(here, ".git")
+    if os.path.islink(git):
+        return f"{git} is a link"
+    try:
+        own = os.path.realpath(next(_repository(git), git))
+        common = os.path.realpath(os.path.join(own, _pointer(os.path.join(own, "commondir"))))
+        worktree = _WORKTREE.search(_read(os.path.join(own, "config"), _CONFIG_BYTES)) if common == own else None
+        back = os.path.realpath(_pointer(os.path.join(own, "gitdir")) or own)
+    except OSError as error:
+        return f"the configuration of git cannot be read: {error}"
+    names_this = worktree is not None and os.path.realpath(os.path.join(own, worktree[1])) == here
+    is_worktree = own != git and back == git and is_inside(own, common)
+    is_own = own == git and common == own and worktree is None
+    if not (is_own or names_this or is_worktree):
+        return f"{git} leads to the repository of another folder"
+    for name in _INNER:
+        for path in (os.path.join(own, name), os.path.join(common, name)):
+            if os.path.islink(path) and not is_inside(os.path.realpath(path), common):
+                return f"{path} is a link to elsewhere"
+    return ""
+
+
+_INNER: Final = ("HEAD", "index", "objects", "refs", "logs", "packed-refs")
+_WORKTREE: Final = re.compile(r"(?:^|[\s\]])worktree[ \t]*=[ \t]*\"?([^\"\n]+?)\"?[ \t]*(?:\n|$)", re.IGNORECASE)
 
 
 def _named(path: str, keys: Sequence[str], *, includes: bool) -> str:

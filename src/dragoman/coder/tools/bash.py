@@ -216,7 +216,11 @@ def _judged(command: str, desk: Desk) -> tuple[Act, str]:
     except PathRefused as error:
         raise BadInput(str(error)) from None
     reason = git_programs(folder, desk.roots.real, desk.environment, diffs=shows_changes(parsed))
-    return (act._replace(harmless=False), f"Git may run a program here: {reason}.") if reason else (act, "")
+    return (
+        (act._replace(harmless=False), f"Git may do more here than look at the workspace: {reason}.")
+        if reason
+        else (act, "")
+    )
 
 
 def _act(command: str, desk: Desk) -> Act:
