@@ -500,3 +500,20 @@ async def test_what_stands_in_fields_beside_the_input_counts_too(
     call = v1.hear_call(wire.decode(json.dumps(body).encode(), wire_v1.ToolCallUpdate))
     told = {name: getattr(call, name) for name in ("kind", "raw_input", "extras")}
     assert await says(tmp_path, Policy("edit"), **told) == reason
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"paths": [*(f"f{number}" for number in range(1_500)), "keep/x"]},
+        {**{f"k{number}": "v" for number in range(3_000)}, "command": "rm x"},
+        {"content": "--- a\n" * 800_000},
+    ],
+    ids=["files", "values", "characters"],
+)
+@pytest.mark.parametrize("rule", [Rule("reject", path="keep/**"), Rule("reject", command="rm")])
+async def test_a_rule_against_something_holds_for_what_is_too_much_to_be_read(
+    rule: Rule, given: dict[str, Any], tmp_path: Path
+) -> None:
+    assert await says(tmp_path, Policy("all", (rule,)), kind="edit", raw_input=given) == str(rule)
+    assert await says(tmp_path, Policy("all"), kind="edit", raw_input=given) == "yes"

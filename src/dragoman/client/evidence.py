@@ -60,6 +60,8 @@ class Evidence(NamedTuple):
     addresses: tuple[str, ...] = ()
     unclear: str = ""
     also: frozenset[ActKind] = frozenset()
+    # Whether it carries more than was read: a rule against anything may be about that.
+    is_cut: bool = False
 
     @property
     def kinds(self) -> frozenset[ActKind]:
@@ -186,4 +188,4 @@ def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
     if not (unclear or paths or found.commands or found.addresses):
         unclear = "it names no file, no command and no address"
     commands, addresses = tuple(dict.fromkeys(found.commands)), tuple(dict.fromkeys(found.addresses))
-    return Evidence(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]))
+    return Evidence(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]), found.is_cut)

@@ -47,6 +47,8 @@ class PatchPaths(NamedTuple):
 
     paths: tuple[str, ...] = ()
     unclear: str = ""
+    # Whether there is more than was read.
+    is_cut: bool = False
 
 
 def patch_paths(text: str) -> PatchPaths:
@@ -54,14 +56,14 @@ def patch_paths(text: str) -> PatchPaths:
     if not any(mark in text for mark in _MARKS):
         return PatchPaths()
     if len(text) > _CHARACTERS:
-        return PatchPaths(unclear="a text in it is too long to be read for a patch")
+        return PatchPaths(unclear="a text in it is too long to be read for a patch", is_cut=True)
     reader = _PatchReader()
     lines = text.split("\n")
     reader.read([line.removesuffix("\r") for line in lines])
     others = text.splitlines()
     if len(others) != len(lines):
         reader.read(others)
-    return PatchPaths(tuple(dict.fromkeys(reader.paths)), reader.unclear)
+    return PatchPaths(tuple(dict.fromkeys(reader.paths)), reader.unclear, len(reader.paths) > _NAMES)
 
 
 class _PatchReader:

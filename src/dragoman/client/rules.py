@@ -188,6 +188,8 @@ def _names_guarded(pattern: str) -> bool:
 
 def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
     """Whether a reject or ask rule may be about anything a request carries."""
+    if found.is_cut:
+        return True
     if rule.kind and rule.kind not in found.kinds:
         return False
     if rule.command and not any(_may_run(rule.command, line) for line in found.commands):

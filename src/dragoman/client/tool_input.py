@@ -81,6 +81,8 @@ class ToolInput:
         self.addresses: list[str] = []
         self.folders: list[str] = []
         self.unclear = ""
+        # Whether there is more than was read.
+        self.is_cut = False
         # Whether something is written.
         self.writes = False
 
@@ -92,7 +94,7 @@ class ToolInput:
             return
         for count, (key, value) in enumerate(_values(given)):
             if count > _VALUES:
-                self.unclear = "its input is too large to judge"
+                self.unclear, self.is_cut = "its input is too large to judge", True
                 return
             self._value(key, value)
 
@@ -109,6 +111,7 @@ class ToolInput:
         for path in found.paths:
             self.path(path)
         self.unclear = found.unclear or self.unclear
+        self.is_cut = self.is_cut or found.is_cut
         self.writes = self.writes or bool(found.paths)
         return bool(found.paths)
 
@@ -132,7 +135,7 @@ class ToolInput:
         paths, folders = list(dict.fromkeys(self.paths)), list(dict.fromkeys(self.folders))
         relative = [path for path in paths if not path.startswith(("/", "~"))]
         if len(paths) + len(relative) * len(folders) > _PATHS:
-            self.unclear = self.unclear or "it names more files than can be judged"
+            self.unclear, self.is_cut = self.unclear or "it names more files than can be judged", True
             return tuple(paths[:_PATHS])
         joined = [posixpath.join(folder, path) for folder in folders for path in relative if path != folder]
         return tuple(dict.fromkeys([*paths, *joined]))
@@ -141,7 +144,7 @@ class ToolInput:
         name = plain_name(key)
         self.writes = self.writes or (name in _WRITTEN_NAMES and value not in (None, "", [], {}))
         if value is _TOO_DEEP:
-            self.unclear = "its input is too deep to judge"
+            self.unclear, self.is_cut = "its input is too deep to judge", True
         elif isinstance(value, _Keys):
             self._keys(name, value)
         elif name in _VARIABLE_NAMES:
