@@ -582,6 +582,7 @@ async def cycles(folder: Path, count: int) -> None:
 
         for _ in range(5):
             await once()
+        await fill_thread_pool()
         before = len(os.listdir("/proc/self/fd")), threading.active_count()
         for _ in range(count):
             await once()
@@ -589,6 +590,13 @@ async def cycles(folder: Path, count: int) -> None:
         assert after[0] <= before[0] + 1
         assert after[1] <= before[1] + 1
         assert zombies() == []
+
+
+async def fill_thread_pool() -> None:
+    """Start every thread that `asyncio.to_thread` may ever start: a pool that grows by need is no leak."""
+    size = min(32, (os.cpu_count() or 1) + 4)
+    together = threading.Barrier(size)
+    await asyncio.gather(*(asyncio.to_thread(together.wait, SECONDS) for _ in range(size)))
 
 
 def zombies() -> list[int]:
