@@ -490,7 +490,7 @@ async def test_what_the_confining_program_says_when_it_fails_is_in_the_result(
         return Start(["/bin/sh", "-c", "echo bwrap: no namespaces >&2; exit 1"], {}, lambda: ())
 
     monkeypatch.setattr(Ground, "start", start)
-    text = "\n[it could not be confined: bwrap: no namespaces]\n[exit code 1]"
+    text = "\n[said while it was started: bwrap: no namespaces]\n[exit code 1]"
     assert await scene.run("bash", command="touch new") == Outcome(text, failed=True, raw={"exitCode": 1})
 
 
