@@ -176,8 +176,8 @@ class Bash:
         name = signal.Signals(-code).name if code < 0 else None
         await screen.exit(None if name else code, name)
         # The command itself writes its errors to stdout; what is left on stderr is of the programs that start it.
-        trouble = f"\n[said while it was started: {child.stderr_tail().strip()}]" if code and child.stderr_tail() else ""
-        return _ended(cut(output.text()) + trouble, code, name)
+        trouble = child.stderr_tail().strip() if code else ""
+        return _ended(cut(output.text()) + (f"\n[said while it was started: {trouble}]" if trouble else ""), code, name)
 
     async def _show(self, output: "_Output", screen: DisplayTerminal) -> None:
         fresh = output.fresh()
