@@ -50,4 +50,6 @@ def no_home_of_yours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
     """Whatever a test starts, and forgets to say where: its data never comes to the user's own."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DRAGOMAN_HOME", str(tmp_path_factory.mktemp("home")))
+        # No test reaches the network: those about lists have a server of their own, and turn them on.
+        patch.setenv("DRAGOMAN_LIST_MODELS", "false")
         yield

@@ -357,6 +357,12 @@ async def test_an_agent_that_never_answers_the_hello_is_not_waited_for_without_e
         assert await editor.hear() == error(1, -32603, "The agent did not answer initialize in time")
 
 
+@pytest.fixture(autouse=True)
+def unsalted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids that a bridge makes up are the same in every run."""
+    monkeypatch.setattr("dragoman.link.link._new_salt", str)
+
+
 # -- a turn ----------------------------------------------------------------------------------------------------------
 
 THOUGHT, HELLO = {"content": text("hm")}, {"content": text("hello")}
@@ -544,8 +550,8 @@ STORY = {
 RETOLD = {
     (1, 1): STORY[1],
     (1, 2): STORY[1],
-    (2, 1): [STORY[1][0], update("plan_update", plan={**ITEMS, "planId": "main"})],
-    (2, 2): STORY[2],
+    (2, 1): [STORY[2][0], update("plan_update", plan={**ITEMS, "planId": "main"}), state("idle")],
+    (2, 2): [*STORY[2], state("idle")],
 }
 
 
@@ -554,8 +560,20 @@ async def test_a_stored_session_is_told_before_its_loading_is_answered(front: in
     async with in_session(front, back) as (editor, agent):
         editor.say(LOAD[front])
         assert await agent.hear() == LOAD[back]
-        agent.say(*STORY[back], result(3))
-        assert await editor.hear_many(3) == [*RETOLD[front, back], result(3)]
+        agent.say(*STORY[back], *([state("idle")] if back == 2 else ()), result(3))
+        expected = [*RETOLD[front, back], result(3)]
+        assert await editor.hear_many(len(expected)) == expected
+
+
+async def test_two_bridges_do_not_name_two_messages_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    names = []
+    for _ in range(2):
+        async with in_session(2, 1) as (editor, agent):
+            editor.say(prompt(3, "hi"))
+            await agent.hear()
+            names.append((await editor.hear())["result"]["messageId"])
+    assert len(set(names)) == 2
 
 
 @every_pair
@@ -577,7 +595,7 @@ async def test_a_session_resumed_without_its_story_is_not_told_when_the_agent_ca
         editor.say(request(3, "session/resume", **OPEN))
         assert await agent.hear() == LOAD[1]
         agent.say(*STORY[1], result(3), update("usage_update", used=1, size=2))
-        assert await editor.hear_many(2) == [result(3), update("usage_update", used=1, size=2)]
+        assert await editor.hear_many(3) == [state("idle"), result(3), update("usage_update", used=1, size=2)]
 
 
 async def test_closing_a_session_is_a_cancel_for_an_agent_that_cannot_close() -> None:

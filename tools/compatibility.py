@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from dragoman.dialects.findings import FINDINGS
 from dragoman.dialects.losses import LOSSES
+from dragoman.dialects.named import named
 from dragoman.dialects.rows import ROWS, SYSTEMS, Row
 from tools import peers
 
@@ -33,6 +34,17 @@ NAMES = {
     "elephant": ("elephant.ai", "an agent; `--dialect elephant`"),
     "agentao": ("Agentao", "an agent and a client; `--dialect agentao`"),
     "simse": ("simse", "a client; `--dialect simse`"),
+}
+# What an agent of version 1 may send to every client.
+UPDATES = (
+    *("user_message_chunk", "agent_message_chunk", "agent_thought_chunk", "tool_call", "tool_call_update", "plan"),
+    *("available_commands_update", "current_mode_update", "config_option_update", "session_info_update"),
+    "usage_update",
+)
+INSTEAD = {
+    "iac-code": "the end of a compaction as a message",
+    "v2-june": "a mode by its option",
+    "simse": "a plan as a message",
 }
 
 
@@ -102,7 +114,19 @@ def losses() -> str:
             ("way", "what", "what happens instead", "id", "shown by"),
             [(loss.direction, loss.what, loss.instead, loss.id, f"`{shown[loss.id]}`") for loss in LOSSES],
         ),
+        "## What the clients of a named dialect are not sent",
+        "Updates that its document does not have. They are stored with the session all the same, and told to a client "
+        "that opens it in another dialect. Notices are told to all of them in words, in an update that the document "
+        "has (`tests/dialects/test_notices.py`).",
+        _table(("dialect", "not sent", "told in another way"), [_unsent(name) for name in NAMES]),
     )
+
+
+def _unsent(name: str) -> tuple[str, str, str]:
+    sends: set[str] = set(named(name).agent.updates)  # type: ignore[attr-defined]  # the classes of vendors have it
+    sends |= {"tool_call"} if "tool_call_update" in sends else set()
+    sends |= {"plan"} if "plan_update" in sends else set()
+    return f"`{name}`", ", ".join(f"`{one}`" for one in UPDATES if one not in sends), INSTEAD.get(name, "")
 
 
 def shown_by(source: str) -> dict[str, str]:

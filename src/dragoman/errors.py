@@ -5,6 +5,7 @@
     ├── PeerError             the other side's doing
     │   ├── PeerMistake       it sent what the protocol does not allow; carries the code we answer with
     │   │   └── FrameTooLarge it sent more than a frame may hold
+    │   │       └── LargeFrameHead  ... and this is how the frame began
     │   ├── RequestFailed     it answered our request with an error
     │   │   ├── AuthRequired  ... because somebody has to log in first (-32000)
     │   │   └── RequestCancelled  ... because the request was cancelled (-32800)
@@ -19,6 +20,8 @@ traceback passes it, unless somebody wrote that text for the peer: `PeerMistake`
 """
 
 from typing import Final, NamedTuple
+
+from dragoman import limits
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -58,6 +61,10 @@ class FrameTooLarge(PeerMistake):
     """A frame was larger than the limit; its bytes were skipped, not kept. `head` is how it began."""
 
     head = b""
+
+
+class LargeFrameHead(FrameTooLarge):
+    """How a frame began that was refused before, when only its length was known. It is not refused again."""
 
 
 class RequestFailed(PeerError):
@@ -122,6 +129,18 @@ def request_failed(code: int, message: str, data: object = None) -> RequestFaile
     if code == CANCELLED:
         return RequestCancelled(code, message, data)
     return RequestFailed(code, message, data)
+
+
+def echo(text: str) -> str:
+    """Return a text of the peer's as it may stand in an error: its beginning, if it is long."""
+    return text if len(text) <= limits.ECHO_CHARACTERS else f"{text[: limits.ECHO_CHARACTERS]}…"
+
+
+def echo_in_words(text: str) -> str:
+    """Return the beginning of a peer's text as it may stand in a sentence: `?` for what a terminal cannot print."""
+    most = limits.WORDS_ECHO_CHARACTERS
+    short = "".join(letter if letter.isprintable() else "?" for letter in text[:most])
+    return f"{short}…" if len(text) > most else short
 
 
 def wire_error(error: BaseException) -> WireError:

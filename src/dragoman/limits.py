@@ -8,10 +8,20 @@ GIB: Final = 1024 * MIB
 
 # One message. The largest real ones are diffs and images; codex takes 64 MiB on stdio as well.
 FRAME_BYTES: Final = 64 * MIB
+# A larger message that says how long it is (Content-Length) is read over up to this many bytes, and the connection goes
+# on. More is not waited for: at 1 GiB a second, 10 TiB take three hours.
+SKIP_BYTES: Final = 1 * GIB
 # Brackets inside brackets. Real messages stay under 20; parsers recurse.
 NESTING_DEPTH: Final = 128
 # One list of things that mean something: blocks of a prompt, steps of a plan. Each costs some microseconds to take in.
 LIST_ITEMS: Final = 10_000
+# The id of a request, in characters. Real ones are a number or a UUID; an id is kept while its request is in flight,
+# and stands in the answer.
+ID_CHARACTERS: Final = 1024
+# What is repeated of a text that the peer sent and that names nothing: enough to recognise it.
+ECHO_CHARACTERS: Final = 1024
+# The same inside a sentence for people.
+WORDS_ECHO_CHARACTERS: Final = 60
 # A Content-Length header block is two short lines; more is an attack or another protocol.
 HEADER_BYTES: Final = 8 * KIB
 
@@ -42,8 +52,10 @@ CLOSE_FLUSH_SECONDS: Final = 1.0
 
 # Bytes heard that the layer above has not taken yet; then we stop reading until it has, or waits for an answer.
 INBOX_BYTES: Final = 16 * MIB
-# After EOF, requests that came before it may still be answered.
-EOF_ANSWER_SECONDS: Final = 1.0
+# A process is gone so long after the end of its input or a signal, whatever its handlers do (`link/deadline`).
+END_SECONDS: Final = 2.0
+# After EOF, requests that came before it may still be answered: the first half of that.
+EOF_ANSWER_SECONDS: Final = END_SECONDS / 2
 
 # A handler that was cancelled may clean up for this long; then its turn ends without it and its words go nowhere.
 CANCEL_GRACE_SECONDS: Final = 2.0

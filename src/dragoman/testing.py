@@ -1,6 +1,8 @@
 """For tests of your own agents and clients: an in-memory pair, a scripted agent, a scripted client.
 
-As functions, and as pytest fixtures. pytest loads them where your `conftest.py` says so, and nowhere else:
+As functions and classes to import (`pair`, `ScriptedAgent`, `ScriptedClient`), and as pytest fixtures (`acp_pair`,
+`scripted_agent`, `scripted_client`), which are not imported. pytest loads those where your `conftest.py` says so, and
+nowhere else:
 
     pytest_plugins = ["dragoman.testing"]
 
@@ -13,8 +15,10 @@ As functions, and as pytest fixtures. pytest loads them where your `conftest.py`
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pytest
@@ -23,6 +27,8 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
+from dragoman.errors import LinkClosed, TimedOut, UsageError
+from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent
@@ -30,20 +36,63 @@ from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 # What a pipe holds on Linux.
 PIPE_BYTES: Final = 64 * 1024
+# An agent in this process needs no time to be installed or started: one that has not answered by then never will.
+START_SECONDS: Final = 10.0
+# How long an agent may take to end after its client has left; then it is cancelled. Its own clean-up is bounded by 4 s.
+LEAVE_SECONDS: Final = 5.0
 
 Pair = Callable[..., AbstractAsyncContextManager[Client]]
 
 
 @asynccontextmanager
 async def pair(agent: Agent, **settings: Any) -> AsyncIterator[Client]:
-    """A client connected to your agent, in this process. `settings` are those of `dragoman.connect`."""
+    """Connect a client to your agent, in this process. `settings` are those of `dragoman.connect`.
+
+    A mistake ends it at once, with the error that was made: in `settings`, in the agent's start, or in the block.
+    """
+    if not isinstance(agent, Agent):
+        raise UsageError(f"a pair needs an Agent, not {agent!r}: write `pair(agent)` with `agent = Agent(...)`")
     ours, theirs = memory_pair(PIPE_BYTES)
-    serving = asyncio.ensure_future(agent.serve(theirs))
+    client = connect(ours, **{"start_timeout": START_SECONDS, **settings})  # before there is anything to end
+    serving = asyncio.ensure_future(_serve(agent, theirs))
+    greeted = False
     try:
-        async with connect(ours, **settings) as client:
+        async with client:
+            greeted = True
             yield client
+    except BaseException as error:
+        await _end(serving, LEAVE_SECONDS if greeted else 0)
+        if isinstance(error, LinkClosed):
+            _raise_failure(serving)  # which has closed the link
+        raise
+    if not await _end(serving, LEAVE_SECONDS):
+        raise TimedOut(f"the agent did not end within {LEAVE_SECONDS:g} s after its client had left")
+    _raise_failure(serving)
+
+
+async def _serve(agent: Agent, transport: Transport) -> None:
+    """Serve the client. An agent that has failed hangs up, so that the client does not wait for it."""
+    try:
+        await agent.serve(transport)
     finally:
-        await serving
+        await transport.close()
+
+
+async def _end(serving: "asyncio.Future[None]", seconds: float) -> bool:
+    """Wait so long for the agent's end, then cancel it. Return whether it has ended by itself."""
+    try:
+        await asyncio.wait([serving], timeout=seconds)
+    finally:
+        by_itself = not serving.cancel()
+    if not by_itself:
+        await asyncio.wait([serving], timeout=LEAVE_SECONDS)
+    return by_itself
+
+
+def _raise_failure(serving: "asyncio.Future[None]") -> None:
+    """Raise what the agent has failed with, if it has."""
+    if serving.done() and not serving.cancelled() and (failure := serving.exception()) is not None:
+        raise failure from None
 
 
 class ScriptedAgent(Agent):
@@ -56,6 +105,9 @@ class ScriptedAgent(Agent):
         self, *scripts: "Sequence[str | Content | AnyEvent] | str", name: str = "scripted", **settings: Any
     ) -> None:
         super().__init__(name, **settings)
+        for script in scripts:
+            if isinstance(script, (bytes, Mapping)) or not isinstance(script, Iterable):
+                raise UsageError(f"a script is text, or a list of pieces, not {script!r}: write `ScriptedAgent('hi')`")
         self.prompts: Final[list[str]] = []
         self._scripts = [[script] if isinstance(script, str) else list(script) for script in scripts] or [[]]
         self.prompt(self._play)
@@ -69,26 +121,45 @@ class ScriptedAgent(Agent):
 class ScriptedClient:
     """A client that plays a user: it prompts, and answers permission requests in the order given.
 
-    Permissions that were not foreseen are rejected, and all of them are remembered (`asked`).
+    Permissions that were not foreseen are rejected, and all of them are remembered (`asked`). Without `cwd` each `play`
+    has an empty folder of its own, which is removed at its end.
     """
 
-    def __init__(self, agent: Agent, *, permissions: Sequence[str] = (), cwd: str = "/", **settings: Any) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        permissions: Iterable[str] = (),
+        cwd: str | os.PathLike[str] | None = None,
+        **settings: Any,
+    ) -> None:
+        if isinstance(permissions, str):
+            raise UsageError(f"permissions is a list: write `permissions=[{permissions!r}]`")
         self.asked: Final[list[RequestPermission]] = []
         self.outside: Final[list[AnyEvent]] = []
+        self._mistake: UsageError | None = None
         self._agent = agent
         self._permissions = list(permissions)
         self._cwd = cwd
         self._settings = settings
 
     async def play(self, *prompts: str) -> list[AnyEvent]:
-        """Say these prompts in one session; every event of their turns."""
+        """Send these prompts in one session, and return every event of their turns."""
+        if self._cwd is not None:
+            return await self._play(self._cwd, prompts)
+        with TemporaryDirectory(prefix="dragoman-testing-") as folder:
+            return await self._play(folder, prompts)
+
+    async def _play(self, cwd: str | os.PathLike[str], prompts: Sequence[str]) -> list[AnyEvent]:
         heard: list[AnyEvent] = []
         settings = {"permission": self._permission, "on_event": self._outside, **self._settings}
         async with pair(self._agent, **settings) as client:
-            session = await client.new_session(self._cwd)
+            session = await client.new_session(cwd)
             for prompt in prompts:
                 async for event in session.prompt(prompt):
                     heard.append(event)
+        if self._mistake is not None:
+            raise self._mistake
         return heard
 
     async def _permission(self, request: RequestPermission) -> PermissionOption | None:
@@ -97,6 +168,11 @@ class ScriptedClient:
         for option in request.options:
             if wanted in (option.kind, option.option_id):
                 return option
+        if wanted and self._mistake is None:
+            offered = ", ".join(dict.fromkeys(option.kind for option in request.options))
+            self._mistake = UsageError(
+                f"{request.title!r} does not offer {wanted!r}, which permissions has for it: write one of {offered}"
+            )
         return None
 
     def _outside(self, conversation: Conversation, event: AnyEvent) -> None:

@@ -22,7 +22,7 @@ def asking_agent(answers: list[Permission]) -> Agent:
 
     @agent.prompt
     async def work(session: Session, prompt: Prompt) -> None:
-        answers.append(await session.ask_permission("May I?"))
+        answers.append(await session.ask_permission("May I?", command="make"))
         await session.say("yes" if answers[-1] else "no")
 
     return agent

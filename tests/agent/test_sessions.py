@@ -179,8 +179,8 @@ async def test_an_option_or_a_value_that_is_not_there_is_refused(version: int) -
         session_id = await opened(wire)
         wire.say(set_mode(2, session_id, "fly"), set_mode(3, session_id, "x", "colour"))
         value, option = (await wire.answer(2))["error"], (await wire.answer(3))["error"]
-        assert (value["code"], value["message"]) == (-32602, "No such value; there are ask, code")
-        assert (option["code"], option["message"]) == (-32602, "No such option; there are mode")
+        assert (value["code"], value["message"]) == (-32602, "No such value 'fly' for mode; there are ask, code")
+        assert (option["code"], option["message"]) == (-32602, "No such option 'colour'; there are mode")
 
 
 @both_versions

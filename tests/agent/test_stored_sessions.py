@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
@@ -28,6 +29,8 @@ from dragoman.vocabulary.events import (
     AgentThought,
     AnyEvent,
     Chunk,
+    CompactionSummaryChunk,
+    CompactionUpdate,
     Idle,
     PlanUpdate,
     ToolCallUpdate,
@@ -124,7 +127,7 @@ async def test_resuming_tells_nothing_again_but_how_things_stand(house: House, p
         await session.ask("hello")
     async with house.agent(protocol) as client:
         again = await client.resume_session(session.id, "/")
-        assert house.heard == ([] if protocol == 1 else [Idle()])
+        assert house.heard == [Idle()]
         assert (await again.ask("and on")).stop_reason == "end_turn"
 
 
@@ -454,3 +457,45 @@ async def test_a_session_that_cannot_be_opened_leaves_nothing_behind(tmp_path: P
             await (client.new_session(tmp_path) if how == "new" else first.fork())
         assert [meta.id for meta in (await store.list()).sessions] == [first.id]
     await store.close()
+
+
+async def test_a_summary_that_came_in_chunks_is_there_after_a_load(tmp_path: Path) -> None:
+    told: list[AnyEvent] = [
+        CompactionUpdate("s", "in_progress"),
+        CompactionSummaryChunk("s", Text("the summary")),
+        CompactionUpdate("s", "completed"),
+        CompactionSummaryChunk("unannounced", Text("half")),
+    ]
+
+    async def compact(session: Session, prompt: Prompt) -> None:
+        for event in told:
+            await session.emit(event)
+
+    heard: list[AnyEvent] = []
+    session_id = ""
+    for _ in range(2):
+        store = SqliteStore(tmp_path)
+        agent = Agent("kept", store=store)
+        agent.prompt(compact)
+        async with pair(agent, protocol=2, on_event=lambda conversation, event: heard.append(event)) as client:
+            if session_id:
+                await client.load_session(session_id, "/")
+            else:
+                session = await client.new_session("/")
+                session_id = session.id
+                await session.ask("compact")
+        await store.close()
+    assert [event for event in heard if isinstance(event, CompactionUpdate)] == [
+        CompactionUpdate("s", "completed", [Text("the summary")]),
+        CompactionUpdate("unannounced", "in_progress", [Text("half")]),
+    ]
+
+
+@both
+async def test_a_session_that_was_opened_and_never_used_is_marked_in_the_list(house: House, protocol: int) -> None:
+    async with house.agent(protocol) as client:
+        empty = await client.new_session(house.folder.parent)
+        used = await client.new_session(house.folder.parent)
+        await used.ask("go")
+        marks = {info.session_id: info.meta for info in await client.list_sessions()}
+    assert marks == {empty.id: {"dragoman/empty": True}, used.id: UNSET}

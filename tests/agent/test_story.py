@@ -9,8 +9,9 @@ from dragoman.agent.story import Story
 from dragoman.store.entries import Entry, Happened, Noted, Said
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Image, Text
-from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select
+from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select, UnknownPlan
 from dragoman.vocabulary.tools import ContentItem, ExitStatus, Location, TerminalItem, TerminalOutput
+from dragoman.vocabulary.word import Extras
 
 
 def told(*entries: Entry | events.AnyEvent) -> Story:
@@ -225,3 +226,91 @@ def test_what_was_appended_before_a_list_was_set_anew_is_gone() -> None:
         events.ToolCallUpdate("c", title="Read", content=[*final]),
         events.CompactionUpdate("s", "completed", [Text("summary")]),
     ]
+
+
+def test_a_summary_that_was_told_in_chunks_is_told_again() -> None:
+    story = told(
+        events.CompactionUpdate("s", "in_progress", meta={"a": 1}),
+        events.CompactionSummaryChunk("s", Text("the summary")),
+        events.CompactionUpdate("s", "completed", meta={"b": 2}),
+    )
+    assert list(story.retold()) == [
+        events.CompactionUpdate("s", "completed", [Text("the summary")], meta={"a": 1, "b": 2})
+    ]
+
+
+def test_a_summary_chunk_before_its_compaction_is_not_lost() -> None:
+    story = told(events.CompactionSummaryChunk("s", Text("one")), USER, events.CompactionUpdate("s", "completed"))
+    assert list(story.retold()) == [events.CompactionUpdate("s", "completed", [Text("one")]), USER]
+
+
+def test_a_compaction_that_was_cut_off_is_cancelled_and_keeps_its_summary() -> None:
+    story = told(USER, events.CompactionSummaryChunk("s", Text("half")))
+    story.take(story.repairs())
+    assert list(story.retold()) == [USER, events.CompactionUpdate("s", "cancelled", [Text("half")])]
+    assert story.repairs() == []
+
+
+def test_meta_and_unknown_fields_of_a_message_are_told_again() -> None:
+    story = told(
+        say("a"),
+        events.AgentMessage("m", meta={"a": 1, "b": 2}, extras=Extras({"x": 1})),
+        say("b"),
+        events.AgentMessage("m", meta={"b": None, "c": 3}),
+    )
+    (message,) = story.retold()
+    assert message == events.AgentMessage("m", [Text("ab")], meta={"a": 1, "c": 3}, extras=Extras({"x": 1}))
+
+
+def test_unknown_fields_of_a_tool_call_merge_by_key() -> None:
+    story = told(
+        events.ToolCallUpdate("c", extras=Extras({"x": 1})), events.ToolCallUpdate("c", extras=Extras({"y": 2}))
+    )
+    assert list(story.retold()) == [events.ToolCallUpdate("c", extras=Extras({"x": 1, "y": 2}))]
+
+
+def test_content_of_an_unknown_call_creates_it() -> None:
+    story = told(events.ToolCallContentChunk("c", ContentItem(Text("one"))), events.ToolCallUpdate("c", title="Read"))
+    assert list(story.retold()) == [events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])]
+
+
+def test_output_of_an_unknown_terminal_creates_it() -> None:
+    story = told(events.TerminalOutputChunk("t", base64_of(b"one")), events.TerminalUpdate("t", command="make"))
+    output = TerminalOutput(base64_of(b"one"))
+    assert list(story.retold()) == [events.TerminalUpdate("t", command="make", output=output)]
+
+
+def test_the_output_of_a_terminal_is_unknown_until_it_is_told_and_keeps_its_meta() -> None:
+    assert list(told(events.TerminalUpdate("t", command="make")).retold()) == [
+        events.TerminalUpdate("t", command="make")
+    ]
+    story = told(
+        events.TerminalUpdate("t", output=TerminalOutput(base64_of(b"one"), meta={"a": 1})),
+        events.TerminalOutputChunk("t", base64_of(b"two")),
+    )
+    output = TerminalOutput(base64_of(b"onetwo"), meta={"a": 1})
+    assert list(story.retold()) == [events.TerminalUpdate("t", output=output)]
+
+
+def test_a_cost_stays_until_it_is_told_anew_or_cleared() -> None:
+    spent = events.UsageChanged(1, 10, events.Cost(0.5, "USD"), meta={"a": 1})
+    assert list(told(spent, events.UsageChanged(2, 10)).retold()) == [
+        events.UsageChanged(2, 10, events.Cost(0.5, "USD"))
+    ]
+    assert list(told(spent, events.UsageChanged(2, 10, None)).retold()) == [events.UsageChanged(2, 10, None)]
+
+
+def test_plans_of_an_unknown_kind_are_told_apart_by_their_id() -> None:
+    one, two, again = (
+        events.PlanUpdate(UnknownPlan("graph", {"planId": plan_id, "step": step}))
+        for plan_id, step in (("a", 1), ("b", 1), ("a", 2))
+    )
+    assert list(told(one, two, again).retold()) == [again, two]
+    assert list(told(one, two, events.PlanRemoved("a")).retold()) == [two]
+
+
+def test_what_else_an_agent_has_told_of_a_session_is_told_again_without_its_title() -> None:
+    story = told(
+        events.SessionInfoChanged(title="T", meta={"a": 1, "b": 2}), events.SessionInfoChanged(meta={"b": None})
+    )
+    assert list(story.retold()) == [events.SessionInfoChanged(meta={"a": 1})]

@@ -137,11 +137,31 @@ async def test_mode_and_model_are_chosen_and_a_refused_choice_is_not_shown(page:
         await page.until_text(".message.agent", "read-only")
         assert await page.js("document.querySelector('[data-option=mode]').value") == "read-only"
         model = "document.querySelector('[data-option=model]')"
-        assert await page.js(f"[...{model}.options].map((option) => option.value)") == ["script"]
+        assert await page.js(f"[...{model}.options].map((option) => option.value)") == ["script", ""]
         await page.js(f"{model}.options[0].value = 'another'")
         await page.js(choose.format("model", "another"))
-        await page.until_text("#trouble", "No such value")
+        await page.until_text("#trouble", "There is no model another.")
         await page.until(f"{model}.value === 'script'")
+
+
+async def test_a_model_that_is_not_listed_is_named_in_a_field_and_asked_for(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "Done."}]) as served:
+        await enter(page, served)
+        await page.click("#make")
+        await page.until("document.querySelector('[data-option=model]')")
+        model = "document.querySelector('[data-option=model]')"
+        another = f"(() => {{ const list = {model}; list.value = ''; list.dispatchEvent(new Event('change')); }})()"
+        await page.js(another)
+        await page.press("Escape")
+        assert await page.js(f"{model}.value") == "script"
+        await page.js(another)
+        await page.js("document.querySelector('[data-named=model]').value = ' ollama/not-listed '")
+        await page.press("Enter")
+        await page.until(f"{model}?.value === 'ollama/not-listed'")
+        await prompt(page, "go")
+        await page.until_text("#trouble", "There is no model ollama/not-listed.")  # the agent of these tests has one
+        await page.until(f"{model}?.value === 'script'")
+        assert await page.js("document.querySelector('#prompt').value") == "go"  # nothing was sent to another model
 
 
 async def test_a_question_spells_out_a_file_that_looks_like_another(page: Tab, serve: Serve) -> None:

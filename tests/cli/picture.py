@@ -55,6 +55,8 @@ class Picture:
             case "user_message" | "agent_message" | "agent_thought":
                 self._words.pop(update["messageId"], None)
                 self.say(update["messageId"], name, "".join(block["text"] for block in update["content"]))
+            case "tool_call" if update["toolCallId"].startswith("notice-"):
+                pass  # what version 2 is told as a notice: a moment, and in no replay
             case "tool_call" | "tool_call_update":
                 self._deed(update["toolCallId"]).update(update)
             case "tool_call_content_chunk":

@@ -2,12 +2,16 @@
 
     python rogue.py PLAN.json
 
-A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. With `"version": 2` it speaks
-that: a prompt is accepted first, and the end of a turn is a state. `{"update": {…}}` tells one,
-`{"ask": METHOD, "params": {…}}` asks and waits for the answer (with `"then": [steps]`, which it tells meanwhile, once
-a file `PLAN.json.go` is there), `{"raw": TEXT}` writes a line as it is, `{"stderr": TEXT}`, `{"exit": CODE}`,
-`{"wait": "go" | "cancel" | "for ever"}` (`go` is that file), `{"fail": {error}}` and `{"end": REASON}`. Everything it
-hears is appended to `PLAN.json.heard`, a JSON value a line, and its process id stands in `PLAN.json.pid`.
+A plan is `{"hello": {…}, "opened": {…}, "steps": [...]}`; each prompt plays the steps. `"errors": {METHOD: {…}}` is how
+it answers other requests, `"silent": [METHOD, …]` is what it does not answer, and `"then": [steps]` what it tells when
+it has opened a session and a file `PLAN.json.go` is there. With `"version": 2` it speaks that: a prompt is accepted
+first, and the end of a turn is a state.
+
+A step: `{"update": {…}}` tells one, `{"ask": METHOD, "params": {…}}` asks and waits for the answer (with
+`"then": [steps]`, which it tells meanwhile, once that file is there), `{"raw": TEXT}` writes a line as it is,
+`{"stderr": TEXT}`, `{"exit": CODE}`, `{"wait": "go" | "cancel" | "for ever"}` (`go` is that file), `{"fail": {error}}`
+and `{"end": REASON}`. Everything it hears is appended to `PLAN.json.heard`, a JSON value a line, and its process id
+stands in `PLAN.json.pid`.
 """
 
 from __future__ import annotations
@@ -57,10 +61,17 @@ class Rogue:
         while True:
             message = self.hear()
             method, id = message.get("method"), message.get("id")
-            if method == "initialize":
+            if method in self.plan.get("silent", []):
+                continue
+            if method in self.plan.get("errors", {}):
+                self.say(id=id, error=self.plan["errors"][method])
+            elif method == "initialize":
                 self.say(id=id, result={**HELLO[self.version], **self.plan.get("hello", {})})
             elif method in ("session/new", "session/load"):
                 self.say(id=id, result={"sessionId": SESSION, **self.plan.get("opened", {})})
+                for step in self.plan.get("then", []):
+                    self.wait_to_go()
+                    self.say(method="session/update", params={"sessionId": SESSION, "update": step["update"]})
             elif method == "session/prompt":
                 self.play(id)
             elif id is not None and method is not None:

@@ -104,22 +104,58 @@ NOTICES = [
 ]
 
 
+SHOWN = [
+    {"sessionUpdate": "tool_call", "kind": "other", "status": "completed", "title": f"Warning: {notice['title']}"}
+    for notice in NOTICES
+]
+
+
 @pytest.mark.parametrize(
     ("version", "hello", "notices"),
     [
         (2, {}, NOTICES),
-        (1, {}, []),
+        (1, {}, SHOWN),
         (1, {"clientCapabilities": {"session": {"notices": {}}}}, NOTICES),
     ],
     ids=["v2", "v1", "v1 with the capability"],
 )
-def test_retries_are_told_to_whoever_can_show_them(
+def test_retries_are_told_in_the_way_that_the_client_can_show(
     version: int, hello: Message, notices: list[Message], tmp_path: Path
 ) -> None:
     with Editor(tmp_path, turns(RETRY), version=version) as editor:
         heard = editor.open(**hello).prompt()
-    assert [update for update in heard if update.get("sessionUpdate") == "notice"] == notices
+    told = [update for update in heard if update.get("sessionUpdate") in ("notice", "tool_call")]
+    for update in told:
+        update.pop("toolCallId", None)
+    assert told == notices
     assert (heard[-2]["content"]["text"], heard[-1]) == ("There.", ended(version, "end_turn"))
+
+
+def test_what_version_1_is_shown_of_a_retry_is_in_no_replay_and_in_no_message(tmp_path: Path) -> None:
+    with Editor(tmp_path, turns([{"say": "a"}, *RETRY])) as editor:
+        heard = editor.open().prompt()
+        kinds = [update["sessionUpdate"] for update in heard[:-1]]
+        assert kinds == ["session_info_update", "agent_message_chunk", "tool_call", "tool_call", "agent_message_chunk"]
+        editor.result("session/close", {"sessionId": editor.session})
+        loading = {"sessionId": editor.session, "cwd": str(editor.folder), "mcpServers": []}
+        *replayed, _ = editor.ask("session/load", loading)
+    updates = [message["params"]["update"] for message in replayed]
+    said = [one["content"]["text"] for one in updates if one["sessionUpdate"] == "agent_message_chunk"]
+    assert said == ["a", "There."]
+    assert "trying again" not in str(updates)
+
+
+def test_an_editor_of_version_1_is_told_of_mcp_servers_that_cannot_be_used(tmp_path: Path) -> None:
+    gone = {"name": "gone", "command": "/no/such/program", "args": [], "env": []}
+    with Editor(tmp_path, turns([{"say": "There."}])) as editor:
+        editor.result("initialize", HELLO[1])
+        opening = {"cwd": str(tmp_path), "mcpServers": [gone, {"type": "pigeon", "name": "bird"}]}
+        editor.session = editor.result("session/new", opening)["sessionId"]
+        titles = [update["title"] for update in editor.prompt() if update.get("sessionUpdate") == "tool_call"]
+    assert sorted(titles) == [
+        "Warning: MCP server bird: is of a type that is not supported here",
+        "Warning: MCP server gone: could not be started: Cannot start /no/such/program: there is no such program.",
+    ]
 
 
 # -- negotiation ---------------------------------------------------------------------------------------------------

@@ -115,6 +115,17 @@ def test_a_mistake_in_the_file_is_shown_with_its_line(home: Path, capsys: pytest
         assert "acp.json, line 2: unknown key 'comand'; did you mean command?" in capsys.readouterr().err
 
 
+def test_a_mistake_in_one_agent_leaves_the_others_in_the_list(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home.mkdir()
+    (home / "acp.json").write_text('{"servers": {"mine": {"comand": "x"}, "other": {"command": "y"}}}')
+    assert main(["agents", "list"]) == 1
+    said = capsys.readouterr()
+    names = [line.split()[0] for line in said.out.splitlines()]
+    assert "other" in names
+    assert "mine" not in names
+    assert said.err.endswith("(servers.mine.comand); this agent cannot be used\n")
+
+
 def test_a_projects_file_is_pointed_at_and_not_used(capsys: pytest.CaptureFixture[str]) -> None:
     Path("acp.json").write_text('{"servers": {"theirs": {"command": "x\\u001b[31m"}}}')
     assert main(["agents", "list"]) == 0

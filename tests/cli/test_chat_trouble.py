@@ -42,7 +42,7 @@ def test_a_bug_in_an_agent_is_shown_and_the_agent_is_called_by_its_name(tmp_path
     ("arguments", "code", "sentence"),
     [
         (["--", "true"], 6, "dragoman: true exited with code 0 before it answered; it may not speak ACP."),
-        (["--model", "nope"], 2, "dragoman: --model nope: Whose model is nope?"),
+        (["--model", "nope"], 2, "dragoman: --model nope: Model nope needs a provider"),
         pytest.param(["--mode", "nope"], 2, "dragoman: unknown mode 'nope'; there are ", marks=pytest.mark.slow),
     ],
 )

@@ -130,8 +130,15 @@ def test_8_4_21_agentao_asks_the_user_by_its_own_method(tmp_path: Path) -> None:
         updates, question, _ = turn_with(editor, {"answer": "that one"})
         assert (question["question"], question["sessionId"]) == ("Which?", editor.session)
         assert updates[-2]["status"] == "completed"
-        _, _, end = turn_with(editor, {"answer": "(user unavailable)"})
-        assert end["result"] == {"stopReason": "end_turn"}
+        for answer in (
+            {"answer": "(user unavailable)"},
+            {"answer": "(user unavailable)", "outcome": "cancelled", "text": "(user unavailable)"},
+            {"outcome": "unavailable"},
+        ):
+            updates, _, end = turn_with(editor, answer)
+            shown = [update["content"] for update in updates if update.get("toolCallId") and update.get("content")]
+            assert shown[-1] == [{"type": "content", "content": {"type": "text", "text": "(user unavailable)"}}]
+            assert end["result"] == {"stopReason": "end_turn"}
 
 
 def test_8_4_16_agentao_knows_the_provider_of_its_environment(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ and what the agent had started is dead.
 
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -91,9 +92,11 @@ CHILDREN = {
 }
 
 
-def test_what_a_killed_agent_had_started_is_dead_soon(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["SIGKILL", "SIGTERM", "EOF"])
+def test_what_an_agent_had_started_is_dead_soon_after_its_end(how: str, tmp_path: Path) -> None:
     each = " ".join(f"({command}) &" for command, _ in CHILDREN.values())
-    is_dead_with_its_agent(f"{each} wait", sum(sleepers for _, sleepers in CHILDREN.values()), SECONDS, tmp_path)
+    sleepers = sum(sleepers for _, sleepers in CHILDREN.values())
+    is_dead_with_its_agent(f"{each} wait", sleepers, SECONDS, tmp_path, how)
 
 
 @pytest.mark.slow
@@ -104,7 +107,7 @@ def test_what_a_killed_agent_had_started_is_dead_within_two_seconds(
     is_dead_with_its_agent(command, sleepers, PROMISED_SECONDS, tmp_path)
 
 
-def is_dead_with_its_agent(command: str, sleepers: int, seconds: float, folder: Path) -> None:
+def is_dead_with_its_agent(command: str, sleepers: int, seconds: float, folder: Path, how: str = "SIGKILL") -> None:
     script = turns([{"call": "bash", "input": {"command": command}}])
     mark = f"PROOF_OF_DEATH={folder}"
     with Editor(folder, script, "--mode", "full", env=dict([mark.split("=")])) as editor:
@@ -113,8 +116,11 @@ def is_dead_with_its_agent(command: str, sleepers: int, seconds: float, folder: 
         while "sleep 1000" not in json.dumps(editor.read()):  # once it is shown, it is watched over
             pass
         wait_for(lambda: sum(map(is_sleeper, marked(mark))) >= sleepers, SECONDS)
-        editor.process.kill()
-        editor.process.wait()
+        if how == "EOF":
+            editor.stdin.close()
+        else:
+            editor.process.send_signal(signal.Signals[how])
+        assert editor.process.wait(SECONDS) == {"SIGKILL": -signal.SIGKILL, "SIGTERM": 143, "EOF": 0}[how]
         editor.left = True
         wait_for(lambda: marked(mark) == [], seconds)
 

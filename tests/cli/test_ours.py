@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli import doctor
+from dragoman.errors import RequestFailed
 from tests.cli.called import Called, call
 from tests.cli.editor import HELLO, Editor
 
@@ -241,3 +242,13 @@ def test_the_doctor_says_what_is_broken(tmp_path: Path) -> None:
     looked = dragoman(tmp_path, "doctor")
     assert looked.code == 1
     assert "BROKEN  settings" in looked.out
+
+
+def test_the_doctor_tells_the_details_of_an_agent_s_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> doctor.Finding:
+        raise RequestFailed(-32603, "Internal error", {"details": "no space left on device"})
+
+    monkeypatch.setattr(doctor, "_turn", fail)
+    assert list(doctor._findings(None))[-1] == doctor.Finding(
+        "turn", "broken", "Internal error: no space left on device"
+    )

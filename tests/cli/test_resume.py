@@ -124,41 +124,62 @@ def test_only_the_first_new_session_is_an_old_one(version: int, past: Past, tmp_
     ("version", "wanted"),
     [(1, NOBODY), pytest.param(1, "../other", marks=slow), pytest.param(2, NOBODY, marks=slow), (2, "../other")],
 )
-def test_what_is_not_there_is_a_fresh_session(version: int, wanted: str, past: Past, tmp_path: Path) -> None:
+def test_a_named_session_that_is_not_there_is_refused(version: int, wanted: str, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, f"--resume={wanted}", version=version) as editor:
-        is_fresh(editor, past)
+        assert refused(editor, past.work)["code"] == -32002
 
 
-def is_fresh(editor: Editor, past: Past) -> None:
-    assert resumed(editor, past.work) not in past
-    assert texts(editor.prompt()) == turn(editor.version)
+def refused(editor: Editor, cwd: Path) -> Message:
+    """Ask for a session that is not the named one, twice: the error, which is the same each time."""
+    editor.result("initialize", HELLO[editor.version])
+    (first,) = new(editor, cwd)
+    (second,) = new(editor, cwd)
+    assert first["error"] == second["error"]
+    error: Message = first["error"]
+    return error
 
 
 @mostly_v1
-def test_a_session_of_another_folder_is_not_taken(version: int, past: Past, tmp_path: Path) -> None:
+def test_a_named_session_of_another_folder_is_refused_with_the_folder(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, "--resume", past.other, version=version) as editor:
-        is_fresh(editor, past)
+        error = refused(editor, past.work)
+        assert (error["code"], error["data"]) == (-32602, {"cwd": str(past.elsewhere)})
+        assert str(past.elsewhere) in error["message"]
+        editor.session = new(editor, past.elsewhere)[-1]["result"]["sessionId"]
+        assert editor.session == past.other
+        replayed = list(until_idle(editor)) if version == 2 else []
+        assert texts([*replayed, *editor.prompt()]) == [*story("other"), *turn(version)]
 
 
 @mostly_v2
-def test_a_session_that_another_process_has_open_is_not_taken(version: int, past: Past, tmp_path: Path) -> None:
+def test_a_named_session_that_another_process_has_open_is_refused(version: int, past: Past, tmp_path: Path) -> None:
     with past.editor(tmp_path, version=2) as holder:
         holder.result("initialize", HELLO[2])
         holder.ask("session/resume", {"sessionId": past.newer, "cwd": str(past.work)})
         with Editor(tmp_path, turns([{"say": "now"}]), "--resume", past.newer, version=version) as editor:
-            is_fresh(editor, past)
+            assert refused(editor, past.work)["data"] == {"reason": "held"}
         holder.session = past.newer
         assert texts(holder.prompt()) == turn(2)
 
 
+@mostly_v2
+def test_a_newest_session_that_another_process_has_open_is_not_taken(version: int, past: Past, tmp_path: Path) -> None:
+    with past.editor(tmp_path, version=2) as holder:
+        holder.result("initialize", HELLO[2])
+        holder.ask("session/resume", {"sessionId": past.newer, "cwd": str(past.work)})
+        with Editor(tmp_path, turns([{"say": "now"}]), "--resume", version=version) as editor:
+            assert resumed(editor, past.work) not in past
+            assert texts(editor.prompt()) == turn(editor.version)
+
+
 @mostly_v1
-def test_a_session_that_cannot_be_read_is_not_taken_and_the_others_are_unharmed(
+def test_a_session_that_cannot_be_read_is_refused_and_the_others_are_unharmed(
     version: int, past: Past, tmp_path: Path
 ) -> None:
     with past.editor(tmp_path, "--resume", past.newer, version=version) as editor:
         file = tmp_path / "home" / "sessions" / f"{past.newer}.session"
         file.write_bytes(b"\0" * file.stat().st_size)
-        is_fresh(editor, past)
+        assert refused(editor, past.work)["data"] == {"reason": "damaged"}
         request: dict[str, Any] = {"sessionId": past.older, "cwd": str(past.work), "mcpServers": []}
         *_, answer = editor.ask("session/resume", request)
         assert "result" in answer

@@ -217,6 +217,22 @@ def test_files_named_on_stdin_do_not_go_along(tmp_path: Path) -> None:
     assert rogue.heard(tmp_path, "session/prompt")[0]["prompt"] == [{"type": "text", "text": "look at @secret.txt"}]
 
 
+def test_a_picture_that_is_none_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+    (tmp_path / "broken.png").write_text("<html>not found</html>")
+    able = {"agentCapabilities": {"promptCapabilities": {"image": True}}}
+    done = run(tmp_path, "look at @broken.png", "--", *rogue.written(tmp_path, text("ok"), hello=able))
+    sentence = "dragoman: @broken.png: the image is no PNG, JPEG, GIF or WebP. Nothing was sent\n"
+    assert (done.code, done.out, done.error) == (2, "", sentence)
+    assert rogue.heard(tmp_path, "session/prompt") == []
+
+
+def test_a_binary_file_on_stdin_is_told_before_anything_is_sent(tmp_path: Path) -> None:
+    agent = rogue.written(tmp_path, text("ok"))
+    done = run(tmp_path, "what is this?", "-", "--", *agent, said=b"\x89PNG\r\n\x1a\n\0\0")
+    sentence = "dragoman: stdin is not text: PNG image, 10 bytes; name a file with @path instead\n"
+    assert (done.code, done.out, done.error) == (2, "", sentence)
+
+
 def test_a_file_goes_along_whole_where_the_agent_takes_that(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     (tmp_path / "b c.bin").write_bytes(b"\xff\x00")
@@ -260,6 +276,31 @@ def test_an_agent_of_the_fleet_is_found_by_its_name(tmp_path: Path) -> None:
     done = run(tmp_path, "hi", "--agent", "mine")
     assert (done.code, done.out) == (0, "Hello from the fleet.\n"), done
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "yes"}}]
+
+
+def test_a_mistake_in_one_agent_stops_that_one_alone(tmp_path: Path) -> None:
+    command = rogue.written(tmp_path, text("Hello."))
+    good = {"command": command[0], "args": command[1:]}
+    servers = {"good": good, "bad": {**good, "permissions": {"allow": [{"command": "touch *"}]}}, "gemini": {"arg": []}}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": servers}))
+    done = run(tmp_path, "hi", "--agent", "good")
+    assert (done.code, done.out) == (0, "Hello.\n")
+    assert [line.split(": ")[-1] for line in done.error.splitlines()][1].startswith("unknown key 'arg'")
+    for name in ("bad", "gemini"):  # not even the built-in one in its place
+        wrong = run(tmp_path, "hi", "--agent", name)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert f"(servers.{name}." in wrong.error
+
+
+def test_a_reject_rule_with_a_wildcard_holds_under_allow_all(tmp_path: Path) -> None:
+    asking = permission("Touch", kind="execute", rawInput={"command": "touch x"})
+    command = rogue.written(tmp_path, asking, text("ok"))
+    entry = {"command": command[0], "args": command[1:], "permissions": {"reject": [{"command": "touch *"}]}}
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
+    assert run(tmp_path, "hi", "--agent", "mine", "--allow", "all").code == 5
+    assert rogue.answers(tmp_path)[0]["outcome"] == {"outcome": "selected", "optionId": "no"}
 
 
 def test_what_passes_is_traced(tmp_path: Path) -> None:
@@ -345,23 +386,6 @@ def test_with_nobody_to_ask_only_what_was_allowed_happens(
     assert (done.code, done.out) == (code, "Done.\n"), done
     assert [name for name in ("new.txt", "ran") if (tmp_path / name).exists()] == made
     assert ("dragoman: not allowed: " in done.error) == (code == 5)
-
-
-def test_a_foreign_agent_reads_files_inside_the_folder_only(tmp_path: Path) -> None:
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "in.txt").write_text("inside")
-    (tmp_path / "out.txt").write_text("outside")
-    inside = {"ask": "fs/read_text_file", "params": {"path": str(project / "in.txt")}}
-    outside = {"ask": "fs/read_text_file", "params": {"path": str(tmp_path / "out.txt")}}
-    agent = rogue.written(tmp_path, inside, outside, text("ok"))
-    denied = run(tmp_path, "hi", "--cwd", str(project), "--", *agent)
-    assert denied.code == 5
-    assert "code" in rogue.answers(tmp_path)[0]
-    run(tmp_path, "hi", "--cwd", str(project), "--allow", "read", "--", *agent)
-    given = rogue.answers(tmp_path)[2:]
-    assert given[0] == {"content": "inside"}
-    assert "content" not in given[1]
 
 
 def test_a_command_of_a_foreign_agent_runs_here_if_allowed_and_is_shown_live(tmp_path: Path) -> None:
@@ -474,7 +498,7 @@ def test_a_question_of_the_agent_is_asked_at_a_terminal(tmp_path: Path) -> None:
 def test_a_failed_turn_is_exit_6_with_the_agents_words(tmp_path: Path) -> None:
     agent = rogue.written(tmp_path, {"fail": {"code": -32603, "message": "Out of \x1b[31mluck", "data": {"n": 1}}})
     done = run(tmp_path, "hi", "--format", "json", "--", *agent)
-    assert (done.code, done.error) == (6, "dragoman: Out of \\x1b[31mluck (-32603)\n")
+    assert (done.code, done.error) == (6, "dragoman: Out of \\x1b[31mluck\n")
     assert done.events[-1] == {
         "type": "result",
         "sessionId": "s1",
@@ -693,10 +717,13 @@ def test_m1_titles_files_output_and_plans_are_inert_on_a_terminal(tmp_path: Path
         text("over"),
     )
     child = at_terminal(tmp_path, "hi", "--", *agent, TERM="dumb")
-    child.expect_exact("n: no: ")  # it is taller than the screen
+    child.expect_exact("║ 2, v or n: ")  # it is taller than the screen
     shown = child.before
+    child.sendline("v")
+    child.expect_exact("n: no: ")
+    shown += child.before
     child.sendline("a")
-    child.expect_exact("║ 1-2, y or n: ")
+    child.expect_exact("║ 1-2, v, y or n: ")
     shown += child.before
     child.sendline("n")
     child.expect_exact("over")
@@ -713,22 +740,26 @@ def test_m2_a_megabyte_without_spaces_and_a_heap_of_marks_hold_nothing_up(tmp_pa
     assert done.out.endswith("🧑‍🚀 end\n")
 
 
-def test_m2_a_question_about_something_endless_is_short_and_can_only_be_refused(tmp_path: Path) -> None:
+def test_m2_a_question_about_something_endless_is_short_and_all_of_it_can_be_seen(tmp_path: Path) -> None:
     options = [{"optionId": str(n), "name": "Yes " * 500, "kind": "allow_once"} for n in range(200)]
     options.append({"optionId": "no", "name": "No", "kind": "reject_once"})
     long = {"command": "echo " + "x" * 100_000 + "\n" * 500 + "rm -rf /", "more": ["y" * 10_000] * 100}
     agent = rogue.written(tmp_path, permission("z" * 100_000, rawInput=long, options=options), text("over"))
     child = at_terminal(tmp_path, "hi", "--", *agent, TERM="dumb")
-    child.expect_exact("║ 1-1, y or n: ")
-    box = child.before[child.before.index("╔") :]
-    assert len(box.splitlines()) < 150
-    assert {len(line) for line in box.splitlines()} == {99}
-    assert "rm -rf /" in box  # what stands at the end counts
-    assert "more lines are not shown here" in box
-    assert "so it can only be refused" in box
-    child.sendline("y")
-    child.expect_exact("║ 1-1, y or n: ")
+    child.expect_exact("n: no: ")  # so many options are taller than the screen
+    child.sendline("a")
+    child.expect_exact("║ v, y or n: ")
     child.sendline("1")
+    child.expect_exact("║ That cannot be chosen: not all of it is shown yet, and v shows it.")
+    child.sendline("v")
+    child.expect_exact("n: no: ")
+    child.sendline("a")
+    child.expect_exact("║ Input: ")
+    assert "rm -rf /" in child.before
+    child.expect_exact("║ (All of it was shown; v shows it again.)")
+    assert child.before.count("y" * 80) > 10_000
+    child.expect_exact("n: no: ")
+    child.sendline("n")
     child.expect_exact("over")
     assert left(child) == 5
 

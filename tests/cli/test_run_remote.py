@@ -64,8 +64,24 @@ async def test_an_agent_behind_an_address_is_run(scheme: str, tmp_path: Path) ->
     assert "does not know this token" in wrong.error
     assert "wrong-token" not in wrong.error
     # Its folder need not exist here.
-    sentence = f"dragoman: Not a folder on the agent's machine: {FAR} (-32602)\n"
+    sentence = f"dragoman: Not a folder on the agent's machine: {FAR}\n"
     assert (far_away.code, far_away.error) == (6, sentence)
+
+
+async def test_an_agent_behind_an_address_reads_nothing_by_itself(tmp_path: Path) -> None:
+    agent = Agent("far")
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        async with session.tool("read", kind="read", locations=[f"{session.cwd}/a.txt"]) as tool:
+            await session.say(str(bool(await session.ask_permission("Read a.txt?", tool=tool))))
+
+    async with gateway(agent, tmp_path) as far:
+        url = far.http.removesuffix("/acp")
+        unsaid = await run(tmp_path, "hello", "--agent", url, token=far.token)
+        allowed = await run(tmp_path, "hello", "--agent", url, "--allow", "read", token=far.token)
+    assert (unsaid.code, unsaid.out) == (5, "False\n"), unsaid
+    assert (allowed.code, allowed.out) == (0, "True\n"), allowed
 
 
 @pytest.mark.parametrize(

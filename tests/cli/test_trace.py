@@ -10,6 +10,7 @@ import pytest
 from dragoman.cli.trace import open_trace, redacted, secrets_of
 from tests.cli.editor import HELLO, Editor
 from tests.cli.versions import versions
+from tests.host.test_environment import HARMLESS, SECRETS
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -88,6 +89,9 @@ def test_no_secret_of_a_session_is_written(tmp_path: Path) -> None:
         ({"api_keys": ["a", "b"]}, {"api_keys": ["[redacted]", "[redacted]"]}),
         ({"name": "DB_PASSWORD", "value": "x"}, {"name": "DB_PASSWORD", "value": "[redacted]"}),
         ({"name": "EDITOR", "value": "vi"}, {"name": "EDITOR", "value": "vi"}),
+        ({"name": "PWD", "value": "/x"}, {"name": "PWD", "value": "/x"}),
+        ({"name": "DB_PASS", "value": "x"}, {"name": "DB_PASS", "value": "[redacted]"}),
+        ({"pwd": "/x", "db_pwd": "x"}, {"pwd": "/x", "db_pwd": "[redacted]"}),
         (["--token=abc", "--verbose"], ["--token=[redacted]", "--verbose"]),
         (["--password", "abc", "def"], ["--password", "[redacted]", "def"]),
         ("key sk-abcdefghijklmnop1234 end", "key [redacted] end"),
@@ -110,6 +114,29 @@ def test_the_secrets_of_our_own_environment_are_known_by_value() -> None:
     known = secrets_of(environment)
     assert known == ["0123456789abc", "0123456789"]
     assert redacted(b'"x0123456789abc 0123456789x"', known) == "x[redacted] [redacted]x"
+
+
+def test_a_trace_shows_the_working_folder_though_the_shell_says_it_too(tmp_path: Path) -> None:
+    file = tmp_path / "trace.jsonl"
+    variables = {"PWD": str(tmp_path), "OLDPWD": str(tmp_path), "STORE_KEY": str(tmp_path)}
+    with Editor(tmp_path, None, "--trace", str(file), env=variables) as editor:
+        editor.result("initialize", HELLO[1])
+        editor.ask("session/new", {"cwd": str(tmp_path), "mcpServers": []})
+    opened = next(line["frame"] for line in lines(file) if line["frame"].get("method") == "session/new")
+    assert opened["params"]["cwd"] == str(tmp_path)
+
+
+def test_an_ordinary_environment_has_no_secrets() -> None:
+    assert secrets_of(HARMLESS) == []
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_a_variable_that_is_kept_from_children_is_kept_from_traces(name: str) -> None:
+    assert secrets_of({name: CANARY}) == [CANARY]
+
+
+def test_a_common_word_is_not_hidden_wherever_it_stands() -> None:
+    assert secrets_of({"DB_PASSWORD": "password", "PGPASSWORD": "postgres", "REDIS_PASS": "changeme"}) == []
 
 
 @pytest.mark.parametrize("frame", [b"\xff\xfe", b"{", b"[" * 100_000, b'"\\ud800"', b""])

@@ -52,6 +52,16 @@ def test_what_would_be_started_is_shown(tmp_path: Path) -> None:
     ]
 
 
+def test_an_agent_is_shown_also_where_another_one_of_the_file_has_a_mistake(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    (folder / "acp.json").write_text('{"servers": {"helper": {"command": "helper"}, "bad": {"comand": "x"}}}')
+    done = dragoman(tmp_path / "home", "trust", str(folder), "--yes")
+    assert done.code == 0
+    shown = done.error.splitlines()
+    assert "    starts      helper" in shown
+    assert any("unknown key 'comand'" in line and "not used" in line for line in shown)
+
+
 # What a hostile project hid behind `claude-agent-acp`, `far` and `node server.js`.
 HOSTILE_AGENTS = {
     "permissionPolicy": "auto-approve",

@@ -86,7 +86,7 @@ WRONG = {
     "chat foo": "dragoman chat: error: unrecognized arguments: foo",
     "run --frob x": "dragoman run: error: unrecognized arguments: --frob",
     "acp --model": "argument --model: expected one argument",
-    "acp --model gpt": "dragoman: --model gpt: Whose model is gpt? Write PROVIDER/NAME, for example ollama/gpt.",
+    "acp --model gpt": "dragoman: --model gpt: Model gpt needs a provider: write PROVIDER/NAME, e.g. ollama/gpt.",
     "acp --model script:{good} --mode mad": "dragoman: unknown mode 'mad'; there are ",
     "acp --model script:": "dragoman: which script? --model script:FILE",
     "acp --model script:/nowhere/x": f"dragoman: {NOWHERE.format('read', 'script')}",

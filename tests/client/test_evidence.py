@@ -127,6 +127,46 @@ async def test_a_call_that_writes_is_no_reading(name: str, tmp_path: Path) -> No
     assert await says(tmp_path, Policy("edit"), **given) == "yes"
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"operation": "delete"},
+        {"action": "remove_file"},
+        {"tool": "write_file"},
+        {"toolName": "fs.rename"},
+        {"mode": "w"},
+        {"mode": "a+"},
+        {"overwrite": True},
+        {"new_path": "b.txt"},
+        {"destination": "b.txt"},
+        {"output_file": "b.txt"},
+    ],
+    ids=str,
+)
+async def test_a_call_that_says_that_it_changes_something_is_no_reading(more: dict[str, Any], tmp_path: Path) -> None:
+    given = {"kind": "read", "raw_input": {"path": "a.txt", **more}}
+    assert await says(tmp_path, Policy("read"), **given) == "it changes files"
+    assert await says(tmp_path, Policy("edit"), **given) == "yes"
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (["rm", "-rf", "x"], COMMAND),
+        (["reboot"], COMMAND),
+        ({"input": '{"command":"reboot"}'}, unknown("input")),
+        ({"expression": "os.system('x')"}, unknown("expression")),
+        ({"what": "a;b"}, unknown("what")),
+        ({"tool": "bash", "input": "reboot"}, unknown("tool")),
+        ({"method": "terminal_exec"}, unknown("method")),
+    ],
+    ids=str,
+)
+async def test_what_may_be_run_is_no_reading(given: Any, reason: str, tmp_path: Path) -> None:
+    told = {"kind": "read", "raw_input": given, "locations": [Location(str(tmp_path / "a.txt"))]}
+    assert await says(tmp_path, Policy("edit"), **told) == reason
+
+
 @pytest.mark.parametrize("kind", ["other", "think", "switch_mode", "bless", None])
 async def test_edits_are_not_allowed_to_what_is_called_something_else(kind: str | None, tmp_path: Path) -> None:
     beside = {"kind": kind, "locations": [Location(str(tmp_path / "a"))], "raw_input": {"path": "a", "content": "x"}}
@@ -314,6 +354,67 @@ READS: list[dict[str, Any]] = [
 async def test_a_search_through_credentials_is_no_ordinary_search(name: str, pattern: str, tmp_path: Path) -> None:
     given = {"pattern": "KEY", "path": str(tmp_path), name: pattern}
     assert (await says(tmp_path, Policy("read"), kind="search", raw_input=given)).endswith("may hold credentials")
+
+
+def tree(root: Path) -> None:
+    """Files, credentials, and links out of the folder and to the credentials."""
+    for name in ("src/a.py", "src/b.py", "sub/.env", "sub/b.txt"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("x")
+    (root / "links").mkdir()
+    (root / "links" / "out").symlink_to("/etc")
+    (root / "links" / "in").symlink_to(root / "sub")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"path": "sub/.en*"},
+        {"path": "sub/*"},
+        {"paths": ["src/a.py", "s?b/.[e]nv"]},
+        {"path": "sub/{b.txt,.env}"},
+        {"path": "*/*"},
+        {"path": "**"},
+        {"path": "su*"},
+        {"path": "links/i*/b.txt"},
+        {"include": ["sub/*"]},
+        {"glob": "*"},
+        {"glob": "!*.md"},
+    ],
+    ids=str,
+)
+async def test_a_pattern_that_reaches_credentials_is_asked(given: dict[str, Any], tmp_path: Path) -> None:
+    tree(tmp_path)
+    told = {"kind": "read", "raw_input": given, "locations": [Location(str(tmp_path / "src/a.py"))]}
+    reason = await says(tmp_path, Policy("read"), **told)
+    assert reason.endswith(("may hold credentials", "links/out is outside of the workspace"))
+
+
+async def test_a_pattern_is_judged_by_what_it_reaches(tmp_path: Path) -> None:
+    tree(tmp_path)
+
+    async def reads(path: str, *rules: Rule) -> str:
+        return await says(tmp_path, Policy("read", rules), kind="read", raw_input={"path": path})
+
+    assert await reads("links/o*/passwd") == f"{tmp_path}/links/out is outside of the workspace"
+    assert await reads("sr*/a.py", Rule("reject", path="src/a.py")) == "the rule reject path src/a.py"
+    assert await reads("src/*.py") == "yes"
+    (tmp_path / "src" / "python").symlink_to("/usr/bin/python3")
+    assert await reads("src/**/*.py") == "yes"
+    assert await reads("src/py*") == f"{tmp_path}/src/python is outside of the workspace"
+    assert await reads("src/[id]/page.tsx") == "yes"
+    (tmp_path / "many").mkdir()
+    for number in range(1_001):
+        (tmp_path / "many" / str(number)).touch()
+    assert await reads("many/*") == "many/* stands for more files than can be judged"
+
+
+async def test_so_many_patterns_that_looking_would_take_long_are_asked(tmp_path: Path) -> None:
+    for number in range(400):
+        (tmp_path / f"{number}.txt").touch()
+    for patterns in ([f"**/x{number}" for number in range(900)], ["**/" + "{a,b}" * 8], ["a*/" * 500]):
+        told = {"kind": "read", "raw_input": {"paths": patterns}}
+        assert (await says(tmp_path, Policy("read"), **told)).endswith("stands for more files than can be judged")
 
 
 @pytest.mark.parametrize("kind", ["edit", "move", "delete"])

@@ -9,7 +9,16 @@ import pytest
 
 from dragoman.client.entry import Entry
 from dragoman.client.fleet_edit import add_entry, remove_entry
-from dragoman.client.fleet_file import FleetFile, FleetFileWrong, Found, find_files, nearest, read_file, untrusted
+from dragoman.client.fleet_file import (
+    FleetFile,
+    FleetFileWrong,
+    Found,
+    find_files,
+    nearest,
+    read_file,
+    read_usable,
+    untrusted,
+)
 from dragoman.client.known import KNOWN
 from dragoman.client.lent import FORMS_ALONE, Lent
 from dragoman.client.located import parse
@@ -266,6 +275,79 @@ def test_mistakes_are_named_with_their_line(text: str, message: str) -> None:
         read(text)
     assert str(wrong.value).startswith(f"{FILE}, line ")
     assert message in str(wrong.value)
+
+
+# Rules that can never match, or not what is meant. The field that is wrong comes first.
+NEVER: list[tuple[str, dict[str, str], str]] = [
+    ("reject", {"kind": "edits"}, "unknown kind 'edits'; there are read, edit, execute, fetch, other"),
+    ("ask", {"kind": "edit "}, "unknown kind 'edit '"),
+    ("reject", {"kind": "Delete"}, "Delete is edit here"),
+    ("reject", {"kind": ""}, "kind is empty; leave it out instead"),
+    ("allow", {"path": "", "kind": "edit"}, "path is empty; leave it out instead"),
+    ("reject", {"path": " "}, "path is empty; leave it out instead"),
+    ("reject", {"command": ""}, "command is empty; leave it out instead"),
+    ("reject", {"path": "secrets/** "}, "begins or ends with a blank"),
+    ("reject", {"path": "./secrets/**"}, "has a . or .. or // in it"),
+    ("reject", {"path": "../other/**"}, "has a . or .. or // in it"),
+    ("reject", {"path": "a//b"}, "has a . or .. or // in it"),
+    ("reject", {"path": "~root/x"}, "begins with ~; write the whole path"),
+    ("reject", {"path": "$HOME/.ssh/**"}, "begins with a variable"),
+    ("reject", {"path": "file:///etc/**"}, "is an address"),
+    ("reject", {"path": r"^.*\.pem$"}, "looks like a regular expression; a rule has the wildcards"),
+    ("reject", {"path": r"C:\secrets\**"}, "looks like a regular expression"),
+    ("reject", {"path": "[z"}, "matches no file"),
+    ("allow", {"path": "src/"}, "ends with a slash, which no file's name does"),
+    ("reject", {"command": "rm.*"}, "looks like a regular expression"),
+    ("ask", {"command": "^git push"}, "looks like a regular expression"),
+    ("reject", {"command": "curl * | sh"}, "is more than one command"),
+    ("allow", {"command": "make a && make b"}, "is more than one command"),
+    ("reject", {"command": "A=b rm"}, "begins with a variable"),
+    ("reject", {"command": "rm 'x"}, "cannot be read; write its words as in a shell, or *"),
+    ("allow", {"command": "touch *"}, "it is for exact words, such as 'touch'"),
+    ("allow", {"command": "cd src"}, "can be allowed by no rule"),
+    ("allow", {"command": "echo $HOME"}, "can be allowed by no rule"),
+    ("allow", {"kind": "edit", "command": "make"}, "a command is of the kind execute and of no other"),
+]
+
+
+@pytest.mark.parametrize(("effect", "rule", "sentence"), NEVER, ids=[f"{row[0]} {row[1]}" for row in NEVER])
+def test_a_rule_that_can_never_match_is_refused(effect: str, rule: dict[str, str], sentence: str) -> None:
+    with pytest.raises(FleetFileWrong) as wrong:
+        entry(permissions={effect: [{"kind": "read"}, rule]})
+    assert sentence in str(wrong.value)
+    assert str(wrong.value).endswith(f"(servers.x.permissions.{effect}[1].{next(iter(rule))})")
+
+
+def test_a_home_in_a_rule_is_the_users() -> None:
+    (rule,) = entry(permissions={"reject": [{"path": "~/.ssh/**"}]}).rules
+    assert rule.path == os.path.expanduser("~/.ssh/**")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"servers": {"mine": {"comand": "x"}}}', "servers.mine.comand"),
+        ('{"servers": [{"name": "mine", "command": "x", "args": 1}]}', "servers.mine.args"),
+        (
+            '{"servers": {"mine": {"command": "x", "mcpServers": {"docs": {"ur": "x"}}}}}',
+            "servers.mine.mcpServers.docs.ur",
+        ),
+        ('{"servers": {"mine": {"command": "x", "env": {"K": 1}}}}', "servers.mine.env.K"),
+        ('{"permissionPolicy": "yes"}', "permissionPolicy"),
+    ],
+)
+def test_a_mistake_is_named_with_the_entry_and_the_field(text: str, place: str) -> None:
+    with pytest.raises(FleetFileWrong) as wrong:
+        read(text)
+    assert str(wrong.value).endswith(f" ({place})")
+
+
+def test_a_mistake_in_one_entry_leaves_the_others() -> None:
+    text = '{"servers": {"good": {"command": "x"},\n"bad": {"comand": "x"}}, "defaultServer": "bad"}'
+    found = read_usable(Found(FILE, text.encode()))
+    assert list(found.entries) == ["good"]
+    sentence = f"{FILE}, line 2: unknown key 'comand'; did you mean command? (servers.bad.comand)"
+    assert found.mistakes == {"bad": sentence}
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

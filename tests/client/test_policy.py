@@ -227,6 +227,69 @@ def test_a_reject_rule_holds_although_everything_is_allowed() -> None:
     assert judge(CreateTerminal("s", "git push --force"), policy, WHERE).effect == "reject"
 
 
+@pytest.mark.parametrize(
+    ("command", "line", "effect"),
+    [
+        ("rm *", "rm x", "reject"),
+        ("rm *", "rm", "reject"),
+        ("rm *", "rm -rf a b", "reject"),
+        ("rm *", "sudo /bin/rm x", "reject"),
+        ("rm *", "cd a && rm x", "reject"),
+        ("rm *", "python3 -c 'os.system(\"rm x\")'", "reject"),
+        ("rm *", "rmdir x", "allow"),
+        ("rm *", "echo format", "allow"),
+        ("git push *", "git push --force", "reject"),
+        ("git * --force", "git push origin --force", "reject"),
+        ("git push --force*", "git push --force-with-lease", "reject"),
+        ("git push --force*", "git push", "allow"),
+        ("npm run test:*", "npm run test:unit", "reject"),
+        ("npm run test:*", "npm run build", "allow"),
+        ("rm:*", "rm x", "reject"),
+        ("rm:*", "rmdir x", "allow"),
+        ("npm run test:*", "npm run test", "reject"),
+        ("python*", "python3.11 x.py", "reject"),
+        ("pip?", "pip3 install x", "reject"),
+        ("* --no-verify", "git commit --no-verify", "reject"),
+        ("touch *", "echo x; touch $(cat names)", "reject"),
+    ],
+)
+def test_a_rule_against_a_command_takes_wildcards(command: str, line: str, effect: str) -> None:
+    policy = Policy("all", (Rule("reject", command=command),))
+    assert judge(CreateTerminal("s", line), policy, WHERE).effect == effect
+    asks = Policy("all", (Rule("ask", command=command),))
+    assert judge(CreateTerminal("s", line), asks, WHERE).effect == ("ask" if effect == "reject" else "allow")
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "effect"),
+    [
+        ("secrets", "/w/secrets/a/key.txt", "reject"),
+        ("secrets/", "/w/a/secrets/key.txt", "reject"),
+        ("a/secrets", "/w/a/secrets/key.txt", "reject"),
+        ("/etc/ssh", "/etc/ssh/sshd_config", "reject"),
+        ("secret", "/w/secrets/key.txt", "allow"),
+        ("src/*", "/w/src/a/b", "allow"),
+        ("/alias/**", "/real/x", "reject"),
+    ],
+)
+def test_a_rule_against_a_folder_is_about_all_that_is_in_it(path: str, file: str, effect: str) -> None:
+    where = W(WHERE.inside, WHERE.names, real=lambda given: given.replace("/alias", "/real"))
+    policy = Policy("all", (Rule("reject", path=path),))
+    assert judge(ReadTextFile("s", file), policy, where).effect == effect
+    # A rule to allow is for what it names, as it really is called.
+    allows = Policy(rules=(Rule("allow", path=path.rstrip("/")),))
+    assert judge(ReadTextFile("s", file), allows, where).effect == "ask"
+
+
+async def test_a_rule_may_name_the_folder_as_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "given").symlink_to("real")
+    rule = Rule("allow", "edit", path=f"{tmp_path}/given/src/**")
+    decider = Decider(Policy(rules=(rule,)), [tmp_path / "given"])
+    assert await decider.permits(WriteTextFile("s", f"{tmp_path}/real/src/a", "x")) is None
+    assert await decider.permits(WriteTextFile("s", f"{tmp_path}/real/b", "x")) is not None
+
+
 @pytest.mark.parametrize("fields", [{}, {"kind": "reed"}, {"path": "{" * 40}, {"command": "'"}])
 def test_a_rule_that_means_nothing_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(UsageError):

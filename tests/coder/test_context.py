@@ -12,17 +12,17 @@ from dragoman.coder.context import (
     Context,
     Forgotten,
     Item,
+    MediaLeftOut,
     ModelSaid,
     Summed,
     ToolSaid,
     Trimmed,
     UserSaid,
-    answered,
     read,
 )
 from dragoman.store.entries import Entry, Happened, Noted, Said
 from dragoman.vocabulary.content import Image, Text
-from dragoman.vocabulary.events import UserMessage
+from dragoman.vocabulary.events import CompactionUpdate, UserMessage
 
 ASK = UserSaid("m1", [Text("hi"), Image("aGk=", "image/png")])
 CALLS = ModelSaid("let me see", "hm", [Asked("c1", "read_file", {"path": "a"}), Asked("c2", "bash", {})], {"raw": 1})
@@ -77,8 +77,13 @@ def test_forgetting_trimming_and_summing_up_are_read_again() -> None:
     assert read(log(ASK, CALLS, ONE, TWO, Trimmed(["c1"])))[2] == ToolSaid("c1", "read_file", "[trimmed: 4 characters]")
 
 
-def test_a_result_without_a_call_is_left_out() -> None:
-    assert answered([ASK, ONE, ANSWER]) == [ASK, ANSWER]
+def test_a_result_without_a_call_and_a_second_result_of_one_are_left_out() -> None:
+    assert read(log(ASK, ONE, ANSWER)) == [ASK, ANSWER]
+    assert read(log(ASK, CALLS, ONE, TWO, ToolSaid("c1", "read_file", "again"))) == [ASK, CALLS, ONE, TWO]
+
+
+def test_results_stand_in_the_order_of_their_calls_whichever_ended_first() -> None:
+    assert read(log(ASK, CALLS, TWO, ONE, ANSWER)) == [ASK, CALLS, ONE, TWO, ANSWER]
 
 
 async def test_what_is_added_is_noted() -> None:
@@ -93,3 +98,36 @@ async def test_what_is_added_is_noted() -> None:
         await context.add(item)
     await context.forget("m1")
     assert (context.items, notes) == ([], [*items, Forgotten("m1")])
+
+
+def test_prompts_that_stay_beside_a_summary_are_read_again() -> None:
+    first, second = UserSaid("m1", [Text("one")]), UserSaid("m2", [Text("two")])
+    summed = Summed("short", kept=1, prompts=["m1", "m2"])
+    assert read(log(first, ANSWER, second, CALLS, ONE, TWO, ANSWER, summed)) == [first, second, summed, ANSWER]
+
+
+def test_a_log_of_an_earlier_release_that_a_cancel_left_open_is_read_whole() -> None:
+    """Nothing was noted at a cancel then: neither the words nor a result for each call."""
+    entries = log(prompted("m1"), ASK, CALLS, ONE, prompted("m2"), UserSaid("m2", []), said("wo"), prompted("m3"))
+    interrupted = ToolSaid("c2", "bash", INTERRUPTED, failed=True)
+    assert read(entries) == [ASK, CALLS, ONE, interrupted, UserSaid("m2", []), ModelSaid(f"wo{INTERRUPTED}")]
+
+
+def test_what_was_settled_after_a_kill_is_not_there_twice() -> None:
+    partial = ModelSaid(f"I am{INTERRUPTED}")
+    entries = log(prompted("m1"), ASK, said("I am"), prompted("m2"), partial, UserSaid("m2", []), ANSWER)
+    assert read(entries) == [ASK, partial, UserSaid("m2", []), ANSWER]
+
+
+def test_a_log_that_ends_in_the_middle_of_a_compaction_is_what_it_was_before() -> None:
+    going_on = Happened(CompactionUpdate("c", "in_progress"))
+    assert read([*log(prompted("m1"), ASK, ANSWER, prompted("m2"), UserSaid("m2", [])), going_on]) == [
+        ASK,
+        ANSWER,
+        UserSaid("m2", []),
+    ]
+
+
+def test_media_that_a_provider_refused_are_markers() -> None:
+    (item,) = read(log(ASK, MediaLeftOut(["m1"])))
+    assert item == UserSaid("m1", [Text("hi"), Text("[image/png left out: the model's provider refused it]")])

@@ -198,7 +198,7 @@ async def test_git_is_asked_about_where_its_configuration_names_a_program(tmp_pa
     command = f"git {PROGRAMS[key]}"
     asked, results = await looked(work, command, "git diff --no-ext-diff --no-textconv")
     free = [] if key.startswith("diff") else ["git diff --no-ext-diff --no-textconv"]
-    assert (asked, results[0]) == ([command, *free], "Permission denied.")
+    assert (asked, results[0]) == ([command, *free], "Permission denied. The user said no.")
     assert not (tmp_path / "ran").exists()
     assert ("+two" in results[1]) == (not free)
 

@@ -47,9 +47,10 @@ class Hands:
     def cards(self) -> list[ToolCard]:
         return [ToolCard("fly", "Fly.", {})]
 
-    async def run(self, calls: Sequence[Asked]) -> list[ToolSaid]:
+    async def run(self, calls: Sequence[Asked], finished: loop.Finished) -> None:
         self.ran.append([call.tool for call in calls])
-        return [ToolSaid(call.id, call.tool, f"{call.tool} ran") for call in calls]
+        for call in calls:
+            await finished(ToolSaid(call.id, call.tool, f"{call.tool} ran"))
 
 
 async def noted(note: object) -> None:
@@ -75,8 +76,10 @@ def said(text: str) -> AgentMessageChunk:
     return AgentMessageChunk(Text(text))
 
 
-def retried(why: str, attempt: int) -> Notice:
-    return Notice("warning", f"{why}; trying again ({attempt} of 3)")
+def retried(why: str, attempt: int, *, after_text: bool = False) -> Notice:
+    """The notice of a new try; `after_text`: of an answer that had begun."""
+    sentence = f"{why}; trying again ({attempt} of 3)"
+    return Notice("warning", sentence, meta={"dragoman/brokenOff": True}) if after_text else Notice("warning", sentence)
 
 
 def failed(code: int, message: str, reason: str) -> Idle:
@@ -129,7 +132,8 @@ PASSING = {
 async def test_a_failure_that_passes_is_tried_again_and_seen(kind: str, why: str) -> None:
     assert await turn({"say": "a"}, {"fail": kind, "times": 3}, {"say": "b"}) == [
         said("a"),
-        *[retried(why, attempt) for attempt in (1, 2, 3)],
+        retried(why, 1, after_text=True),
+        *[retried(why, attempt) for attempt in (2, 3)],
         said("b"),
         Idle(stop_reason="end_turn"),
     ]
@@ -139,9 +143,19 @@ async def test_a_failure_that_passes_is_tried_again_and_seen(kind: str, why: str
 async def test_a_failure_that_does_not_pass_ends_the_turn_after_three_more_tries(kind: str, why: str) -> None:
     assert await turn({"say": "a"}, {"fail": kind}) == [
         said("a"),
-        *[retried(why, attempt) for attempt in (1, 2, 3)],
+        retried(why, 1, after_text=True),
+        *[retried(why, attempt) for attempt in (2, 3)],
         failed(-32603, why, kind),
     ]
+
+
+@pytest.mark.parametrize(("seconds", "named"), [(25.0, " in 25 s"), (1.2, " in 2 s"), (0.4, "")])
+async def test_a_wait_that_is_felt_is_named_before_it_begins(seconds: float, named: str) -> None:
+    model = model_of({"fail": "rate_limit"})
+    model.retry_seconds = lambda attempt: seconds  # type: ignore[method-assign]
+    async with aclosing(loop.turn(model, Context([], noted), Hands(), HI)) as events:
+        why = PASSING["rate_limit"]
+        assert await anext(events) == Notice("warning", f"{why}; trying again{named} (1 of 3)")
 
 
 async def test_a_login_that_is_missing_is_not_tried_again() -> None:

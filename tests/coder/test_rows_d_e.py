@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from dragoman.coder import coder, prompting
+from dragoman.coder import coder
 from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said
+from dragoman.errors import RequestFailed
 from dragoman.host.views import open_view
 from dragoman.vocabulary.content import Audio, Image
 from dragoman.vocabulary.events import (
@@ -185,23 +186,16 @@ def test_a_gigabyte_is_refused_by_what_it_says_and_by_what_it_is(tmp_path: Path,
         assert memory(editor) - before < (64 + 8) * MIB
 
 
-async def test_a_picture_that_no_model_takes_is_not_given_to_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_picture_that_no_model_takes_is_refused(tmp_path: Path) -> None:
     """Row D11: what fits in a message may still be too large for a model."""
-    monkeypatch.setattr(prompting, "MEDIA_CHARACTERS", 100_000)
-    large = base64.b64encode(b"\0" * 80_000).decode()
+    large = base64.b64encode(bytes(6 * 1024 * 1024)).decode()
     model = Told([{"say": "."}])
-    prompt: list[Any] = [Image(large, "image/png"), Audio(large, "audio/wav"), Image("AAAA", "image/png")]
     async with whole(tmp_path, model.make) as (_, session):
-        async for _ in session.prompt(prompt):
-            pass
-    told = model.prompts[0].content
-    assert [getattr(block, "text", "") for block in told[:2]] == [
-        "[image: image/png, too large to be seen]",
-        "[audio: audio/wav, too large to be seen]",
-    ]
-    assert isinstance(told[2], Image)
+        for block in (Image(large, "image/png"), Audio(large, "audio/wav")):
+            with pytest.raises(RequestFailed, match=r"prompt\[0\]: the (image|audio) has 6,291,456 bytes"):
+                await session.prompt([block]).read()
+        await session.prompt([Image("iVBORw0KGgo=", "image/png")]).read()
+    assert [type(block) for block in model.prompts[0].content] == [Image]
 
 
 def cpu_seconds(editor: Editor) -> float:

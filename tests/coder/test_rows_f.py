@@ -218,7 +218,7 @@ async def test_always_for_one_command_is_no_yes_to_what_looks_like_it(tmp_path: 
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     assert [one.subject.tool_call.raw_input["command"] for one in user.asked] == ["git status", *DISGUISES]  # type: ignore[union-attr,index]
-    assert model.results[2:] == ["Permission denied."] * len(DISGUISES)
+    assert model.results[2:] == ["Permission denied. The user said no."] * len(DISGUISES)
     assert not (tmp_path / "x").exists()
 
 
@@ -282,7 +282,8 @@ async def test_a_file_that_never_stands_still_is_not_written(tmp_path: Path) -> 
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
     assert (len(user.asked), file.read_text()) == (3, "2\n")
-    assert model.results == ["Permission denied."]
+    reason = "What it is about changed each time the user was asked. Look at it again before you retry."
+    assert model.results == [f"Permission denied. {reason}"]
 
 
 @pytest.mark.parametrize("protocol", [1, 2])
@@ -470,7 +471,8 @@ async def test_a_mode_that_became_stricter_while_asking_wins(tmp_path: Path, mod
     async with whole(tmp_path, model.make, user=user) as (_, session):
         where.append(session)
         await events_of(session)
-    assert (len(user.asked), model.results, list(tmp_path.iterdir())) == (1, ["Permission denied."], [])
+    result = "Permission denied. It was forbidden while the user was being asked."
+    assert (len(user.asked), model.results, list(tmp_path.iterdir())) == (1, [result], [])
 
 
 async def test_a_never_holds_for_what_was_asked_in_another_form(tmp_path: Path) -> None:
@@ -555,7 +557,8 @@ async def test_a_megabyte_of_command_is_not_shown_in_part_and_remembered(tmp_pat
     model = Told(apart(map(bash, [too_long, *commands])))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
-    assert model.results == ["Permission denied."] * 4
+    unread = "It cannot be undone: It cannot be checked: it is longer than a command line can be."
+    assert model.results == [f"Permission denied. {reason}" for reason in (unread, *["The user said no."] * 3)]
     for question, command in zip(user.asked, commands, strict=True):
         whole_title = "touch b" in question.title
         assert f"({len(command)} characters in all)" in question.title or whole_title

@@ -219,7 +219,7 @@ async def test_odd_names_have_a_coded_end_and_protect_what_they_mean(work: Path)
     ]
     results = await attempted(work, *steps)
     assert "file name too long" in results[0]
-    assert results[1:3] == ["That is no path."] * 2
+    assert results[1:3] == ["Permission denied. That is no path."] * 2
     assert results[4] == "x"
     assert "The tool failed." not in results
     assert (work / "Case").read_text() == "1"
@@ -349,7 +349,7 @@ async def test_what_makes_others_run_things_is_asked_for(work: Path, names: list
         async with whole(work, model.make, user=user, mode="workspace-write", home=work / "home") as (_, session):
             await events_of(session)
         asked += 1
-        assert (len(user.asked), model.results) == (asked, ["Permission denied."]), name
+        assert (len(user.asked), model.results) == (asked, ["Permission denied. The user said no."]), name
     assert snapshot(work) == before
 
 

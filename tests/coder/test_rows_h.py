@@ -155,7 +155,9 @@ async def test_a_long_chain_is_asked_for_and_a_never_holds_in_it(tmp_path: Path)
     model = Told(apart(map(bash, ["touch b", *hidden])))
     async with whole(tmp_path, model.make, user=user) as (_, session):
         await events_of(session)
-    assert (len(user.asked), model.results) == (1, ["Permission denied."] * 4)
+    never = "Permission denied. The user has said never to this, for the whole session."
+    unread = "Permission denied. It cannot be undone: It cannot be checked: it is longer than a command line can be."
+    assert (len(user.asked), model.results) == (1, ["Permission denied. The user said no.", never, never, unread])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -334,5 +336,6 @@ async def test_what_cannot_be_undone_is_refused_whatever_anybody_says(
     model = Told(apart(safe))
     async with whole(work, model.make, user=user, mode=mode) as (_, session):
         await events_of(session)
-    assert model.results == ["Permission denied."] * len(UNRECOVERABLE)
+    assert all(result.startswith("Permission denied. It cannot be undone: ") for result in model.results)
+    assert len(model.results) == len(UNRECOVERABLE)
     assert (user.asked, (tmp_path / "ran").exists()) == ([], False)

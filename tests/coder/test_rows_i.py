@@ -406,7 +406,7 @@ async def test_always_for_a_host_is_for_that_host(tmp_path: Path, monkeypatch: p
         )
         assert set(world.resolved) == {"example.com"}
     assert results[:2] == ["hello", "other"]
-    assert len(user.asked) == 1 + sum(result == "Permission denied." for result in results)
+    assert len(user.asked) == 1 + sum(result == "Permission denied. The user said no." for result in results)
     assert "hello" not in results[2:]
 
 
@@ -446,7 +446,8 @@ async def test_nothing_is_resolved_before_a_yes(tmp_path: Path, monkeypatch: pyt
         leak = f"http://{CANARY}.evil.example/"
         for mode in ("ask", "workspace-write", "read-only", "plan", "safe", "sandbox"):
             results = await fetched(tmp_path, leak, mode=mode, user=User("reject_once"))
-            assert results == ["Permission denied."]
+            reason = "The user said no" if mode in ("ask", "workspace-write") else f"Mode {mode} does not allow it"
+            assert results == [f"Permission denied. {reason}."]
         assert world.resolved == []
         user = User("allow_always", "reject_once")
         results = await fetched(

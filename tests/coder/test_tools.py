@@ -86,8 +86,11 @@ class Bench:
         @agent.prompt
         async def work(session: Session, prompt: Prompt) -> None:
             tools = toolbox(session, self.folder, self._guardian, self.meanwhile)
-            (said,) = await tools.run([Asked("call", name, given)])
-            self.outcome = Outcome(said.text, said.failed)
+
+            async def finished(said: ToolSaid) -> None:
+                self.outcome = Outcome(said.text, said.failed)
+
+            await tools.run([Asked("call", name, given)], finished)
 
         async with pair(agent, protocol=2) as client:
             turn = (await client.new_session(str(self.folder))).prompt("go")
@@ -117,7 +120,7 @@ async def test_a_file_is_read_whole_or_by_lines(bench: Bench) -> None:
 async def test_a_file_outside_or_missing_is_told_and_not_read(bench: Bench) -> None:
     outside = await bench.run("read_file", path="/etc/passwd")
     missing = await bench.run("read_file", path="nothing")
-    assert outside == Outcome("/etc/passwd is outside of the workspace.", failed=True)
+    assert outside == Outcome("Permission denied. /etc/passwd is outside of the workspace.", failed=True)
     assert missing is not None
     assert (missing.failed, missing.text.endswith("no such file or directory.")) == (True, True)
 
@@ -229,7 +232,7 @@ async def test_nothing_is_an_answer_and_outside_is_none(bench: Bench) -> None:
     outside = await bench.run("glob", pattern="*", path="..")
     assert nothing is not None and outside is not None
     assert (nothing.text, nothing.failed) == ("Nothing matches.", False)
-    assert (outside.text, outside.failed) == (".. is outside of the workspace.", True)
+    assert (outside.text, outside.failed) == ("Permission denied. .. is outside of the workspace.", True)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +267,12 @@ async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, gua
     @agent.prompt
     async def work(session: Session, prompt: Prompt) -> None:
         tools = toolbox(session, tmp_path, guardian)
-        outcomes.extend(await tools.run([Asked("1", "read_file", {"path": "a"})]))
-        outcomes.extend(await tools.run([Asked("2", "write_file", {"path": "a", "content": "new"})]))
+
+        async def finished(said: ToolSaid) -> None:
+            outcomes.append(said)
+
+        await tools.run([Asked("1", "read_file", {"path": "a"})], finished)
+        await tools.run([Asked("2", "write_file", {"path": "a", "content": "new"})], finished)
 
     async with pair(agent, protocol=1, read_text_file=read, write_text_file=write) as client:
         await (await client.new_session(str(tmp_path))).ask("go")
@@ -390,7 +397,8 @@ FILE_CALLS: dict[str, dict[str, object]] = {
 )
 @pytest.mark.parametrize("name", FILE_CALLS)
 async def test_a_link_that_leads_out_is_not_followed(scene: Bench, name: str, deed: Deed) -> None:
-    assert await refused_after(scene, deed, name, **FILE_CALLS[name]) == "d/f is outside of the workspace."
+    result = await refused_after(scene, deed, name, **FILE_CALLS[name])
+    assert result == "Permission denied. d/f is outside of the workspace."
 
 
 @pytest.mark.parametrize(
@@ -436,8 +444,8 @@ async def test_a_file_is_not_overwritten_that_only_seems_to_be_what_was_shown(
 @pytest.mark.parametrize(
     ("deed", "path", "why"),
     [
-        (linked("d", "outside/d"), "d", "d is outside of the workspace."),
-        (linked("", "outside"), ".", ". is outside of the workspace."),
+        (linked("d", "outside/d"), "d", "Permission denied. d is outside of the workspace."),
+        (linked("", "outside"), ".", "Permission denied. . is outside of the workspace."),
         (gone("d"), "d", "{work}/d: no such file or directory."),
     ],
     ids=["folder out", "root out", "gone"],

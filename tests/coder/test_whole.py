@@ -71,7 +71,8 @@ async def test_without_a_yes_nothing_happens_and_the_model_is_told(
         entries = [record.entry async for records in store.read(session.id) for record in records]
     assert list(folder.iterdir()) == []
     assert [status for _, status in ends(events)] == ["failed", "failed"]
-    assert [item.text for item in read(entries) if isinstance(item, ToolSaid)] == ["Permission denied."] * 2
+    results = [item.text for item in read(entries) if isinstance(item, ToolSaid)]
+    assert results == ["Permission denied. The user said no."] * 2
     await store.close()
 
 
@@ -127,6 +128,19 @@ async def test_a_question_shows_what_would_run(tmp_path: Path, command: str, tit
     (question,) = user.asked
     assert question.title == title or (title is None and question.title.endswith("(100005 characters in all)"))
     assert any(option.kind == "allow_always" for option in question.options) == always
+
+
+async def test_always_says_what_it_covers_and_for_how_long(tmp_path: Path) -> None:
+    user = User("reject_once")
+    steps = [{"call": "bash", "input": {"command": "make test"}}]
+    async with whole(tmp_path, scripted(steps), user=user) as (_, session):
+        await events_of(session)
+    assert [option.name for option in user.asked[0].options] == [
+        "Allow once",
+        "Always allow `make test …` for this session",
+        "Reject",
+        "Always reject `make test …` for this session",
+    ]
 
 
 async def test_a_mode_that_is_changed_is_the_mode(tmp_path: Path) -> None:
@@ -256,7 +270,7 @@ async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path
         ResourceLink("out", f"file://{tmp_path}/out.txt"),
         ResourceLink("passwd", "file:///etc/passwd"),
         Resource(TextResource("embedded", "file:///elsewhere")),
-        Image("aGk=", "image/png"),
+        Image("iVBORw0KGgo=", "image/png"),
     ]
     async with whole(folder, scripted([{"say": "ok"}]), store=store) as (_, session):
         async for _event in session.prompt(prompt):

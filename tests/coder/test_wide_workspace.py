@@ -35,11 +35,12 @@ async def test_the_first_prompt_tells_it_and_the_second_does_not(
     assert notices[0][0].startswith("This session works in your home folder")
 
 
-def test_an_editor_without_notices_is_told_in_a_message(tmp_path: Path) -> None:
+def test_an_editor_without_notices_is_told_too_and_in_no_message(tmp_path: Path) -> None:
     with Editor(tmp_path, turns([{"say": "done"}]), env={"HOME": str(tmp_path)}) as editor:
         editor.open()
-        said = editor.prompt("go")
-    assert "This session works in your home folder" in str(said)
+        _, told, said, _ = editor.prompt("go")
+    assert told["title"].startswith("Warning: This session works in your home folder")
+    assert said["content"]["text"] == "done"
 
 
 async def test_in_a_home_folder_every_hidden_file_is_asked_about_before_it_is_written(

@@ -3,7 +3,7 @@
 import atexit
 import functools
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,16 @@ class Fixed:
     def choices(self) -> list[Choice]:
         return [Choice("script", "script")]
 
-    def spelled(self, name: str) -> str:
+    def spelled(self, name: str, current: str = "") -> str:
         if name != "script":
-            raise RequestFailed(INVALID_PARAMS, "There is no such model")
+            raise RequestFailed(INVALID_PARAMS, f"There is no model {name}.")
         return name
+
+    def lists_due(self) -> bool:
+        return False
+
+    async def refresh(self, changed: Callable[[], Awaitable[None]]) -> None:
+        """There is nobody to ask."""
 
     def login(self, method_id: str) -> None:
         """Nothing to log in to."""

@@ -352,11 +352,11 @@ async def test_8_4_20_a_preset_needs_a_session_with_modes() -> None:
 
 
 def test_8_4_20_everywhere_else_an_unknown_mode_is_refused() -> None:
-    from dragoman.agent.serve import _changed
+    from dragoman.agent.option_values import options_with
 
     mode = options.Select("mode", "Mode", "ask", [options.Choice("ask", "Ask")], category="mode")
     with pytest.raises(RequestFailed) as caught:
-        _changed([mode], requests.SetOption("s", "mode", "code"), open_models=True)
+        options_with([mode], requests.SetOption("s", "mode", "code"), open_models=True)
     assert caught.value.code == -32602
 
 
@@ -529,3 +529,13 @@ def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
     assert content(long, "Error") == [long, "Error"]
     cut = long[:4000] + " ... " + "y"
     assert content(cut, "Error", status="failed") == [cut, "Error"]
+
+
+def test_the_program_s_mode_update_is_understood_although_the_appendix_has_none() -> None:
+    client = client_of(NAME)
+    params = {"sessionId": "s", "update": {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}}
+    (told,) = client.hear_note("session/update", Raw(json.dumps(params).encode()))
+    assert isinstance(told, Told) and isinstance(told.event, events.OptionsChanged)
+    (mode,) = told.event.config_options
+    assert isinstance(mode, options.Select) and (mode.category, mode.current_value) == ("mode", "plan")
+    assert updates(agent_of(NAME), told.event) == []

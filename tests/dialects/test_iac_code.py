@@ -267,6 +267,16 @@ def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
     assert updates(agent_of(NAME), event) == []
 
 
+@pytest.mark.parametrize("reason", ["end_turn", "cancelled", "max_tokens"])
+def test_8_1_10_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> None:
+    agent = agent_of(NAME)
+    request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
+    agent.reply(1, request, requests.PromptAccepted("u"))
+    (end,) = agent.tell("s", events.Idle(stop_reason=reason))
+    none = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    assert json.loads(end.result) == {"stopReason": reason, "usage": none}  # type: ignore[union-attr]
+
+
 def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})

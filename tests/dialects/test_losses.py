@@ -99,6 +99,19 @@ def test_message_without_id() -> None:
     assert said == [[chunk], [chunk]]
 
 
+@shows("replay-in-pieces", "resumed-state")
+def test_replay_of_version_1() -> None:
+    bridge = Bridge(1, 2)
+    resume = {"sessionId": "s", "cwd": "/", "replayFrom": {"type": "start"}}
+    asked = ask(bridge.clients_side, bridge.agents_side, "session/resume", resume)
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "m"}
+    assert [bridge.update(**chunk), bridge.update(**chunk)] == [[], []]
+    told = [one.event for one in bridge.agents_side.hear_reply(asked.request, Raw(b"{}")).told]
+    twice = {"sessionUpdate": "agent_message", "messageId": "m", "content": [{**HI, "text": HI["text"] * 2}]}
+    said = [params["update"] for params in say(bridge.clients_side, "s", *told)]
+    assert said == [twice, {"sessionUpdate": "state_update", "state": "idle"}]
+
+
 @shows("prompt-echo")
 def test_prompt_echo() -> None:
     bridge = Bridge(1, 1)
@@ -521,9 +534,18 @@ def test_switches() -> None:
     assert bridge.update(sessionUpdate="config_option_update", configOptions=[switch]) == [
         {"sessionUpdate": "config_option_update", "configOptions": []}
     ]
-    assert bridge.update(sessionUpdate="notice", severity="info", title="t") == []
     assert bridge.update(sessionUpdate="compaction_update", compactionId="c", status="completed") == []
     assert bridge.update(sessionUpdate="subagent_update", sessionId="child") == []
+
+
+@shows("notices")
+def test_notices() -> None:
+    bridge = Bridge(2, 1, client_with())
+    assert bridge.update(sessionUpdate="notice", severity="info", title="t") == []  # it waits
+    (told,) = bridge.update(sessionUpdate="state_update", state="running")
+    assert (told["sessionUpdate"], told["kind"], told["title"]) == ("tool_call", "other", "t")
+    (told,) = bridge.update(sessionUpdate="compaction_update", compactionId="c", status="completed")
+    assert told["title"] == "The conversation was summarised to fit the model's context"
 
 
 @shows("several-plans")

@@ -96,6 +96,26 @@ def test_a_path_cannot_add_lines_to_a_patch() -> None:
     assert patch.startswith('diff --git "/x\\n+++ /etc/passwd" "/x\\n+++ /etc/passwd"\n')
 
 
+@pytest.mark.parametrize("old", ["a\nb", "a\n", ""])
+def test_git_deletes_the_file_by_the_patch(old: str, tmp_path: Path) -> None:
+    git, file = need("git"), tmp_path / "old"
+    subprocess.run([git, "init", "-q", str(tmp_path)], check=True)
+    file.write_text(old)
+    patch = git_patch(FileChange("delete", str(file), old_text=old))
+    assert patch is not None
+    command = [git, "apply", f"-p{str(tmp_path).count('/') + 1}", "-"]
+    run = subprocess.run(command, cwd=tmp_path, input=patch.encode(), capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b""), patch
+    assert not file.exists()
+
+
+def test_a_file_that_was_moved_or_copied_has_both_names() -> None:
+    moved = git_patch(FileChange("move", "/b", "/a", old_text="x\n", new_text="x\n"))
+    assert moved == "diff --git /a /b\nrename from /a\nrename to /b\n"
+    copied = git_patch(FileChange("copy", "/b c", "/a", old_text="x\n", new_text="y\n"))
+    assert copied == ("diff --git /a /b c\ncopy from /a\ncopy to /b c\n--- /a\n+++ /b c\t\n@@ -1 +1 @@\n-x\n+y\n")
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -103,6 +123,9 @@ def test_a_path_cannot_add_lines_to_a_patch() -> None:
         FileChange("modify", "/x", new_text="a"),
         FileChange("modify", "/x", old_text="a"),
         FileChange("modify", "/x", old_text="a", new_text="a"),
+        FileChange("delete", "/x"),
+        FileChange("move", "/x", "/y"),
+        FileChange("move", "/x", "/y", new_text="a"),
     ],
 )
 def test_without_two_different_texts_there_is_no_patch(change: FileChange) -> None:

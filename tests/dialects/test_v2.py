@@ -130,12 +130,18 @@ def test_a_diff_that_has_a_patch_keeps_it() -> None:
     ]
 
 
-def test_several_diffs_make_one_patch_only_if_all_of_them_have_texts() -> None:
-    known, unknown = tools.FileChange("add", "/a", old_text=None, new_text="a\n"), tools.FileChange("delete", "/b")
-    both = updates_of(agent_of(2), events.ToolCallUpdate("c", content=[tools.Diff([known, known])]))
-    assert both[0]["content"][0]["patch"]["text"].count("diff --git ") == 2
-    one = updates_of(agent_of(2), events.ToolCallUpdate("c", content=[tools.Diff([known, unknown])]))
-    assert "patch" not in one[0]["content"][0]
+def test_several_changes_make_one_patch_of_those_that_have_texts() -> None:
+    added, gone = tools.FileChange("add", "/a", old_text=None, new_text="a\n"), tools.FileChange("delete", "/b")
+    deleted = tools.FileChange("delete", "/c", old_text="c\n")
+    (said,) = updates_of(agent_of(2), events.ToolCallUpdate("c", content=[tools.Diff([added, gone, deleted])]))
+    (diff,) = said["content"]
+    assert [change["path"] for change in diff["changes"]] == ["/a", "/b", "/c"]
+    assert diff["patch"]["text"] == (
+        "diff --git /a /a\nnew file mode 100644\n--- /dev/null\n+++ /a\n@@ -0,0 +1 @@\n+a\n"
+        "diff --git /c /c\ndeleted file mode 100644\n--- /c\n+++ /dev/null\n@@ -1 +0,0 @@\n-c\n"
+    )
+    (said,) = updates_of(agent_of(2), events.ToolCallUpdate("c", content=[tools.Diff([gone])]))
+    assert "patch" not in said["content"][0]
 
 
 def test_a_terminal_of_the_client_is_never_taken_for_one_of_the_agent() -> None:

@@ -61,6 +61,14 @@ def test_every_page_is_in_the_site_and_nothing_of_it_is_from_elsewhere(site: Pat
     assert fetched == []
 
 
+def test_the_reference_imports_what_can_be_imported_and_names_fixtures_as_fixtures(site: Path) -> None:
+    shown = re.sub(r"<[^>]+>", "", (site / "reference" / "testing.html").read_text())
+    imported = re.findall(r"from dragoman\.testing import (\w+)", shown)
+    fixtures = re.findall(r"A pytest fixture: async def test_it\((\w+)\)", shown)
+    assert imported == ["pair", "ScriptedAgent", "ScriptedClient"]
+    assert fixtures == ["acp_pair", "scripted_agent", "scripted_client"]
+
+
 def test_the_reference_has_every_command_option_setting_and_tool(site: Path) -> None:
     shown = {page.name: re.sub(r"<[^>]+>", "", page.read_text()) for page in (site / "reference").glob("*.html")}
     for command in ("acp", "run", "chat", "serve", "connect", "sessions", "doctor"):

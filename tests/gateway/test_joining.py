@@ -185,3 +185,40 @@ async def test_a_question_that_is_open_is_put_to_whoever_joins(store: SqliteStor
         outcome = {"outcome": {"outcome": "selected", "optionId": option["optionId"]}}
         await second.post({"id": question["id"], "result": outcome}, session_id)
         await until(lambda: texts(first.heard) == texts(second.heard) == ["allowed True"])
+
+
+async def test_notices_that_are_shown_as_calls_have_other_ids_after_a_reconnect(
+    store: SqliteStore, tmp_path: Path
+) -> None:
+    """A client that resumes keeps what it shows: a call of the same id would replace the notice before it."""
+    agent = Agent("held", store=store, protocol=2)
+    watched = [asyncio.Event(), asyncio.Event()]
+
+    @agent.prompt
+    async def reply(session: Any, prompt: Any) -> None:
+        for event in watched:
+            await event.wait()
+            await session.notice("Trying again")
+
+    async with gateway(agent, tmp_path, versions=(2,)) as served, raw_http(served, 2) as first:
+        session_id = await first.session()
+        await first.post(prompt(session_id, 2, "go"), session_id)
+        await first.answer(2)
+        shown = [await notice_shown(served, session_id, event) for event in watched]
+    assert len(set(shown)) == 2, shown
+
+
+async def notice_shown(served: Any, session_id: str, watched: asyncio.Event) -> str:
+    """The id of the first call that a client of version 1 is shown after it has joined."""
+    async with raw_http(served, 1) as watcher:
+        assert await watcher.open(session_id) == 200
+        await watcher.post({**loading(session_id, 1), "method": "session/resume"}, session_id)
+        await watcher.answer(5)
+        watched.set()
+        await until(lambda: bool(calls(watcher.heard)))
+        return calls(watcher.heard)[0]
+
+
+def calls(messages: list[Message]) -> list[str]:
+    updates = [m["params"]["update"] for m in messages if m.get("method") == "session/update"]
+    return [update["toolCallId"] for update in updates if update["sessionUpdate"] == "tool_call"]

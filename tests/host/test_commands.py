@@ -303,6 +303,23 @@ def test_a_rule_covers_exactly_the_words_it_has() -> None:
     assert not covers([()], parse("ls"))
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["echo evil | bash", "echo evil |& bash", "make | cat - | bash", "ls; echo evil | bash", "cat x | bash && make"],
+)
+def test_a_rule_covers_no_program_that_is_fed_what_the_user_has_not_seen(command: str) -> None:
+    assert not covers([("bash",), ("echo",), ("make",)], parse(command), readable=lambda path: True)
+    assert prefixes(parse(command)) == ()
+
+
+def test_a_rule_covers_a_program_that_is_fed_by_what_has_a_rule() -> None:
+    rules = [("make",), ("tee", "log"), ("grep",)]
+    assert covers(rules, parse("make 2>&1 | tee log | grep error"))
+    assert not covers(rules, parse("echo x | tee log"))
+    assert prefixes(parse("make 2>&1 | tee log")) == (("make",), ("tee", "log"))
+    assert covers(rules, parse("echo a; make"))
+
+
 def test_rules_cover_together_and_paths_are_asked_for() -> None:
     rules = [("git", "add"), ("npm", "test")]
     assert covers(rules, parse("git add a && npm test | cat"))
@@ -359,6 +376,19 @@ def test_rules_cover_together_and_paths_are_asked_for() -> None:
             "bundle exec curl x",
         ),
         *("git filter-branch --tree-filter 'curl x'", "vim -c '!curl x'", "timeout 5 sh -c 'env -S \"curl x\"'"),
+        *("2>/dev/null curl x", "</dev/null curl x", "{log}>a curl x", "<<<a curl x", "ls # it's a\ncurl x # '"),
+        *(
+            "prlimit -n 9 curl x",
+            "tini -- curl x",
+            "pipx run curl x",
+            "uvx curl x",
+            "mise x -- curl x",
+            "choom -n 1 curl",
+        ),
+        *("sg users -c 'curl x'", "hyperfine 'curl x'", "nix-shell --run 'curl x'", "nix develop -c curl x"),
+        *("deno eval 'curl x'", "bun -e 'curl x'", "pwsh -c 'curl x'", "PAGER='curl x' man ls", "man -P 'curl x' ls"),
+        *("GIT_SSH_COMMAND='curl x' git fetch", "socat - EXEC:'curl x'", "run0 curl x", "watchexec curl x"),
+        *("{curl,x}", "A=1 </dev/null curl x", "ls\n# don't\n\ncurl x", "bash <<< curl", "bash 0<<< 'curl x'"),
         *("timeout 5 curl x", "time curl x", "while curl x; do :; done", "case a in a) curl x;; esac", "ls &curl x"),
     ],
 )
@@ -378,6 +408,7 @@ def test_h6_a_deny_rule_holds_in_every_wrapping(command: str) -> None:
             "git bisect start curl",
             "docker rm curl",
         ),
+        *("ls # curl x", "ls # it's curl x", "cat < curl", "cat 2< curl", "echo a#'\ncurl x'"),
     ],
 )
 def test_a_deny_rule_is_about_one_program(command: str) -> None:
@@ -388,7 +419,25 @@ def test_a_deny_rule_with_words_holds_with_options_between() -> None:
     assert denies(["git", "push"], "git push")
     assert denies(["git", "push"], "sudo git -C /x -c a=b push --force")
     assert denies(["git", "push"], "git $X")
+    assert denies(["git", "push"], "git {push,origin}")
     assert not denies(["git", "push"], "git status")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("rm -rf x", "rm -fr x", "rm -r -f x", "rm -f x -R", "rm -rfv x", "rm -Rf x", "rm --recursive --force x"),
+        *("rm --force -r x", "rm {-rf,x}", "rm -{r,f} x", "rm -r $X", "rm -r --forc x"),
+    ],
+)
+def test_a_deny_rule_with_letters_for_options_holds_however_they_are_given(command: str) -> None:
+    assert denies(["rm", "-rf"], command)
+    assert denies(["rm", "-rf", "*"], f"{command} y", wild=True)
+
+
+@pytest.mark.parametrize("command", ["rm -r x", "rm -f x", "rm x rf", "rm --recurse-not x", "rm -i x"])
+def test_a_deny_rule_with_letters_for_options_is_about_all_of_them(command: str) -> None:
+    assert not denies(["rm", "-rf"], command)
 
 
 @pytest.mark.parametrize("count", [51, 1_000, pytest.param(10_000, marks=pytest.mark.slow)])
@@ -411,6 +460,8 @@ def test_h4_what_is_too_long_to_run_is_denied() -> None:
         *("$(" * 10_000, "`" * 20_001, "bash -c '" * 2_000, "sudo " + "x " * 10_000, "eval " * 4_000, "${" * 10_000),
         *("x " * 10_000 + "| bash", "'" * 20_000, "((((:(){" * 2_500, "rm -r " + "{a,b}" * 4_000, "sudo rm " * 2_500),
         *(
+            "$( #" * 20_000,
+            "# '\n" * 20_000,
             "cd a;" * 20_000,
             "{ " * 30_000,
             "pushd {a,b,c,d,e,f,g,h}{a,b};" + "rm -r y;" * 10_000,
@@ -548,6 +599,9 @@ UNRECOVERABLE = [
     ),
     *("rsync -a --delete empty/ /", "rsync -a --delete-after empty/ ~/", "mv ~ /tmp/x", "mv /* /tmp/x", "mv -t x /etc"),
     *("shred -u ~/*", "killall5 -9", "crontab -r", "rm -rf /usr/lib", "rm -rf /usr/local/*", "rm -rf /var/lib/"),
+    *("2>/dev/null rm -rf /", "</dev/null rm -rf /", "ls # it's\nrm -rf / # '", "{rm,-rf,/}", "xargs rm -rf <<< /"),
+    *("time -p rm -rf /", "time -p -- rm -rf /", 'echo "$(ls # it\'s\n)"; rm -rf /', 'echo "$(ls;# a)\n)"; rm -rf /'),
+    *("rsync -a --delete empty/ / < x", "mv ~ /tmp/x 2>/dev/null", 'ls # a"b\nrm -rf ~'),
     *("FOO=1 rm -rf /", "! rm -rf /", "time rm -rf /", "while :; do rm -rf /; done", "case x in a) rm -rf /;; esac"),
 ]
 

@@ -31,6 +31,7 @@ SECRETS = [
     "DB_PASS_2",
     "DJANGO_SALT",
     "DOCKER_AUTH_CONFIG",
+    "DSN",
     "DRAGOMAN_OPENAI_API_KEY",
     "DRAGOMAN_TOKEN",
     "GEMINI_API_KEY",
@@ -39,6 +40,7 @@ SECRETS = [
     "GITHUB_OAUTH",
     "GITHUB_PAT",
     "GITHUB_TOKEN",
+    "GPG_KEY",
     "GOOGLE_API_KEY",
     "GOOGLE_APPLICATION_CREDENTIALS",
     "GROQ_API_KEY",
@@ -51,6 +53,7 @@ SECRETS = [
     "OPENAI_APIKEY",
     "OPENROUTER_API_KEY",
     "OTEL_EXPORTER_OTLP_HEADERS",
+    "PAT",
     "PGPASSWORD",
     "PRIVATEKEY",
     "REFRESH_TOKENS",
@@ -81,11 +84,14 @@ HARMLESS = {
     "DRAGOMAN_TREE": "0011223344556677",
     "HOME": "/home/someone",
     "GIT_ASKPASS": "/usr/lib/git/askpass",
+    "GIT_AUTHOR_NAME": "Someone",
     "GIT_CONFIG_KEY_0": "core.pager",
+    "GPG_KEY": "A035C8C19219BA821ECEA86B64E628F8D684696D",
     "HTTPS_PROXY": "http://proxy:3128",
     "KEYBOARD_LAYOUT": "de",
     "KEYTIMEOUT": "1",
     "LANG": "C.UTF-8",
+    "LESSKEY": "/home/someone/.less",
     "LS_COLORS": "rs=0:di=01;34:*.key=00;33:*.token=00;36",
     "MAX_TOKENS": "4096",
     "MONKEY": "see",
@@ -106,6 +112,7 @@ HARMLESS = {
     "TOKENIZERS_PARALLELISM": "false",
     "TRAFFIC_BYPASS": "lan",
     "VIRTUAL_ENV": "/venv",
+    "XAUTHORITY": "/home/someone/.Xauthority",
     "XKB_DEFAULT_OPTIONS": "caps:escape",
     "http_proxy": "http://proxy:3128",
 }
@@ -143,6 +150,18 @@ def test_a_secret_does_not_reach_a_confined_command(name: str) -> None:
 
 def test_what_is_no_secret_reaches_it_unchanged() -> None:
     assert child_environment(HARMLESS) == HARMLESS
+
+
+def test_a_word_that_only_looks_like_a_secret_reaches_a_confined_command() -> None:
+    words = {
+        "KEYBOARD_LAYOUT": "de",
+        "TOKENIZERS_PARALLELISM": "true",
+        "AUTHOR": "Someone",
+        "HOTKEY": "F1",
+        "PWD": "/x",
+    }
+    assert confined_environment(words) == words
+    assert confined_environment({"AUTHORIZATION": CANARY, "KEYS": CANARY, "AUTH_TOKENIZED": CANARY}) == {}
 
 
 @pytest.mark.parametrize("value", SECRET_VALUES)

@@ -127,6 +127,7 @@ async def test_a_page_is_fetched_and_read() -> None:
         ("application/octet-stream", b"x", "[application/octet-stream, which cannot be shown as text]"),
         ("", b"plain", "plain"),
         ("", b"a\0b", "[data, which cannot be shown as text]"),
+        ("text/plain", bytes(range(128, 256)) * 40, "[data, which cannot be shown as text]"),
     ],
 )
 async def test_what_is_no_page_is_shown_as_it_is_or_named(kind: str, body: bytes, text: str) -> None:

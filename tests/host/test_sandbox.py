@@ -9,13 +9,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dragoman.host.bubblewrap import FRESH
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.process import Child
-from dragoman.host.sandbox import Confinement, SandboxRefused, confine, find_bubblewrap, probe, try_out
+from dragoman.host.sandbox import (
+    Confinement,
+    SandboxRefused,
+    confine,
+    find_bubblewrap,
+    has_tmpfs_size,
+    probe,
+    try_out,
+)
 from dragoman.host.secrets import confined_environment, credential_paths
 from tests.needs import need
 
@@ -420,6 +429,25 @@ def test_i4_a_bubblewrap_that_does_not_confine_is_not_used(tmp_path: Path, kind:
     assert any("bubblewrap" in sentence.lower() for sentence in found.lacks)
 
 
+def test_a_trial_of_two_walls_that_a_busy_machine_does_not_finish_counts_as_passed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run, trials = subprocess.run, []
+
+    def slow(argv: list[str], **options: Any) -> "subprocess.CompletedProcess[bytes]":
+        trials.append(argv)
+        if len(trials) == 3:  # bubblewrap alone, Landlock alone, then both
+            raise subprocess.TimeoutExpired(argv, 10)
+        return run(argv, **options)
+
+    program = find_bubblewrap()
+    assert program is not None
+    has_tmpfs_size(program)  # known by now, so that it is none of the trials
+    monkeypatch.setattr(subprocess, "run", slow)
+    assert try_out(program).layered
+    assert len(trials) == 3
+
+
 def test_i4_a_bubblewrap_that_fails_later_runs_nothing(workspace: Path, tmp_path: Path) -> None:
     program = tmp_path / "bwrap"
     program.write_text("#!/bin/sh\nexit 1\n")
@@ -664,3 +692,19 @@ def test_what_this_machine_can_do_is_tried_once() -> None:
     found = probe()
     assert found == try_out(find_bubblewrap())
     assert (found.level is None) == bool(found.bubblewrap is None and not found.landlock)
+
+
+def test_the_second_wall_does_not_depend_on_where_the_interpreter_was_before(
+    monkeypatch: pytest.MonkeyPatch, workspace: Path
+) -> None:
+    layered = confinement("bubblewrap")
+
+    def argv() -> list[str]:
+        root = str(workspace)
+        with confine(["true"], cwd=root, writable=[root], confinement=layered) as box:
+            return list(box.argv)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "executable", "/tmp/nowhere/python")
+        assert os.path.realpath(sys.executable) not in argv()
+    assert os.path.realpath(sys.executable) in argv()

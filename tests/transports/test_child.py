@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +13,10 @@ import pytest
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.host.process import Child
+from dragoman.link import Link
 from dragoman.transports.child import ChildExited, ChildTransport
+from dragoman.vocabulary.hello import ClientHello
+from tests.test_link import Above
 
 from .pairs import Recorder, turns, until
 
@@ -165,3 +169,24 @@ async def test_a_transport_that_was_never_started_can_be_closed() -> None:
     child = Child.start(["sleep", "1000"], cwd="/", env={"PATH": os.environ["PATH"]})
     await ChildTransport(child).close()
     assert child.exit_code == -15
+
+
+@pytest.mark.slow
+async def test_a_client_leaves_a_child_that_neither_reads_nor_ends_within_two_seconds() -> None:
+    """It ignores signals, reads nothing, and has more in front of it than its pipe holds."""
+    source = (
+        "import signal, sys, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nprint(flush=True)\ntime.sleep(60)"
+    )
+    child = Child.start([sys.executable, "-c", source], cwd="/", env=dict(os.environ))
+    above = Above()
+    link = Link(ChildTransport(child), above, "client")
+    link.start()
+    hello = asyncio.ensure_future(link.hello(ClientHello()))
+    link.outbox.put(b" " * limits.MIB)
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    await link.close()
+    assert time.monotonic() - began < 2.5  # the promise, and half a second for a busy machine
+    assert child.has_exited
+    with pytest.raises(LinkClosed):
+        await hello

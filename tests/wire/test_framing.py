@@ -7,7 +7,7 @@ from typing import NoReturn
 import pytest
 
 from dragoman import limits
-from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, PeerMistake
+from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, LargeFrameHead, PeerMistake
 from dragoman.wire.framing import Framer, Style, frame
 
 LIMIT = 64
@@ -18,7 +18,8 @@ def framed(chunks: Iterable[bytes], *, limit: int = LIMIT, header_limit: int = 2
     """The frames of a stream, with a refusal as its code."""
     framer = Framer(limit=limit, header_limit=header_limit)
     found = [item for chunk in chunks for item in framer.feed(chunk)] + framer.eof()
-    return [item.code if isinstance(item, PeerMistake) else item for item in found]
+    told = [item for item in found if not isinstance(item, LargeFrameHead)]
+    return [item.code if isinstance(item, PeerMistake) else item for item in told]
 
 
 def bytewise(stream: bytes) -> list[bytes]:
@@ -77,7 +78,10 @@ STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
     "a negative length": (b"Content-Length: -1\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
     "a signed length": (b"Content-Length: +1\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
     "an empty length": (b"Content-Length:\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
-    "a length of 200 digits": (b"Content-Length: " + b"1" * 200 + b"\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a length of 200 digits": (b"Content-Length: " + b"1" * 200 + b"\r\n\r\n" + block(b"2"), [INVALID_REQUEST]),
+    "a length of 200 zeros": (b"Content-Length: " + b"0" * 200 + b"1\r\n\r\n7" + block(b"2"), [b"7", b"2"]),
+    "a length that cannot be skipped": (b"Content-Length: 10995116277760\r\n\r\n" + block(b"2"), [INVALID_REQUEST]),
+    "a length above the limit, before its body": (b"Content-Length: 65\r\n\r\n", [INVALID_REQUEST]),
     "a line among headers": (b'Content-Length: 2\r\n{"a": 1}\r\n\r\n' + block(b"2"), [PARSE_ERROR, b"2"]),
     "a word among headers": (b"Content-Length: 2\r\nhello\r\n\r\n" + block(b"2"), [PARSE_ERROR, b"2"]),
     "a header line without end": (b"Content-" + b"x" * 999 + b"\n" + block(b"2"), [PARSE_ERROR, b"2"]),
@@ -88,6 +92,7 @@ STREAMS: dict[str, tuple[bytes, list[bytes | int]]] = {
     ),
     "a length named in a lost body": (b'Content-Length: x\n\n{"a":"Content-Length: 1"}\n\n7', [PARSE_ERROR]),
     "found behind a long lost body": (b"Content-Length: x\n\n[" + b"1" * 999 + b"]" + block(b"2"), [PARSE_ERROR, b"2"]),
+    "a body longer than announced": (b"Content-Length: 1\n\n7{}" + block(b"2"), [b"7", PARSE_ERROR, b"2"]),
     "a word that only seems to begin its line": (
         b"Content-Length: x\n\n" + b"y" * 50 + b"Content-Length: 1".ljust(128) + b"\n\n7",
         [PARSE_ERROR],
@@ -121,9 +126,12 @@ def test_of_what_is_refused_the_head_is_kept_and_nothing_more(stream: bytes, tea
     head = b'{"jsonrpc":"2.0","id":1,"result":"'
     data = stream % (head + b"x" * (4000 - len(head)))
     framer = Framer(limit=1000)
-    (refusal,) = [found for at in range(0, len(data), tear) for found in framer.feed(data[at : at + tear])]
+    found = [found for at in range(0, len(data), tear) for found in framer.feed(data[at : at + tear])]
+    refusal = found.pop()
     assert isinstance(refusal, FrameTooLarge)
     assert refusal.head == (head + b"x" * 1000)[:128]
+    # Of a body the length is refused first, and the head is no second refusal.
+    assert [type(each) for each in found] == ([FrameTooLarge] if isinstance(refusal, LargeFrameHead) else [])
     assert framer.pending == 0
 
 
@@ -141,7 +149,7 @@ def test_a8_a_gigabyte_without_end_is_refused_once_and_never_held(opening: bytes
         assert framer.pending <= limit
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert [type(item) for item in found] == [FrameTooLarge]
+    assert [type(item) for item in found if not isinstance(item, LargeFrameHead)] == [FrameTooLarge]
     assert framer.pending == 0
     assert peak <= limit + 8 * limits.MIB
 

@@ -7,7 +7,7 @@ def tools_page() -> str:
     from dragoman.coder.commands import BUILT_IN
     from dragoman.coder.modes import MODES
     from dragoman.coder.tools.bash import Bash
-    from dragoman.coder.tools.delegating import Delegate
+    from dragoman.coder.tools.delegating import Delegate, agent_schema
     from dragoman.coder.tools.reading import ReadFile
     from dragoman.coder.tools.searching import Glob, Grep, ListFiles
     from dragoman.coder.tools.talking import AskUser, UpdatePlan
@@ -15,7 +15,11 @@ def tools_page() -> str:
     from dragoman.coder.tools.writing import EditFile, WriteFile
 
     kinds = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile, Bash, WebFetch, Delegate, UpdatePlan, AskUser)
-    tools = [(f"`{one.name}({inputs(one.schema)})`", one.kind, f"`{one.does}`", one.description) for one in kinds]
+    # That of tool `agent` depends on the model; here it is whole.
+    schemas = {one.name: agent_schema(("one", "other")) if one is Delegate else one.schema for one in kinds}
+    tools = [
+        (f"`{one.name}({inputs(schemas[one.name])})`", one.kind, f"`{one.does}`", one.description) for one in kinds
+    ]
     modes = [
         (f"`{name}`", mode.description, mode.read, mode.write, mode.command, mode.network, mode.foreign, mode.sandboxed)
         for name, mode in MODES.items()
@@ -31,7 +35,10 @@ def tools_page() -> str:
             "`sandbox` the model sees `sandbox_…` tools in place of those for files and commands."
         ),
         table(("tool", "kind", "act", "what it does"), tools),
-        "After a refusal the model is told exactly `Permission denied.`",
+        (
+            "After a refusal the model is told `Permission denied.` and the reason. `agent` has `name` only where a "
+            "model has several kinds of helpers."
+        ),
         "## Modes",
         (
             "What a mode says about each kind of act. `foreign` is the tool of an MCP server. What a mode denies is "

@@ -36,15 +36,24 @@ AGENTS: Final = (
         "Session",
         (
             *("roots", "client", "say", "think", "emit", "tool", "terminal", "plan", "notice", "show_usage"),
-            *("set_title", "set_commands", "set_options", "option", "interjected", "ask_permission", "ask_user"),
+            *("set_title", "set_commands", "set_options", "option", "interjected", "ask_permission", "permissions"),
+            *("forget_permissions", "ask_user"),
             *("read_text_file", "write_text_file", "client_terminal", "remember", "recall", "request", "notify"),
         ),
     ),
     Shown("dragoman.agent.session", "Prompt"),
     Shown("dragoman.agent.session", "Permission"),
+    Shown("dragoman.agent.remembered", "RememberedPermission"),
     Shown("dragoman.agent.tool", "ToolCall", ("update", "add", "diff", "end")),
     Shown("dragoman.agent.terminal", "DisplayTerminal"),
     Shown("dragoman.agent.terminal", "ClientTerminal"),
+    Shown("dragoman.vocabulary.options", "Select", ("choices",), made=True),
+    Shown("dragoman.vocabulary.options", "Choice", made=True),
+    Shown("dragoman.vocabulary.options", "ChoiceGroup", made=True),
+    Shown("dragoman.vocabulary.options", "Toggle", made=True),
+    Shown("dragoman.vocabulary.options", "PlanEntry", made=True),
+    Shown("dragoman.vocabulary.tools", "Location", made=True),
+    Shown("dragoman.vocabulary.services", "PermissionOption", made=True),
     Shown("dragoman.store.sqlite", "SqliteStore", ("close",), made=True),
 )
 CLIENTS: Final = (
@@ -92,12 +101,19 @@ def python_page(title: str, about: str, shown: Sequence[Shown]) -> str:
     for one in shown:
         node = definition(one)
         parts.append(f"## {one.name}")
-        parts.append(f"`from {one.module} import {one.name}`")
+        parts.append(how_to_get(one, node))
         if isinstance(node, ast.ClassDef):
             parts += described_class(node, one)
         else:
             parts += described_function(node)
     return "\n\n".join(parts) + "\n"
+
+
+def how_to_get(shown: Shown, node: ast.ClassDef | Function) -> str:
+    """The import to write; a fixture is no function to call, and is had by naming it as a parameter."""
+    if any(ast.unparse(one).startswith("pytest.fixture") for one in node.decorator_list):
+        return f'A pytest fixture: `async def test_it({shown.name})`, with `pytest_plugins = ["{shown.module}"]`.'
+    return f"`from {shown.module} import {shown.name}`"
 
 
 def definition(shown: Shown) -> ast.ClassDef | Function:

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.agent.handlers import check_handler, command_name, extension_name
+from dragoman.agent.handlers import (
+    check_agent,
+    check_auth_methods,
+    check_handler,
+    check_store,
+    command_name,
+    extension_name,
+)
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
@@ -41,7 +48,9 @@ if TYPE_CHECKING:
     PromptHandler = Callable[[Session, Prompt], Work]
     SessionHandler = Callable[[Session], Awaitable[None]]
     OptionHandler = Callable[[Session, str, str | bool | UnknownValue], Awaitable[None]]
+    PromptCheck = Callable[[Session, Prompt], None]
     OptionCheck = Callable[[Session, str, str | bool | UnknownValue], Awaitable[NoReturn] | None]
+    OptionSetter = Callable[[Session, str | bool | UnknownValue], list[Option]]
     ExtensionHandler = Callable[[object], Awaitable[object]]
     NotificationHandler = Callable[[object], Awaitable[None]]
     LoginHandler = Callable[[str], Awaitable[None]]
@@ -67,6 +76,7 @@ class Agent:
         protocol: int | None = None,
         dialect: str | None = None,
     ) -> None:
+        check_agent(name, version=version, title=title, resume=resume, capabilities=capabilities, store=store)
         self._store = store
         # Told of every failure beside stderr, which many editors throw away.
         self.also_report: Callable[[Exception], None] | None = None
@@ -76,22 +86,30 @@ class Agent:
         self.resume: Final = resume
         # A prompt that comes while a turn runs waits for `session.interjected()`; else it is refused.
         self.hears_interjections: Final = hears_interjections
-        self.info: Final = Implementation(name, version, UNSET if title is None else title)
-        self.options: Final = list(options)
+        # `str.__str__`: text of a subclass has no JSON.
+        shown = UNSET if title is None else str.__str__(title)
+        self.info: Final = Implementation(str.__str__(name), str.__str__(version), shown)
+        self.options: Final = _check_options(options)
         # Who was given a dialect by name speaks that and nothing else; empty: the client's version decides.
         self.dialect, self.manner, pinned = _chosen(dialect)
         self.spoken: Final = _spoken(protocol if pinned is None else pinned)
+        # The ids of the sessions that are open on any connection.
+        self.open_sessions: Final[set[str]] = set()
         self.session_handlers: Final[list[SessionHandler]] = []
         self.closing_handlers: Final[list[SessionHandler]] = []
         self.option_handlers: Final[list[OptionHandler]] = []
         # Asked before a new value counts for anything that runs: None, or what refuses it when it is awaited.
         self.option_checks: Final[list[OptionCheck]] = []
+        # Asked before a prompt is recorded or begins anything; `RequestFailed` is the answer to it.
+        self.prompt_checks: Final[list[PromptCheck]] = []
+        # By the id of an option that takes more values than it lists: what makes all options, once it has a value.
+        self.option_setters: Final[dict[str, OptionSetter]] = {}
         self.extensions: Final[dict[str, ExtensionHandler]] = {}
         self.notifications: Final[dict[str, NotificationHandler]] = {}
         self._capabilities = _kept(
             store, capabilities or AgentCapabilities(embedded_context=True, list=True, close=True)
         )
-        self._auth_methods = list(auth_methods)
+        self._auth_methods = check_auth_methods(auth_methods)
         self._prompt: PromptHandler | None = None
         self._commands: dict[str, tuple[Command, PromptHandler]] = {}
         self._login: LoginHandler | None = None
@@ -112,12 +130,14 @@ class Agent:
         self, name: str, description: str, *, hint: str | None = None
     ) -> Callable[[PromptHandler], PromptHandler]:
         """Answer prompts that begin with `/name`."""
-        bare = command_name(name)
+        bare = command_name(name, description, hint)
 
         def register(handler: PromptHandler) -> PromptHandler:
             check_handler(handler, "agent.command", "session", "prompt", generators=True)
-            wanted = UNSET if hint is None else CommandInput(hint)
-            self._commands[bare] = (Command(bare, description, wanted), handler)
+            if bare in self._commands:
+                raise UsageError(f"the agent has a command /{bare} already; give this one another name")
+            wanted = UNSET if hint is None else CommandInput(str.__str__(hint))
+            self._commands[bare] = (Command(bare, str.__str__(description), wanted), handler)
             return handler
 
         return register
@@ -239,7 +259,9 @@ class Agent:
     def store(self) -> Store | None:
         """Where sessions are kept; made now if it was given as a function that makes it."""
         if callable(self._store):
-            self._store = self._store()
+            made = self._store()
+            check_store(made)
+            self._store = made
         return self._store
 
     def hello(self) -> AgentHello:
@@ -300,6 +322,16 @@ class Agent:
     def _check(self) -> None:
         if self._prompt is None:
             raise UsageError("the agent has no prompt handler; decorate an async function with @agent.prompt")
+
+
+def _check_options(options: Iterable[Option]) -> list[Option]:
+    """Return the options of new sessions, checked."""
+    if options == ():
+        return []
+    # Here and not at the top: an agent without options is there before this is imported.
+    from dragoman.agent.checks import check_options
+
+    return check_options(options, "options")
 
 
 def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:

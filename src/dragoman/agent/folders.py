@@ -13,9 +13,13 @@ def check_folders(cwd: str, more: object) -> None:
 
 
 def check_same(known: str, cwd: str) -> None:
-    """Refuse to open a session again in another folder than its own."""
+    """Refuse to open a session again in another folder than its own, and say which one that is.
+
+    A client that may not know the folder is not told of the session: a gateway has refused it before.
+    """
     if not is_same(known, cwd):
-        raise RequestFailed(INVALID_PARAMS, "The session has another cwd")
+        message = f"The session belongs to another folder: open it with the cwd {known}"
+        raise RequestFailed(INVALID_PARAMS, message, {"cwd": known})
 
 
 def is_same(one: str, other: str) -> bool:

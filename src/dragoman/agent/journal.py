@@ -49,6 +49,11 @@ class Journal:
         self._streams: dict[tuple[str, str], TextStream] = {}
 
     @property
+    def speech(self) -> Speech:
+        """Where what is kept is said, for what is not to be kept."""
+        return self._speech
+
+    @property
     def client(self) -> ClientCapabilities:
         """What the client can do for us."""
         return self._speech.client

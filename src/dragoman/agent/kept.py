@@ -1,4 +1,5 @@
-"""What a session's log keeps: its story, its options as they were left, and the MCP servers it was begun with.
+"""What a session's log keeps: its story, its options as they were left, the MCP servers it was begun with, and the
+answers to permission requests that count for the rest of it.
 
 Options and servers stand in the log as notes among the events. Of the servers only a fingerprint is kept: their
 settings hold secrets.
@@ -11,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.agent.journal import Journal
+from dragoman.agent.remembered import NOTE as PERMISSIONS
 from dragoman.agent.session import Session
 from dragoman.agent.store_failures import as_told, told
 from dragoman.agent.story import Story
@@ -29,6 +31,7 @@ class Kept(NamedTuple):
     story: Story
     options: dict[str, object]  # values by the id of their option
     servers: object  # the fingerprint, or None if nobody has kept one
+    permissions: list[object]  # notes of answers that count for the rest of the session
 
     def restored(self, options: Iterable[Option]) -> list[Option]:
         """The options with the values they were left with, where they still have them."""
@@ -40,6 +43,7 @@ async def read(session_id: str, log: Log) -> Kept:
     story = Story()
     options: dict[str, object] = {}
     servers: object = None
+    permissions: list[object] = []
     try:
         async for records in log.read():
             entries = [record.entry for record in records]
@@ -49,9 +53,11 @@ async def read(session_id: str, log: Log) -> Kept:
                     options.update(entry.value)
                 elif isinstance(entry, Noted) and entry.kind == _SERVERS:
                     servers = entry.value
+                elif isinstance(entry, Noted) and entry.kind == PERMISSIONS:
+                    permissions.append(entry.value)
     except StoreFailed as error:
         raise as_told(session_id, error) from error
-    return Kept(story, options, servers)
+    return Kept(story, options, servers, permissions)
 
 
 async def keep_option(session: Session, config_id: str, value: object) -> None:
@@ -69,7 +75,7 @@ async def _keep(session: Session, journal: Journal, options: dict[str, object]) 
 
 async def keep_servers(session: Session) -> None:
     """Remember with which servers the session was begun."""
-    await told(session.id, session.remember(_SERVERS, fingerprint(session.opening)))
+    await told(session.id, session.record_note(_SERVERS, fingerprint(session.opening)))
 
 
 def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:

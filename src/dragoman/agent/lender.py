@@ -8,7 +8,9 @@ from collections.abc import Iterable
 
 from msgspec import UNSET
 
+from dragoman.agent.checks import absolute, check_list, check_text
 from dragoman.agent.current_turn import check_turn
+from dragoman.agent.plain_values import exact_text
 from dragoman.agent.speech import Speech
 from dragoman.agent.terminal import ClientTerminal
 from dragoman.errors import UsageError
@@ -27,9 +29,10 @@ class Lender:
         """A file as the editor has it."""
         if not self._speech.client.read_text_file:
             raise UsageError("the client lends no files; look at session.client.read_text_file first")
+        place = absolute(path, "path")
         first, most = UNSET if line is None else line, UNSET if limit is None else limit
         check_turn()
-        reply = await self._speech.ask(ReadTextFile(self._session_id, path, first, most))
+        reply = await self._speech.ask(ReadTextFile(self._session_id, place, first, most))
         assert isinstance(reply, FileText)
         return reply.content
 
@@ -37,8 +40,10 @@ class Lender:
         """A file as the editor shall have it."""
         if not self._speech.client.write_text_file:
             raise UsageError("the client takes no files; look at session.client.write_text_file first")
+        place = absolute(path, "path")
+        check_text(content, "the content of a file", "session.write_text_file(path, 'text')")
         check_turn()
-        await self._speech.ask(WriteTextFile(self._session_id, path, content))
+        await self._speech.ask(WriteTextFile(self._session_id, place, exact_text(content)))
 
     async def terminal(
         self, command: str, args: Iterable[str], cwd: str | None, output_byte_limit: int | None
@@ -46,11 +51,15 @@ class Lender:
         """A command that runs there."""
         if not self._speech.client.terminal:
             raise UsageError("the client lends no terminals; look at session.client.terminal first")
+        check_text(command, "a command", 'session.client_terminal("make", ["test"])')
+        words = check_list(args, "args", 'session.client_terminal("make", ["test"])')
+        for word in words:
+            check_text(word, "an argument of a command", 'session.client_terminal("make", ["test"])')
         request = CreateTerminal(
             self._session_id,
-            command,
-            list(args),
-            cwd=cwd or self._cwd,
+            exact_text(command),
+            [exact_text(word) for word in words],
+            cwd=self._cwd if cwd is None else absolute(cwd, "cwd"),
             output_byte_limit=UNSET if output_byte_limit is None else output_byte_limit,
         )
         check_turn()

@@ -11,6 +11,8 @@ from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
 # Sessions in one answer where a client wants all of them: some MiB, and more than anybody looks through.
 _LISTED: Final = 10_000
+# In `_meta` of a session in a list: it was opened, and never used.
+EMPTY: Final = "dragoman/empty"
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
 
@@ -35,6 +37,8 @@ async def newest(store: Store, cwd: str) -> str | None:
 
 def info_of(meta: SessionMeta) -> SessionInfo:
     """A session as a list shows it."""
+    # Nothing has been written since it was made. Lists for people leave it out: there is nothing to open.
+    empty = not meta.title and meta.activity == meta.created
     when = datetime.fromtimestamp(meta.activity / 1_000_000, UTC).isoformat().replace("+00:00", "Z")
     return SessionInfo(
         meta.id,
@@ -43,4 +47,5 @@ def info_of(meta: SessionMeta) -> SessionInfo:
         title=meta.title or UNSET,
         updated_at=when,
         archived=True if meta.archived else UNSET,
+        meta={EMPTY: True} if empty else UNSET,
     )

@@ -8,7 +8,7 @@ from dragoman.agent.session import Session
 from dragoman.agent.speech import Speech
 from dragoman.agent.story import Story
 from dragoman.errors import INVALID_PARAMS, LinkClosed, RequestFailed
-from dragoman.vocabulary.events import Idle, Notice, SessionInfoChanged
+from dragoman.vocabulary.events import Idle, Notice, OptionsChanged, SessionInfoChanged
 
 
 async def retell(session: Session, speech: Speech, story: Story | None = None) -> None:
@@ -18,7 +18,9 @@ async def retell(session: Session, speech: Speech, story: Story | None = None) -
     if story is None:
         story = (await kept.read(session.id, session.journal.log)).story
     for event in story.retold():
-        await speech.tell(session.id, event)
+        # The log has the options as they were after some turn; since then they may have been set, or have other values.
+        now = OptionsChanged(session.options) if isinstance(event, OptionsChanged) else event
+        await speech.tell(session.id, now)
     if session.title:
         await speech.tell(session.id, SessionInfoChanged(title=session.title))
 

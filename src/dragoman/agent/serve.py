@@ -5,14 +5,13 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec.structs import replace
-
 from dragoman import limits
 from dragoman.agent.announced import Announced
 from dragoman.agent.caller import CALLER, caller
 from dragoman.agent.identity import new_id
 from dragoman.agent.interjections import Interjection
 from dragoman.agent.kept import keep_option
+from dragoman.agent.option_values import options_with
 from dragoman.agent.session import Prompt, Session
 from dragoman.agent.sessions import Sessions
 from dragoman.agent.turn import Turn
@@ -24,15 +23,17 @@ from dragoman.errors import (
     METHOD_NOT_FOUND,
     LinkClosed,
     RequestFailed,
+    echo,
 )
 from dragoman.link import Link, Trace
+from dragoman.link.deadline import TASKS, TURNS, Deadline
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
 from dragoman.vocabulary.identity import Identity, identity_in
-from dragoman.vocabulary.options import Choice, Option, Select, Toggle
+from dragoman.vocabulary.options import Option
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -42,11 +43,6 @@ if TYPE_CHECKING:
 _NOISES: Final = 100
 # Extension notifications being worked on: they have no answer, so this is their only limit.
 _NOTES: Final = limits.IN_FLIGHT
-# Values named to a client that asks for one there is not: a sentence, not a page.
-_NAMED: Final = 20
-_NAMED_CHARACTERS: Final = 80
-# After the last answer, what still runs may clean up for this long.
-_LEAVE_SECONDS: Final = 0.25
 
 
 class Connection:
@@ -86,15 +82,21 @@ class Connection:
             await self.link.ended()
         finally:
             await self.stop()
+            deadline = self.link.deadline or Deadline()
             for task in self._tasks:
                 task.cancel()
             if self._tasks:
-                await asyncio.wait(list(self._tasks), timeout=_LEAVE_SECONDS)
-            await self.sessions.leave()
+                await asyncio.wait(list(self._tasks), timeout=deadline.left(TASKS))
+            await self.sessions.leave(deadline)
 
     async def stop(self) -> None:
         """Cancel the turns, answer what was asked, close. Bounded and idempotent."""
         await self.link.finish()
+
+    @property
+    def exit_code(self) -> int:
+        """What a process exits with that served this client and no other: 1 if the client's bytes ended the link."""
+        return 0 if self.link.fault is None else 1
 
     @property
     def client(self) -> ClientCapabilities:
@@ -180,8 +182,10 @@ class Connection:
     def on_closed(self, error: LinkClosed) -> Awaitable[object] | None:
         """The client hears no more than the ends of its turns, and those within a bound."""
         turns = [turn for turn in self._turns if not turn.over.done()]
+        deadline = self.link.deadline or Deadline()
+        grace = min(limits.EOF_ANSWER_SECONDS / 2, deadline.left(TURNS))
         for turn in turns:
-            turn.cancel(limits.EOF_ANSWER_SECONDS / 2)
+            turn.cancel(grace)
         # A future, not a coroutine: where nobody reads any more the link does not wait for it.
         return asyncio.gather(*(turn.over for turn in turns)) if turns else None
 
@@ -192,6 +196,8 @@ class Connection:
         if not request.prompt:
             raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
         prompt = Prompt(request.prompt, new_id("msg"), caller())
+        for check in self._agent.prompt_checks:
+            check(session, prompt)
         if session.turn is None:
             # The turn begins after this answer was put: on every wire, acceptance comes before what was accepted.
             # Behind a journal the prompt is on disk before that; not in the middle of a story that is told again, whose
@@ -231,14 +237,18 @@ class Connection:
         """Stop one call or one terminal. The answer means that it was heard; the end is told when it comes."""
         stop = self.sessions.find(session_id).stoppable.get(id)
         if stop is None:
-            raise RequestFailed(INVALID_PARAMS, "This cannot be cancelled", {"id": id})
+            raise RequestFailed(INVALID_PARAMS, "This cannot be cancelled", {"id": echo(id)})
         stop()
         return Done()
 
     def _set_option(self, request: ask.SetOption) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
         before = session.options
-        after = _changed(before, request, open_models=self._agent.manner.open_models)
+        setter = self._agent.option_setters.get(request.config_id)
+        if setter is not None:
+            after = setter(session, request.value)
+        else:
+            after = options_with(before, request, open_models=self._agent.manner.open_models)
         for check in self._agent.option_checks:
             refusal = check(session, request.config_id, request.value)
             if refusal is not None:
@@ -250,15 +260,16 @@ class Connection:
 
     async def _name_mode(self, request: ask.NameMode) -> Reply:
         session = self.sessions.find(request.session_id)
-        await session.remember("mode name", request.name)
+        await session.record_note("mode name", request.name)
         return Done()
 
     async def _option_changed(self, session: Session, request: ask.SetOption, before: list[Option]) -> Reply:
-        after = session.options
+        # A setter may have spelled the value in another way.
+        after, value = session.options, session.option(request.config_id)
         try:
             for handler in self._agent.option_handlers:
-                await handler(session, request.config_id, request.value)
-            await keep_option(session, request.config_id, request.value)
+                await handler(session, request.config_id, value)
+            await keep_option(session, request.config_id, value)
         except BaseException:
             if session.options is after:
                 session.options = before  # the client is told that it failed, so it did
@@ -297,50 +308,6 @@ def complain(text: str) -> None:
         sys.stderr.write(text)
     except (OSError, ValueError, AttributeError):
         pass
-
-
-def _changed(options: list[Option], request: ask.SetOption, *, open_models: bool) -> list[Option]:
-    """The options with one new value; an option or a value that is not there is refused."""
-    for place, known in enumerate(options):
-        if isinstance(known, (Select, Toggle)) and known.config_id == request.config_id:
-            option = _with_model(known, request.value) if open_models else known
-            if not _fits(option, request.value):
-                raise RequestFailed(INVALID_PARAMS, _no_such_value(option), {"configId": request.config_id})
-            after = options.copy()
-            after[place] = replace(option, current_value=request.value)
-            return after
-    known_ids = [option.config_id for option in options if isinstance(option, (Select, Toggle))]
-    raise RequestFailed(INVALID_PARAMS, f"No such option; {_listed(known_ids)}", {"configId": request.config_id})
-
-
-def _no_such_value(option: Select | Toggle) -> str:
-    """What there is to choose from, and what the author says about it."""
-    if isinstance(option, Toggle):
-        return "No such value; it is true or false"
-    about = f". {option.description}" if isinstance(option.description, str) and option.description else ""
-    return f"No such value; {_listed([choice.value for choice in option.choices()])}{about}"
-
-
-def _listed(names: list[str]) -> str:
-    if not names:
-        return "there are none"
-    more = ", …" if len(names) > _NAMED else ""
-    return f"there are {', '.join(name[:_NAMED_CHARACTERS] for name in names[:_NAMED])}{more}"
-
-
-def _with_model(option: Select | Toggle, value: object) -> Select | Toggle:
-    """A model that nobody has listed is listed when it is chosen: whether there is such a one, the author says."""
-    if not isinstance(option, Select) or not isinstance(value, str):
-        return option
-    if option.category != "model" or _fits(option, value):
-        return option
-    return replace(option, options=[*option.options, Choice(value, value)])
-
-
-def _fits(option: Select | Toggle, value: object) -> bool:
-    if isinstance(option, Toggle):
-        return isinstance(value, bool)
-    return value in [choice.value for choice in option.choices()]
 
 
 def _nothing() -> None:

@@ -5,25 +5,30 @@ to that turn: once the turn has ended, whatever still runs of it is told so and 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dragoman import limits
+from dragoman.agent import checks
 from dragoman.agent.current_turn import check_turn, current_turn, too_late
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
 from dragoman.agent.interjections import Interjections
 from dragoman.agent.lender import Lender
 from dragoman.agent.naming import is_order, title_from
-from dragoman.agent.permission import YES_OR_NO, Permission, check_options, chosen, subject_of
+from dragoman.agent.permission import Permission, check_question, question, subject_of
+from dragoman.agent.plain_values import exact_text, plain, plain_text
 from dragoman.agent.prompt import Prompt
+from dragoman.agent.questions import UserQuestions
+from dragoman.agent.remembered import NOTE, RememberedAnswers, RememberedPermission
 from dragoman.agent.speech import Speech, TextStream
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.errors import PeerError, UsageError
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Reply
+from dragoman.errors import UsageError
+from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
 from dragoman.vocabulary.content import Content, Text
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -31,12 +36,12 @@ from dragoman.vocabulary.events import (
     AnyEvent,
     CommandsChanged,
     Cost,
+    Event,
     Notice,
     OptionsChanged,
     PlanUpdate,
-    RequiresAction,
-    Running,
     SessionInfoChanged,
+    TerminalOutputChunk,
     TerminalUpdate,
     ToolCallUpdate,
     Usage,
@@ -44,19 +49,13 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
-from dragoman.vocabulary.identity import LOCAL, Identity, Needs, identity_in, with_needs
+from dragoman.vocabulary.identity import Needs
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import (
-    Elicit,
-    ElicitationAnswer,
-    Form,
     PermissionOption,
-    RequestPermission,
-    SessionScope,
 )
-from dragoman.vocabulary.tools import Location, ToolContent
-from dragoman.vocabulary.word import Word
+from dragoman.vocabulary.tools import Location, ToolContent, ToolKind, ToolStatus
 
 if TYPE_CHECKING:
     import asyncio
@@ -88,6 +87,8 @@ class Session:
         # Room for whatever the author wants to keep with the session.
         self.memory: dict[str, object] = {}
         self.turn: Turn | None = None
+        # What the user has said "always" to.
+        self.answers: Final = RememberedAnswers(id)
         # What the user says while a turn runs, and what can be stopped without stopping the turn, by its id.
         self.interjections: Final = Interjections()
         self.stoppable: Final[dict[str, Callable[[], object]]] = {}
@@ -95,6 +96,7 @@ class Session:
         self.retelling: asyncio.Task[None] | None = None
         self._speech = speech
         self._lender = Lender(id, self.cwd, speech)
+        self._questions = UserQuestions(self, speech)
         self._stream: TextStream | None = None
         self._stream_kind = ""
         self._message_id = ""
@@ -142,10 +144,8 @@ class Session:
             if stream.put(content):
                 await stream.breathe()
             return
-        if not isinstance(content, (str, Word)):
-            raise UsageError(f"a session says text or content blocks, not {type(content).__name__}: use str(...)")
+        block = plain(Text(content) if isinstance(content, str) else checks.check_block(content), "what is said")
         self._stream_of(kind)
-        block = Text(content) if isinstance(content, str) else content
         chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
         await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
 
@@ -175,7 +175,9 @@ class Session:
                 await self._speak(kind, content)
             return
         check_turn()
-        await self.record(event)
+        if not isinstance(event, Event):
+            raise UsageError(f"a session emits events, not {type(event).__name__}: use `session.say(...)` for text")
+        await self.record(event if event.__class__ is TerminalOutputChunk else plain(event, _name_of(event)))
 
     async def record(self, event: AnyEvent) -> None:
         """Say an event in the name of the session itself, whatever turn the caller belongs to."""
@@ -188,50 +190,68 @@ class Session:
         self,
         title: str,
         *,
-        kind: str = "other",
+        kind: ToolKind | str = "other",
         name: str | UnsetType = UNSET,
-        status: str = "in_progress",
-        content: list[ToolContent] | UnsetType = UNSET,
-        locations: Iterable[str | Location] = (),
+        status: ToolStatus | str = "in_progress",
+        content: Iterable[ToolContent] | UnsetType = UNSET,
+        locations: Iterable[str | PathLike[str] | Location] = (),
         raw_input: object = UNSET,
         id: str | None = None,
     ) -> ToolCall:
-        """A tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`."""
-        places = [place if isinstance(place, Location) else Location(place) for place in locations]
+        """A tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`.
+
+        `kind` is one of `ToolKind`, or your own with an underscore, such as `"_deploy"`. `locations` are absolute.
+        """
+        checks.check_text(title, "the title of a tool call", 'session.tool("Read config")')
+        checks.check_known(kind, "the kind of a tool call", checks.KINDS)
+        checks.check_known(status, "the status of a tool call", checks.STATUSES)
+        checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
+        touched = checks.places(locations)
         opening = ToolCallUpdate(
             id or new_id("call"),
             name=name,
             title=title,
             kind=kind,
             status=status,
-            content=content,
-            locations=places or UNSET,
+            content=UNSET if isinstance(content, UnsetType) else checks.contents(content),
+            locations=touched or UNSET,
             raw_input=raw_input,
         )
-        return ToolCall(self.emit, opening, self.stoppable)
+        return ToolCall(self.emit, plain(opening, "the tool call"), self.stoppable)
 
-    def terminal(self, command: str, cwd: str | None = None) -> DisplayTerminal:
-        """A terminal that shows a command the agent runs itself."""
-        opening = TerminalUpdate(new_id("term"), command=command, cwd=cwd or self.cwd)
+    def terminal(self, command: str, cwd: str | PathLike[str] | None = None) -> DisplayTerminal:
+        """A terminal that shows a command the agent runs itself: `async with session.terminal("make") as t: ...`."""
+        checks.check_text(command, "a command", 'session.terminal("make test")')
+        place = self.cwd if cwd is None else checks.absolute(cwd, "cwd")
+        opening = TerminalUpdate(new_id("term"), command=command, cwd=place)
         return DisplayTerminal(self.emit, opening, self.stoppable)
 
     async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
-        """Show the plan, whole; it replaces the one before."""
-        steps = [entry if isinstance(entry, PlanEntry) else PlanEntry(entry) for entry in entries]
+        """Show the plan, whole; it replaces the one before. A `PlanEntry` has a status, such as `"completed"`."""
+        steps = checks.plan_steps(entries)
+        checks.check_text(plan_id, "the id of a plan", 'session.plan([...], "main")')
         await self.emit(PlanUpdate(PlanItems(plan_id, steps)))
 
     async def notice(self, title: str, *, severity: str = "info", description: str | UnsetType = UNSET) -> None:
-        """Tell the user something that is not part of the conversation."""
+        """Tell the user something that is not part of the conversation. `severity`: info, warning or error."""
+        checks.check_text(title, "a notice", 'session.notice("The disk is nearly full", severity="warning")')
+        checks.check_known(severity, "the severity of a notice", checks.SEVERITIES)
+        checks.check_optional_text(description, "the description of a notice", 'session.notice("…", description="…")')
         await self.emit(Notice(severity, title, description))
 
     async def show_usage(self, used: int, size: int, cost: Cost | UnsetType = UNSET) -> None:
-        """Tell how full the context window is."""
+        """Tell how full the context window is, in tokens."""
+        checks.check_count(used, "used", "session.show_usage(1200, 200_000)")
+        checks.check_count(size, "size", "session.show_usage(1200, 200_000)")
+        if cost is not UNSET:
+            checks.check_cost(cost)
         await self.emit(UsageChanged(used, size, cost))
 
     async def set_title(self, title: str) -> None:
         """Name the session."""
-        self.title = title
-        await self.emit(SessionInfoChanged(title=title))
+        checks.check_text(title, "a title", 'session.set_title("Fix the tests")')
+        self.title = plain_text(title)
+        await self.emit(SessionInfoChanged(title=self.title))
 
     async def name_after(self, prompt: str) -> None:
         """A session that has no title yet is named after its first prompt, where names are kept."""
@@ -242,13 +262,25 @@ class Session:
 
     async def set_commands(self, commands: Iterable[AnyCommand]) -> None:
         """Announce the slash commands, all of them."""
-        self.commands = list(commands)
+        self.commands = plain(checks.check_commands(commands), "commands")
         await self.emit(CommandsChanged(self.commands))
 
     async def set_options(self, options: Iterable[Option]) -> None:
         """Announce the session options, all of them."""
-        self.options = list(options)
+        self.options = checks.check_options(options, "options")
         await self.emit(OptionsChanged(self.options))
+
+    async def show_options(self, options: "Callable[[], Iterable[Option]]") -> None:
+        """Announce options whose choices have changed, and no value: nothing of it is kept in the log.
+
+        `options` is called when everything before it was said, so that no value is told that was set meanwhile.
+        """
+        if self.journal is not None:
+            await self.journal.said()
+        self.options = list(options())
+        # Not through `record`: a message that is being said goes on.
+        speech = self._speech if self.journal is None else self.journal.speech
+        await speech.tell(self.id, OptionsChanged(self.options))
 
     def option(self, config_id: str) -> str | bool:
         """The current value of an option."""
@@ -289,46 +321,41 @@ class Session:
         tool: ToolCall | None = None,
         command: str | None = None,
         description: str | UnsetType = UNSET,
-        options: Sequence[PermissionOption] = YES_OR_NO,
+        options: Sequence[PermissionOption] | None = None,
+        remember: str | None = None,
         needs: Needs | None = None,
     ) -> Permission:
         """Ask the user. Anything but a known yes is a no: `if await session.ask_permission(...)`.
 
+        `tool` or `command`: what it is about. An "always" counts for the rest of the session, for a question that shows
+        exactly the same; or for every question with the same `remember`, a few words that the user reads on the button.
+        It is offered for a tool, a command or a `remember`. With `options` of your own only `remember` keeps an answer.
         `needs`: what the identity that says yes has to be allowed; a gateway puts the question to no other.
         """
-        check_options(options)
-        subject = subject_of(tool, command, self.cwd)
-        request = RequestPermission(self.id, title, list(options), description, subject)
-        if needs is not None and self.trusts_identities:
-            request = with_needs(request, needs)
-        try:
-            reply = await self._ask_person(request)
-        except PeerError:
-            # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
-            return Permission(None, Identity() if self.trusts_identities else LOCAL)
-        return Permission(chosen(reply, request), identity_in(reply) if self.trusts_identities else LOCAL)
+        check_question(title, tool, command, description, remember)
+        asked = question(
+            self.id,
+            plain_text(title),
+            subject_of(tool, None if command is None else exact_text(command), self.cwd),
+            tool=tool,
+            description=plain(description, "the description of a question"),
+            options=options,
+            remember=None if remember is None else exact_text(remember),
+            shared=self.trusts_identities,
+        )
+        return await self._questions.permission(asked, needs)
+
+    def permissions(self) -> list[RememberedPermission]:
+        """List the answers that count for the rest of this session, oldest first."""
+        return self.answers.list()
+
+    async def forget_permissions(self, covers: str | None = None) -> None:
+        """Ask again about what `permissions()` lists as `covers`; without it, about everything."""
+        await self.record_note(NOTE, self.answers.forget(covers))
 
     async def ask_user(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
         """Ask the user to fill a form (a flat JSON Schema object). None: they declined, or went away."""
-        if not self.client.elicitation_form:
-            raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
-        reply = await self._ask_person(Elicit(message, Form(schema), SessionScope(self.id)))
-        if isinstance(reply, ElicitationAnswer) and reply.action == "accept" and isinstance(reply.content, dict):
-            return reply.content
-        return None
-
-    async def _ask_person(self, request: RequestPermission | Elicit) -> Reply:
-        """Ask somebody who may take an hour; meanwhile the session says that it waits."""
-        check_turn()
-        await self._state(RequiresAction())
-        try:
-            return await self._speech.ask(request)
-        finally:
-            await self._state(Running())
-
-    async def _state(self, state: RequiresAction | Running) -> None:
-        if self.turn is not None and not self.turn.ended:
-            await self.record(state)
+        return await self._questions.form(message, schema)
 
     async def read_text_file(self, path: str, *, line: int | None = None, limit: int | None = None) -> str:
         """Read a file through the editor, unsaved changes included."""
@@ -345,17 +372,24 @@ class Session:
         return await self._lender.terminal(command, args, cwd, output_byte_limit)
 
     async def remember(self, kind: str, value: object) -> None:
-        """Keep something of your own in the session's log, in its place among the events; without a store, nowhere."""
+        """Keep something of your own in the session's log, in its place among the events. Needs a store."""
+        checks.check_text(kind, "what is remembered has a name: it", 'session.remember("review", {...})')
+        if self.journal is None:
+            raise UsageError("session.remember needs a store: write `Agent(..., store=SqliteStore(folder))`")
+        await self.record_note(plain_text(kind), plain(value, "what is remembered"))
+
+    async def record_note(self, kind: str, value: object) -> None:
+        """Write a note to the session's log, where there is one."""
         if self.journal is not None:
             await self.journal.remember(kind, value)
 
     async def recall(self, kind: str) -> list[object]:
-        """What was remembered under this name, in order, also before a restart."""
+        """Return what was remembered under this name, in order, also before a restart. Nothing without a store."""
         return [] if self.journal is None else await self.journal.recall(kind)
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call an extension method (`_name`) of the client."""
-        extension = Extension(extension_name(method), params)
+        extension = Extension(exact_text(extension_name(method)), plain(params, "params"))
         check_turn()
         reply = await self._speech.ask(extension)
         return reply.result if isinstance(reply, ExtensionResult) else None
@@ -363,7 +397,12 @@ class Session:
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send an extension notification (`_name`) to the client."""
         check_turn()
-        await self._speech.note(ExtensionNote(extension_name(method), params))
+        await self._speech.note(ExtensionNote(exact_text(extension_name(method)), plain(params, "params")))
+
+
+def _name_of(event: Event) -> str:
+    """Return how an event is called in an error."""
+    return "the tool call" if isinstance(event, ToolCallUpdate) else type(event).__name__
 
 
 def _is_plain(text: Text) -> bool:

@@ -13,17 +13,19 @@ from msgspec import UNSET
 
 from dragoman.agent import kept
 from dragoman.agent.announced import Announced
-from dragoman.agent.folders import check_folders, check_same, is_same
+from dragoman.agent.folders import check_folders, check_same
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.journal import Journal
 from dragoman.agent.listing import listed, newest
 from dragoman.agent.retelling import retell, retell_behind, tell_of_damage
 from dragoman.agent.session import Session
 from dragoman.agent.speech import Speech
-from dragoman.agent.store_failures import missing, told
+from dragoman.agent.store_failures import as_told, missing, told
 from dragoman.agent.story import Story
+from dragoman.agent.transitions import Transitions
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
-from dragoman.store.contract import Log, SessionMeta, Store, StoreFailed
+from dragoman.link.deadline import LOGS, SESSIONS, Deadline
+from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Done
 from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
@@ -31,10 +33,8 @@ from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
 
-# What a session's author may take to free what it holds.
-_LET_GO_SECONDS: Final = 2.0
-# How long a client that is gone is waited for; a process that ends with it ends its leases, whatever is left of them.
-_LEAVE_SECONDS: Final = 0.5
+# What a session's author may take to free what it holds, when the client closes it. At the end there is less.
+_CLOSED_SECONDS: Final = 2.0
 _freeing: Final[set["asyncio.Task[None]"]] = set()
 
 
@@ -48,6 +48,7 @@ class Sessions:
         self._announced = announced
         self._trusted = trusted
         self._to_resume = agent.resume
+        self._transitions = Transitions()
 
     @property
     def _store(self) -> Store | None:
@@ -75,18 +76,27 @@ class Sessions:
         return _answer(session)
 
     async def _resumed(self, request: ask.NewSession) -> ask.SessionOpened | None:
-        """The stored session that this new one is to be; None if there is none, and then a fresh one is opened."""
-        wanted, self._to_resume = self._to_resume, None
+        """The stored session that this new one is to be; None if there is none, and then a fresh one is opened.
+
+        One that was named by its id and cannot be had in this folder is refused, each time it is asked for.
+        """
         store = self._store
+        wanted, self._to_resume = self._to_resume, None
+        is_named = bool(wanted) and not self._agent.manner.resume_misses
         if store is None:
             return None
         try:
             session_id = wanted or await newest(store, request.cwd)
-            if session_id is None or not is_same((await store.look(session_id)).cwd, request.cwd):
+            if session_id is None:
                 return None
-            session, story = await self._from_log(session_id, request, await store.open(session_id))
+            check_same((await told(session_id, store.look(session_id))).cwd, request.cwd)
+            log = await told(session_id, store.open(session_id))
+            session, story = await self._from_log(session_id, request, log)
         except (StoreFailed, RequestFailed):
-            return None
+            if not is_named:
+                return None
+            self._to_resume = wanted
+            raise
         self._announced.announce_next(session_id)
         # The client learns the id from the answer, so the story comes after it; a prompt waits for its end.
         session.retelling = asyncio.get_running_loop().create_task(retell_behind(session, self._speech, story))
@@ -96,6 +106,10 @@ class Sessions:
         """Open a stored session, or one that is open here; tell its story first where that is asked for."""
         if request.replay_from and not isinstance(request.replay_from, ask.ReplayFromStart):
             raise RequestFailed(INVALID_PARAMS, "There is no such place to replay from")
+        with self._transitions.begin(request.session_id, "opened"):
+            return await self._resume(request)
+
+    async def _resume(self, request: ask.ResumeSession) -> ask.SessionOpened:
         session = self.open.get(request.session_id)
         if session is not None and session.turn is not None and request.replay_from:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
@@ -168,7 +182,7 @@ class Sessions:
                 log.append(mended, lambda error: None)
                 await told(session_id, log.flush())
                 story.take(mended)
-            session = await self._opened(session_id, opening, log, found.options)
+            session = await self._opened(session_id, opening, log, found.options, found.permissions)
         except BaseException:
             await _give_back(log)
             raise
@@ -177,13 +191,19 @@ class Sessions:
         return session, story
 
     async def _opened(
-        self, session_id: str, request: ask.NewSession, log: Log | None, left_with: Mapping[str, object]
+        self,
+        session_id: str,
+        request: ask.NewSession,
+        log: Log | None,
+        left_with: Mapping[str, object],
+        permissions: Iterable[object] = (),
     ) -> Session:
         journal = None if log is None else Journal(log, self._speech)
         session = Session(session_id, request, journal or self._speech, self._agent.options)
         session.journal = journal
         session.trusts_identities = self._trusted
         session.left_with = left_with
+        session.answers.restore(permissions)
         session.commands = self._agent.command_list()
         try:
             for handler in self._agent.session_handlers:
@@ -194,6 +214,7 @@ class Sessions:
                 await _give_back(log)
             raise
         self.open[session_id] = session
+        self._agent.open_sessions.add(session_id)
         return session
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
@@ -205,45 +226,63 @@ class Sessions:
 
     async def close(self, session_id: str) -> Done:
         """End a session's work and free it. One that is not open is closed already."""
-        session = self.open.pop(session_id, None)  # nothing new begins in it
-        if session is not None:
-            await session.finish()
-            await self._let_go([session])
-            self._announced.forget(session_id)
-            if session.journal is not None:
-                await told(session_id, session.journal.log.release())
+        await self._transitions.wait(session_id)
+        with self._transitions.begin(session_id, "closed"):
+            session = self._take_out(session_id)
+            if session is not None:
+                await self._finish(session)
+                if session.journal is not None:
+                    await told(session_id, session.journal.log.release())
         return Done()
+
+    def _take_out(self, session_id: str) -> Session | None:
+        """Remove a session from the open ones, so that nothing new begins in it; None if it is not open here."""
+        session = self.open.pop(session_id, None)
+        if session is not None:
+            self._agent.open_sessions.discard(session_id)
+        return session
+
+    async def _finish(self, session: Session) -> None:
+        await session.finish()
+        await self._let_go([session])
+        self._announced.forget(session.id)
 
     async def delete(self, session_id: str) -> Done:
         """Forget a session for good. One that is not there is deleted already."""
         store = self._stored()
-        session = self.open.pop(session_id, None)
-        if session is not None:
-            await session.finish()
-            await self._let_go([session])
-            self._announced.forget(session_id)
-        await told(session_id, store.delete(session_id))
+        await self._transitions.wait(session_id)
+        with self._transitions.begin(session_id, "deleted"):
+            session = self._take_out(session_id)
+            if session is not None:
+                await self._finish(session)
+            elif session_id in self._agent.open_sessions:
+                raise as_told(session_id, SessionOpenHere())
+            await told(session_id, store.delete(session_id))
         return Done()
 
-    async def leave(self) -> None:
-        """The client is gone: what it opened is freed, and can be found again. Thousands are freed behind this."""
+    async def leave(self, deadline: Deadline) -> None:
+        """Release the sessions of a client that is gone; a task goes on with those that the deadline leaves.
+
+        A process that ends with its client ends its leases, whatever is left of them.
+        """
         logs = [session.journal.log for session in self.open.values() if session.journal is not None]
         sessions = list(self.open.values())
+        self._agent.open_sessions.difference_update(self.open)
         self.open.clear()
-        await self._let_go(sessions)
+        await self._let_go(sessions, deadline.left(SESSIONS))
         if logs:
             freeing = asyncio.get_running_loop().create_task(_free(logs))
             _freeing.add(freeing)
             freeing.add_done_callback(_freeing.discard)
-            await asyncio.wait([freeing], timeout=_LEAVE_SECONDS)
+            await asyncio.wait([freeing], timeout=deadline.left(LOGS))
 
-    async def _let_go(self, sessions: Sequence[Session]) -> None:
+    async def _let_go(self, sessions: Sequence[Session], seconds: float = _CLOSED_SECONDS) -> None:
         """Tell the author's handlers, within a bound: whoever closes does not wait for what does not end."""
         work = [
             asyncio.ensure_future(handler(session)) for session in sessions for handler in self._agent.closing_handlers
         ]
         if work:
-            done, late = await asyncio.wait(work, timeout=_LET_GO_SECONDS)
+            done, late = await asyncio.wait(work, timeout=seconds)
             for task in late:
                 task.cancel()
             for task in done:

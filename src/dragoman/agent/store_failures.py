@@ -3,8 +3,15 @@
 from collections.abc import Awaitable
 from typing import TypeVar
 
-from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed
-from dragoman.store.contract import BadCursor, SessionDamaged, SessionHeld, SessionMissing, StoreFailed
+from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed, echo
+from dragoman.store.contract import (
+    BadCursor,
+    SessionDamaged,
+    SessionHeld,
+    SessionMissing,
+    SessionOpenHere,
+    StoreFailed,
+)
 
 T = TypeVar("T")
 
@@ -22,8 +29,11 @@ def as_told(session_id: str, error: StoreFailed) -> RequestFailed:
     match error:
         case SessionMissing():
             return missing(session_id)
+        case SessionOpenHere():
+            return open_here("The session is already open in this process, on another connection: close it there first")
         case SessionHeld():
-            return RequestFailed(INVALID_REQUEST, "The session is open in another process", {"reason": "held"})
+            message = "The session is open in another process: close it there first"
+            return RequestFailed(INVALID_REQUEST, message, {"reason": "held"})
         case SessionDamaged():
             return RequestFailed(INTERNAL_ERROR, "The session cannot be read", {"reason": "damaged"})
         case BadCursor():
@@ -32,6 +42,11 @@ def as_told(session_id: str, error: StoreFailed) -> RequestFailed:
             return RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"})
 
 
+def open_here(message: str) -> RequestFailed:
+    """Return the error for a session that is open, opening or closing here; `message` says where and what to do."""
+    return RequestFailed(INVALID_REQUEST, message, {"reason": "open"})
+
+
 def missing(session_id: str) -> RequestFailed:
     """Nobody knows a session of that id."""
-    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})

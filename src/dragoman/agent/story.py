@@ -12,12 +12,22 @@ from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.store.entries import Entry, Happened, Said
 from dragoman.vocabulary import events
+from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Content, Text, text_of
-from dragoman.vocabulary.options import Option, UnknownPlan
-from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, ExitStatus, TerminalItem, TerminalOutput
+from dragoman.vocabulary.options import Option, Plan, UnknownPlan
+from dragoman.vocabulary.patches import apply_patch
+from dragoman.vocabulary.tools import (
+    FINAL_STATUSES,
+    ContentItem,
+    ExitStatus,
+    TerminalItem,
+    TerminalOutput,
+    ToolContent,
+)
 
 INTERRUPTED: Final = "interrupted"
 _WHOLE: Final[dict[str, type[events.Message]]] = {
@@ -42,6 +52,8 @@ class _Message(msgspec.Struct, gc=False):
     text: str = ""
     more: list[str] | None = None
     blocks: list[Content] | None = None
+    # `_meta` and unknown fields of the message, where it has any. Those of a chunk belong to the chunk.
+    beside: events.Message | None = None
 
     def say(self, text: str) -> None:
         if not self.text:
@@ -64,63 +76,70 @@ class _Message(msgspec.Struct, gc=False):
         if message.content is not UNSET:
             self.text, self.more = "", None
             self.blocks = list(message.content or ())
+        if not (message.meta is message.extras is message.outer is UNSET):
+            patch = self.kind(message.message_id, meta=message.meta, extras=message.extras, outer=message.outer)
+            self.beside = apply_patch(self.beside or self.kind(message.message_id), patch)
 
     def whole(self, message_id: str) -> Any:
-        return self.kind(message_id, [*(self.blocks or ()), *self._unsettled()])
+        content = [*(self.blocks or ()), *self._unsettled()]
+        return self.kind(message_id, content) if self.beside is None else replace(self.beside, content=content)
 
     def _unsettled(self) -> tuple[Text, ...]:
         return (Text(self.text + "".join(self.more or ())),) if self.text else ()
 
 
-class _Grown(msgspec.Struct, gc=False):
-    """A tool call or a summary: its last state, and what was appended to one of its lists since."""
+class _Call(msgspec.Struct, gc=False):
+    """A tool call: its last state, and what was appended to its content since."""
 
-    update: Any
-    list_name: str
-    more: list[Any] | None = None
+    update: events.ToolCallUpdate
+    more: list[ToolContent] | None = None
 
-    def patch(self, patch: Any) -> None:
-        if getattr(patch, self.list_name) is not UNSET:
+    def patch(self, patch: events.ToolCallUpdate) -> None:
+        if patch.content is not UNSET:
             self.more = None
-        self.update = _patched(self.update, patch)
+        self.update = apply_patch(self.update, patch)
 
-    def append(self, item: Any) -> None:
+    def append(self, item: ToolContent) -> None:
         if self.more is None:
             self.more = []
         self.more.append(item)
 
-    def whole(self) -> Any:
+    def whole(self) -> events.ToolCallUpdate:
         if self.more is None:
             return self.update
-        items = [*(getattr(self.update, self.list_name) or ()), *self.more]
-        return msgspec.structs.replace(self.update, **{self.list_name: items})
+        return replace(self.update, content=[*(self.update.content or ()), *self.more])
 
 
 class _Screen:
     """A display terminal as it grows."""
 
-    __slots__ = ("output", "update")
+    __slots__ = ("has_output", "output", "update")
 
     def __init__(self, terminal_id: str) -> None:
         self.update = events.TerminalUpdate(terminal_id)
         self.output = bytearray()
+        self.has_output = False
 
     def patch(self, update: events.TerminalUpdate) -> None:
         if update.output is not UNSET:
             self.output.clear()
+            self.has_output = False
         if isinstance(update.output, TerminalOutput):
             self.feed(update.output.data)
-        self.update = _patched(self.update, update)
+        self.update = apply_patch(self.update, update)
 
     def feed(self, data: str) -> None:
+        self.has_output = True
         try:
             self.output += base64.b64decode(data, validate=True)
         except (binascii.Error, ValueError):
             pass
 
     def whole(self) -> events.TerminalUpdate:
-        output = TerminalOutput(base64.b64encode(self.output).decode("ascii"))
-        return msgspec.structs.replace(self.update, output=output)
+        if not self.has_output:
+            return self.update  # unknown is not the same as empty
+        output = self.update.output or TerminalOutput("")
+        return replace(self.update, output=replace(output, data=base64.b64encode(self.output).decode("ascii")))
 
 
 class Story:
@@ -151,13 +170,18 @@ class Story:
         """The story, told again. Its title is not in it: that may have changed while nobody wrote."""
         early: set[str] = set()  # terminals that were told before the call that shows them
         for (kind, name), thing in self._told.items():
-            if kind == "info" or (kind == "terminal" and name in early):
+            if kind == "terminal" and name in early:
                 continue
             if isinstance(thing, _Message):
                 yield thing.whole(name)
-            elif isinstance(thing, _Grown):
+            elif isinstance(thing, CompactionState):
+                yield thing.value
+            elif isinstance(thing, events.SessionInfoChanged):
+                if thing.meta or thing.extras:
+                    yield replace(thing, title=UNSET, updated_at=UNSET)
+            elif isinstance(thing, _Call):
                 call = thing.whole()
-                for screen in self._shown(call, early):
+                for screen in self._screens_of(call, early):
                     yield screen.whole()
                 yield call
             elif isinstance(thing, _Screen):
@@ -166,28 +190,31 @@ class Story:
             else:
                 yield thing
 
-    def _shown(self, call: Any, told: set[str]) -> Iterable[_Screen]:
-        """The terminals that a call shows and nobody was told of: a call that has ended is told with its output."""
-        for item in (call.content or ()) if isinstance(call, events.ToolCallUpdate) else ():
+    def _screens_of(self, call: events.ToolCallUpdate, replayed: set[str]) -> Iterable[_Screen]:
+        """Yield the terminals of a call that were not replayed yet: an ended call is replayed with its output."""
+        for item in call.content or ():
             screen = self._told.get(("terminal", item.terminal_id)) if isinstance(item, TerminalItem) else None
-            if screen is not None and screen.update.terminal_id not in told:
-                told.add(screen.update.terminal_id)
+            if screen is not None and screen.update.terminal_id not in replayed:
+                replayed.add(screen.update.terminal_id)
                 yield screen
 
     def repairs(self) -> list[Entry]:
-        """What a turn that was cut off still lacks: its open calls failed, and it ends as cancelled."""
+        """What a turn that was cut off still lacks: its open calls failed, its open compactions were cancelled, and it
+        ends as cancelled."""
         if not self.running:
             return []
         mended: list[Entry] = []
         for thing in self._told.values():
-            call = thing.update if isinstance(thing, _Grown) else None
-            if isinstance(call, events.ToolCallUpdate) and call.status not in FINAL_STATUSES:
+            call = thing.update if isinstance(thing, _Call) else None
+            if call is not None and call.status not in FINAL_STATUSES:
                 reason = ContentItem(Text(INTERRUPTED))
                 mended.append(Happened(events.ToolCallContentChunk(call.tool_call_id, reason)))
                 mended.append(Happened(events.ToolCallUpdate(call.tool_call_id, status="failed", capabilities=None)))
             elif isinstance(thing, _Screen) and not isinstance(thing.update.exit_status, ExitStatus):
                 ended = events.TerminalUpdate(thing.update.terminal_id, exit_status=ExitStatus(), capabilities=None)
                 mended.append(Happened(ended))
+            elif isinstance(thing, CompactionState) and thing.is_open:
+                mended.append(Happened(events.CompactionUpdate(thing.value.compaction_id, "cancelled")))
         return [*mended, Happened(events.Idle(stop_reason="cancelled"))]
 
     def _message(self, kind: type[events.Message], message_id: str) -> _Message:
@@ -204,16 +231,15 @@ class Story:
                     self.running = True
                     self.first_words = self.first_words or text_of(event.content or [])
             case events.ToolCallUpdate():
-                self._call(event)
+                self._call(event.tool_call_id).patch(event)
             case events.ToolCallContentChunk():
-                self._call(events.ToolCallUpdate(event.tool_call_id)).append(event.content)
+                self._call(event.tool_call_id).append(event.content)
             case events.TerminalUpdate():
                 self._screen(event.terminal_id).patch(event)
             case events.TerminalOutputChunk():
                 self._screen(event.terminal_id).feed(event.data)
             case events.PlanUpdate():
-                plan_id = event.plan.kind if isinstance(event.plan, UnknownPlan) else event.plan.plan_id
-                self._told["plan", plan_id] = event
+                self._told["plan", _plan_id(event.plan)] = event
             case events.PlanRemoved():
                 self._told.pop(("plan", event.plan_id), None)
             case events.Running() | events.RequiresAction():
@@ -233,26 +259,29 @@ class Story:
             case events.CommandsChanged():
                 self._told["commands", ""] = event
             case events.SessionInfoChanged():
-                before = self._told.get(("info", ""))
-                self._told["info", ""] = event if before is None else _patched(before, event)
+                before = self._told.get(("info", ""), events.SessionInfoChanged())
+                self._told["info", ""] = apply_patch(before, event)
             case events.UsageChanged():
-                self._told["usage", ""] = event
-            case events.CompactionUpdate():
-                self._told["compaction", event.compaction_id] = _Grown(event, "summary")
-            case events.CompactionSummaryChunk():
-                before = self._told.get(("compaction", event.compaction_id))
-                if before is not None:
-                    before.append(event.content)
+                before = self._told.get(("usage", ""))
+                # The cost is patched; everything else of a usage update is a value of its own.
+                cost = before.cost if before is not None and event.cost is UNSET else event.cost
+                self._told["usage", ""] = replace(event, cost=cost)
+            case events.CompactionUpdate() | events.CompactionSummaryChunk():
+                self._compaction(event.compaction_id).apply(event)
             case _:
                 self._unknown += 1
                 self._told["unknown", str(self._unknown)] = event
 
-    def _call(self, patch: events.ToolCallUpdate) -> _Grown:
-        found = self._told.get(("call", patch.tool_call_id))
+    def _call(self, tool_call_id: str) -> _Call:
+        found = self._told.get(("call", tool_call_id))
         if found is None:
-            found = self._told["call", patch.tool_call_id] = _Grown(patch, "content")
-        else:
-            found.patch(patch)
+            found = self._told["call", tool_call_id] = _Call(events.ToolCallUpdate(tool_call_id))
+        return found
+
+    def _compaction(self, compaction_id: str) -> CompactionState:
+        found = self._told.get(("compaction", compaction_id))
+        if found is None:
+            found = self._told["compaction", compaction_id] = CompactionState(compaction_id)
         return found
 
     def _screen(self, terminal_id: str) -> _Screen:
@@ -262,15 +291,9 @@ class Story:
         return found
 
 
-def _patched(before: Any, patch: Any) -> Any:
-    """A patch applied: absent leaves alone, null clears, a value replaces; `_meta` merges by key."""
-    changes: dict[str, object] = {}
-    for name in before.__struct_fields__:
-        value = getattr(patch, name)
-        if value is UNSET:
-            continue
-        if name == "meta" and isinstance(value, dict) and isinstance(before.meta, dict):
-            merged = {**before.meta, **value}
-            value = {key: item for key, item in merged.items() if item is not None}
-        changes[name] = UNSET if value is None else value
-    return msgspec.structs.replace(before, **changes)
+def _plan_id(plan: Plan) -> str:
+    """Return the id that a plan is replaced by; a well-formed plan of an unknown kind has one too."""
+    if not isinstance(plan, UnknownPlan):
+        return plan.plan_id
+    plan_id = plan.fields.get("planId")
+    return plan_id if isinstance(plan_id, str) else plan.kind

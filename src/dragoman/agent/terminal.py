@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from dragoman.agent.speech import Speech
 from dragoman.agent.tool import CANCELLABLE, Stoppable
+from dragoman.errors import UsageError
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.services import (
     GetTerminalOutput,
@@ -35,11 +36,17 @@ class DisplayTerminal:
         self._emit = emit
         self._opening = opening
         self._stoppable = {} if stoppable is None else stoppable
+        self._opened = False
         self._ended = False
 
     async def __aenter__(self) -> Self:
+        self._opened = True
         await self._emit(self._opening)
         return self
+
+    def _check_open(self) -> None:
+        if not self._opened:
+            raise UsageError("a terminal begins with its block: write `async with session.terminal(...) as terminal:`")
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -49,16 +56,23 @@ class DisplayTerminal:
 
     async def allow_stopping(self, stop: Callable[[], object]) -> None:
         """The client may stop the command, as long as it runs."""
+        self._check_open()
+        if not callable(stop):
+            raise UsageError(f"stop is a function, not {stop!r}: write `allow_stopping(process.terminate)`")
         self._stoppable[self.id] = stop
         await self._emit(TerminalUpdate(self.id, capabilities=CANCELLABLE))
 
     async def write(self, output: bytes | str) -> None:
         """Append output; bytes may end inside a character."""
-        data = output.encode() if isinstance(output, str) else output
+        self._check_open()
+        if not isinstance(output, (str, bytes, bytearray, memoryview)):
+            raise UsageError(f"output is bytes or text, not {type(output).__name__}: write `terminal.write(b'…')`")
+        data = output.encode("utf-8", "replace") if isinstance(output, str) else output
         await self._emit(TerminalOutputChunk(self.id, base64.b64encode(data).decode("ascii")))
 
     async def exit(self, code: int | None = 0, signal: str | None = None) -> None:
         """The command is done."""
+        self._check_open()
         self._ended = True
         status = ExitStatus(exit_code=code) if signal is None else ExitStatus(exit_code=code, signal=signal)
         ended = None if self._stoppable.pop(self.id, None) is not None else UNSET

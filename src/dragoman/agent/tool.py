@@ -1,20 +1,43 @@
 """A tool call as the author of an agent sees it: opened, fed, and closed exactly once."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from os import PathLike
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from dragoman.vocabulary.content import Content, Text
+from dragoman.agent.checks import (
+    STATUSES,
+    absolute,
+    check_known,
+    check_optional_text,
+    check_text,
+    contents,
+    places,
+    tool_content,
+)
+from dragoman.agent.plain_values import plain
+from dragoman.errors import UsageError
+from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate
-from dragoman.vocabulary.tools import Cancellable, CancelMarker, ContentItem, Diff, Location, TerminalItem, ToolContent
+from dragoman.vocabulary.tools import (
+    FINAL_STATUSES,
+    Cancellable,
+    CancelMarker,
+    Diff,
+    Location,
+    ToolContent,
+    ToolStatus,
+)
 
 Emit = Callable[[AnyEvent], Awaitable[None]]
 # What a client may stop, by its id.
 Stoppable = dict[str, Callable[[], object]]
 CANCELLABLE: Final = Cancellable(CancelMarker())
+_OPEN_FIRST: Final = "a tool call begins with its block: write `async with session.tool(...) as call:`"
 
 
 class ToolCall:
@@ -29,11 +52,31 @@ class ToolCall:
         self.showed = bool(opening.content)
         self._emit = emit
         self._stoppable = {} if stoppable is None else stoppable
+        # A digest of what was appended to the content of `opening`: what the user sees, without keeping it.
+        self.added = ""
+        self._opened = False
         self._ended = False
 
     async def __aenter__(self) -> Self:
+        self._opened = True
         await self._emit(self.opening)
         return self
+
+    if not TYPE_CHECKING:  # a type checker knows that neither can be done
+
+        def __await__(self) -> NoReturn:
+            raise UsageError(_OPEN_FIRST)
+
+        def __enter__(self) -> NoReturn:
+            raise UsageError(_OPEN_FIRST)
+
+        def __exit__(self, *error: object) -> None:
+            """Never reached."""
+
+    def check_open(self) -> None:
+        """Raise unless the client was told of the call: nothing can be shown of one that never began."""
+        if not self._opened:
+            raise UsageError(_OPEN_FIRST)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -50,6 +93,9 @@ class ToolCall:
 
     async def start(self, stop: Callable[[], object] | None = None) -> None:
         """The call is past its permission and does its work now; `stop` stops it alone, if the client wants that."""
+        self.check_open()
+        if stop is not None and not callable(stop):
+            raise UsageError(f"stop is a function, not {stop!r}: write `await call.start(task.cancel)`")
         if stop is None or self._ended:
             await self.update(status="in_progress")
             return
@@ -60,28 +106,36 @@ class ToolCall:
         self,
         *,
         title: str | UnsetType = UNSET,
-        status: str | UnsetType = UNSET,
-        content: list[ToolContent] | UnsetType = UNSET,
-        locations: list[Location] | UnsetType = UNSET,
+        status: ToolStatus | str | UnsetType = UNSET,
+        content: Iterable[ToolContent] | UnsetType = UNSET,
+        locations: Iterable[str | PathLike[str] | Location] | UnsetType = UNSET,
         raw_input: object = UNSET,
         raw_output: object = UNSET,
     ) -> None:
         """Replace parts of what is shown."""
+        self.check_open()
+        check_optional_text(title, "the title of a tool call", 'call.update(title="Read config")')
+        if status is not UNSET:
+            check_known(status, "the status of a tool call", STATUSES)
+        items = UNSET if isinstance(content, UnsetType) else contents(content)
+        touched = UNSET if isinstance(locations, UnsetType) else places(locations)
         if self._ended:
             return
-        self.showed = self.showed or bool(content)
-        self._keep(title=title, content=content, locations=locations, raw_input=raw_input)
-        await self._emit(
-            ToolCallUpdate(
-                self.id,
-                title=title,
-                status=status,
-                content=content,
-                locations=locations,
-                raw_input=raw_input,
-                raw_output=raw_output,
-            )
+        change = ToolCallUpdate(
+            self.id,
+            title=title,
+            status=status,
+            content=items,
+            locations=touched,
+            raw_input=raw_input,
+            raw_output=raw_output,
         )
+        change = plain(change, "the tool call")
+        self.showed = self.showed or bool(items)
+        if items is not UNSET:
+            self.added = ""  # it replaces what was appended
+        self._keep(title=change.title, content=change.content, locations=change.locations, raw_input=change.raw_input)
+        await self._emit(change)
 
     def _keep(self, **shown: object) -> None:
         """A question about this call shows what is shown now, and not what was shown first."""
@@ -90,16 +144,28 @@ class ToolCall:
 
     async def add(self, content: "str | Content | ToolContent") -> None:
         """Append text, a content block, a diff or a terminal to what is shown."""
+        self.check_open()
+        item = plain(tool_content(content), "the content of a tool call")
         if not self._ended:
             self.showed = True
-            await self._emit(ToolCallContentChunk(self.id, _item(content)))
+            self.added = _digest(self.added, item)
+            await self._emit(ToolCallContentChunk(self.id, item))
 
-    async def diff(self, path: str, old: str | None, new: str) -> None:
-        """Show a change of one file; `old` None means it did not exist."""
-        await self.add(Diff.of(path, old, new))
+    async def diff(self, path: str | PathLike[str], old: str | None, new: str) -> None:
+        """Show a change of one file, by its absolute path: its text before and after.
 
-    async def end(self, status: str, *, raw_output: object = UNSET) -> None:
+        `old` is None for a new file, and `""` for a file that was there and empty.
+        """
+        if old is not None:
+            check_text(old, "the text before a change", "await call.diff(path, old, new)")
+        check_text(new, "the text after a change", "await call.diff(path, old, new)")
+        await self.add(Diff.of(absolute(path, "the path of a diff"), old, new))
+
+    async def end(self, status: ToolStatus | str, *, raw_output: object = UNSET) -> None:
         """Close the call: completed, failed or cancelled. Once; later words about it are ignored."""
+        self.check_open()
+        if status not in FINAL_STATUSES:
+            raise UsageError(f"a call ends as one of completed, failed, cancelled; not {status!r}")
         if not self._ended:
             self._ended = True
             was_stoppable = self._stoppable.pop(self.id, None) is not None
@@ -107,9 +173,8 @@ class ToolCall:
             await self._emit(ToolCallUpdate(self.id, status=status, raw_output=raw_output, capabilities=ended))
 
 
-def _item(content: "str | Content | ToolContent") -> ToolContent:
-    if isinstance(content, str):
-        return ContentItem(Text(content))
-    if isinstance(content, (Diff, TerminalItem, ContentItem)):
-        return content
-    return ContentItem(content)  # type: ignore[arg-type]  # the rest of ToolContent are content blocks
+def _digest(before: str, item: ToolContent) -> str:
+    """Return a digest of all the items so far, by that of those before."""
+    import hashlib
+
+    return hashlib.sha256(before.encode() + msgspec.json.encode(item, enc_hook=repr)).hexdigest()

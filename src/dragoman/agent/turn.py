@@ -15,6 +15,7 @@ from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageErro
 from dragoman.store.contract import StoreFailed
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Event, Failure, Idle, Running, Usage
+from dragoman.wire.jsonrpc import encode_error
 
 Piece = str | Content | AnyEvent
 # A handler is a coroutine that may return a stop reason, or an async generator of text, content and events.
@@ -22,6 +23,11 @@ Work = Awaitable[str | None] | AsyncGenerator[Piece, None]
 OnBug = Callable[[Exception], None]
 
 STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+
+# Encoded as JSON. Half a frame: the message that carries it has room for the rest.
+_END_BYTES: Final = limits.FRAME_BYTES // 2
+# Characters that are kept of the message of an error that could not be sent as it was.
+_MESSAGE: Final = 10_000
 
 # Handlers that ignored their cancellation. Somebody has to hold on to a task, or it vanishes in mid-air.
 _left_behind: Final[set["asyncio.Task[str | None]"]] = set()
@@ -183,12 +189,18 @@ def _sayable(end: Idle, on_bug: OnBug) -> Idle:
     try:
         if end.usage and not isinstance(end.usage, Usage):
             raise UsageError(f"session.usage is a Usage, not {type(end.usage).__name__}")
-        msgspec.json.encode(end)
+        if len(msgspec.json.encode(end)) > _END_BYTES:
+            raise UsageError(f"the end of a turn has at most {_END_BYTES} bytes: shorten the data of its error")
         return end
-    except (TypeError, ValueError, UsageError) as error:
+    except (TypeError, ValueError, RecursionError, UsageError) as error:
         on_bug(error)
-        failure = Failure(end.error.code, end.error.message) if end.error else UNSET
-        return Idle(stop_reason=end.stop_reason, error=failure)
+        return Idle(stop_reason=end.stop_reason, error=_plain(end.error) if end.error else UNSET)
+
+
+def _plain(failure: Failure) -> Failure:
+    """Return the failure without its data, and with a message that every wire carries."""
+    said = msgspec.json.decode(encode_error(failure.code, failure.message[:_MESSAGE]))
+    return Failure(said["code"], said["message"])
 
 
 def _forget(work: "asyncio.Task[str | None]") -> None:

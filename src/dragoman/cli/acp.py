@@ -47,7 +47,9 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         metavar="D",
         help="speak as a documented agent does: iac-code, elephant, agentao, simse; without it, the protocol's own",
     )
-    parser.add_argument("--model", metavar="M", help="who thinks: provider/name, offline, local:FILE.gguf, script:FILE")
+    parser.add_argument(
+        "--model", metavar="M", help="model to use: provider/name, offline, local:FILE.gguf, script:FILE"
+    )
     parser.add_argument(
         "--mode", metavar="MODE", help="what it may do without asking; ask is the default. `full` is full-access"
     )

@@ -49,7 +49,9 @@ def list_agents(arguments: argparse.Namespace) -> int:
     left_out = untrusted(home(), Path())
     if left_out is not None:
         print(harmless_line(str(left_out)), file=sys.stderr)
-    return 0
+    for sentence in fleet.mistakes.values():
+        complain(f"{harmless_line(sentence)}; this agent cannot be used")
+    return NOT_DONE if fleet.mistakes else 0
 
 
 def add_agent(arguments: argparse.Namespace) -> int:

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
 _DESCRIPTION = """\
-Talk to an agent at this terminal. Without --agent and -- CMD it is
-Dragoman's own agent.
+Talk to an agent at this terminal. Without --agent and -- CMD it is the
+defaultServer of acp.json, or Dragoman's own agent.
 """
 _EPILOG = """\
 Enter sends; Alt-Enter, or a \\ at the end of a line, begins a new one; Tab
-completes /commands and @paths. Ctrl-C stops what the agent does, twice leaves;
-Ctrl-D leaves.
+completes /commands and @paths. Ctrl-C stops what the agent does, or gives up
+the line (Up brings it back); twice on an empty line it leaves, as Ctrl-D does.
 
   dragoman chat
   dragoman chat --resume
@@ -67,10 +67,4 @@ def run(arguments: argparse.Namespace) -> int:
         return complain(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     import asyncio
 
-    talk = Talk(arguments, target, folder)
-    try:
-        return asyncio.run(talk.perform())
-    except KeyboardInterrupt:
-        if talk.warned:  # the second one came while nobody read keys: it leaves as any other second one
-            return 0
-        raise
+    return asyncio.run(Talk(arguments, target, folder).perform())

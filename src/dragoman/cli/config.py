@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from typing import TYPE_CHECKING
 
 from dragoman.cli.complain import complain
@@ -36,13 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
         settings = read_settings()
     except SettingsError as error:
         return complain(str(error))
-    keys, thinks = _keys(settings), _who_thinks()
+    keys, thinks = find_keys(settings), _who_thinks()
+    addresses = find_addresses(settings, keys)
+    wrong = next((str(found["error"]) for found in addresses.values() if "error" in found), "")
     if arguments.json:
         shown = {name: {"value": setting.value, "source": setting.source} for name, setting in settings.keys.items()}
         tables = {name: sorted(table) for name, table in settings.tables.items()}
-        print(json.dumps({"home": str(home()), "settings": shown, **tables, "keys": keys, "thinks": thinks}))
-        return 0
+        found = {"keys": keys, "addresses": addresses, "thinks": thinks}
+        print(json.dumps({"home": str(home()), "file": settings.file, "settings": shown, **tables, **found}))
+        return complain(wrong) if wrong else 0
     _print("home", plain(str(home())))
+    _print("file", plain(settings.file), "" if os.path.exists(settings.file) else "not written yet")
     for name, setting in settings.keys.items():
         value = setting.value if setting.value != "" else "(not set)"
         _print(name, f"{plain(str(value))}  ({plain(setting.source)})", KEYS[name].about)
@@ -50,8 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
         _print(name, plain(", ".join(sorted(table)) or "(none)"))
     of = ", ".join(f"{plain(provider)} ({plain(source)})" for provider, source in keys.items())
     _print("keys", of or "(none)  `dragoman login` keeps one")
+    for provider, address in addresses.items():
+        _print(f"address {plain(provider)}", f"{plain(address.get('value', '(none)'))}  ({plain(address['source'])})")
     _print("thinks", plain(thinks), "the model that a new session begins with")
-    return 0
+    return complain(wrong) if wrong else 0
 
 
 def _print(name: str, value: str, about: str = "") -> None:
@@ -63,10 +70,8 @@ def _print(name: str, value: str, about: str = "") -> None:
         print(f"{'':{_NAMES}} {line}")
 
 
-def _keys(settings: "Settings") -> dict[str, str]:
-    """Whose keys there are, and where each comes from; nothing of the keys themselves."""
-    import os
-
+def find_keys(settings: "Settings") -> dict[str, str]:
+    """Return where the key of each provider comes from, without the keys themselves."""
     from dragoman.cli.home import home
     from dragoman.coder.credentials import KEY_VARIABLES, CredentialsError, load
 
@@ -80,6 +85,35 @@ def _keys(settings: "Settings") -> dict[str, str]:
     except CredentialsError as error:
         return {**found, "credentials.toml": str(error)}
     return {**dict.fromkeys(kept, "credentials.toml"), **found}
+
+
+def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Return the address of each provider that has a key or an address of its own: `value`, `source` or `error`."""
+    from dragoman.cli.ours import config_of
+    from dragoman.coder.models.endpoints import (
+        ADDRESS_VARIABLES,
+        CONFIG_SOURCE,
+        DEFAULT_SOURCE,
+        ModelUnavailable,
+        find_address,
+    )
+
+    config = config_of(settings)
+    named = {CONFIG_SOURCE: settings.file}
+    found: dict[str, dict[str, str]] = {}
+    for provider in dict.fromkeys([*ADDRESS_VARIABLES, *settings.tables["providers"]]):
+        try:
+            address = find_address(provider, environment=os.environ, config=config)
+        except ModelUnavailable as error:
+            is_written = provider in settings.tables["providers"]
+            found[provider] = {
+                "source": settings.file if is_written else ADDRESS_VARIABLES[provider],
+                "error": str(error),
+            }
+            continue
+        if provider in keys or address.source != DEFAULT_SOURCE:
+            found[provider] = {"value": address.url, "source": named.get(address.source, address.source)}
+    return found
 
 
 def _who_thinks() -> str:

@@ -51,6 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     import tempfile
 
     from dragoman.errors import DragomanError
+    from dragoman.host.failure_text import failure_text
 
     trace = None
     if arguments.trace is not None:
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             for protocol in [arguments.protocol] if arguments.protocol else [1, 2]:
                 asyncio.run(_talk(protocol, script, folder, trace))
         except DragomanError as error:
-            return complain(str(error), AGENT_FAILED)
+            return complain(failure_text(error), AGENT_FAILED)
     return 0
 
 

@@ -69,6 +69,7 @@ def _findings(model: str | None) -> Iterator[Finding]:
         "settings": _settings,
         "store": _store,
         "model": lambda: _model(model),
+        "providers": _providers,
         "sandbox": _sandbox,
         "search": _search,
         "programs": _programs,
@@ -80,7 +81,15 @@ def _findings(model: str | None) -> Iterator[Finding]:
         try:
             yield look()
         except Exception as error:  # a doctor does not faint
-            yield Finding(what, "broken", f"{type(error).__name__}: {error}")
+            yield Finding(what, "broken", _error_text(error))
+
+
+def _error_text(error: Exception) -> str:
+    """Return what to show of an error: an agent's with its details, any other with its kind."""
+    from dragoman.errors import DragomanError
+    from dragoman.host.failure_text import failure_text
+
+    return failure_text(error) if isinstance(error, DragomanError) else f"{type(error).__name__}: {error}"
 
 
 def _version() -> Finding:
@@ -131,17 +140,52 @@ def _store() -> Finding:
 
 def _model(wanted: str | None) -> Finding:
     from dragoman.cli.ours import Wrong, our_setup
-    from dragoman.errors import RequestFailed
+    from dragoman.errors import DragomanError
 
     try:
         models = our_setup(wanted, None).models
         name = models.current()
         models.make(name)
-    except (Wrong, RequestFailed) as error:
-        return Finding("model", "broken", getattr(error, "message", None) or str(error))
+    except (Wrong, DragomanError) as error:
+        return Finding("model", "broken", str(error) if isinstance(error, Wrong) else _error_text(error))
     if name == "offline":
         return Finding("model", "note", "offline: fixed rules, no network. `dragoman login` connects a real model")
     return Finding("model", "ok", name)
+
+
+def _providers() -> Finding:
+    """Report the providers that have a key or an address: where each is reached, and what has set that."""
+    import asyncio
+
+    from dragoman.cli.config import find_addresses, find_keys
+    from dragoman.cli.settings import read_settings
+
+    settings = read_settings()
+    found = find_addresses(settings, find_keys(settings))
+    wrong = [address["error"] for address in found.values() if "error" in address]
+    if wrong:
+        return Finding("providers", "broken", " ".join(wrong))
+    lists = asyncio.run(_lists())
+    lines = [
+        f"{provider} at {address['value']} ({address['source']})"
+        + (f", {lists[provider]}" if provider in lists else "")
+        for provider, address in found.items()
+    ]
+    fine = all(text.startswith("lists ") for text in lists.values())
+    text = "; ".join(lines) or "none has a key; `dragoman login PROVIDER` keeps one"
+    return Finding("providers", "ok" if fine else "note", text)
+
+
+async def _lists() -> dict[str, str]:
+    """Ask each provider for its models, which tells whether it accepts its key."""
+    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.coder.supply import Supply
+
+    try:
+        models = our_setup(None, None).models
+    except Wrong:
+        return {}  # the finding about the model says why
+    return await models.ask_lists() if isinstance(models, Supply) else {}
 
 
 def _sandbox() -> Finding:

@@ -17,11 +17,13 @@ from dragoman.cli.complain import complain
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import Interrupts
 from dragoman.cli.face.stderr import Stderr
-from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
+from dragoman.cli.failed_changes import FailedChanges
+from dragoman.cli.failing import error_fields, failure_words, is_a_bug, own_complaint
 from dragoman.cli.offer import Offer
 from dragoman.cli.target import Target, Wrong, choose, opened
 from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
-from dragoman.vocabulary.events import Notice
+from dragoman.host.failure_text import failure_text
+from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
 
 if TYPE_CHECKING:
     from dragoman.cli.face.asking import Asker
@@ -46,6 +48,8 @@ _CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_reques
 CANCEL_SECONDS: Final = 3.0
 # Denials and pieces of noise that are told one by one.
 _TOLD: Final = 5
+# Refusals of a person that the result of `--format json` names.
+_REFUSALS: Final = 100
 # Of one notice, or one piece of trouble.
 _SENTENCE: Final = 1000
 
@@ -73,6 +77,9 @@ class Errand:
         self._usage: Usage | None = None
         self._error: dict[str, object] | None = None
         self._noise = 0
+        self._changes = FailedChanges()
+        self._is_called_off = False  # by a signal or the clock
+        self._refusals: list[dict[str, str]] = []  # what a person has refused
         self._quiet = asyncio.Event()
         self._quiet.set()
 
@@ -92,7 +99,8 @@ class Errand:
         try:
             code = await self._supervised()
             if self._json is not None:
-                denied = [] if self._offer is None else [denial._asdict() for denial in self._offer.denials]
+                denied = [] if self._offer is None else [denial.as_json() for denial in self._offer.denials]
+                denied += self._refusals
                 self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
             sys.stdout.flush()
         except BrokenPipeError:
@@ -122,6 +130,7 @@ class Errand:
             return code
 
     async def _call_off(self, work: "asyncio.Future[int]") -> None:
+        self._is_called_off = True
         if self._turn is not None and self._offer is not None:
             await self._turn.cancel()
             self._offer.dismiss()
@@ -138,7 +147,9 @@ class Errand:
             async with AsyncExitStack() as stack:
                 await self._talk(stack)
         except (Wrong, UsageError) as error:
-            return self._fail(str(error), {"message": str(error)}, USAGE)
+            # A request that the agent has answered with an error is told whole to programs.
+            cause = error.__cause__ if isinstance(error.__cause__, RequestFailed) else error
+            return self._fail(str(error), error_fields(cause), USAGE)
         except DragomanError as error:
             return self._failed(error, await self._stderr.last_words() if is_a_bug(error) else "")
         return self._ended()
@@ -173,6 +184,8 @@ class Errand:
         from dragoman.cli.face.attaching import attached
 
         prompt = attached(text, self._folder, client.agent.capabilities, typed=typed)
+        if prompt.problems:
+            raise Wrong(f"{inert_line('; '.join(prompt.problems))}. Nothing was sent")
         for name in prompt.missing:
             self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
         return prompt.blocks
@@ -200,7 +213,13 @@ class Errand:
             settings["ask_user"] = partial(answered, asker)
         level, target = self._arguments.allow, self._target
         ask = None if asker is None else partial(self._ask, asker)
-        self._offer = Offer(self._folder, lambda: target.policy(level), ask, self._terminal_output)
+        self._offer = Offer(
+            self._folder,
+            lambda: target.run_policy(level, self._folder),
+            ask,
+            self._terminal_output,
+            agent=target.recorded_as,
+        )
         return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
@@ -211,17 +230,29 @@ class Errand:
             return None
         from dragoman.cli.face.asking import Asker, Keyboard
         from dragoman.cli.face.box import secret_word
+        from dragoman.cli.face.viewer import find_pager
 
         keyboard = Keyboard.find(sys.stderr)
         if keyboard is None:
             return None
         stack.callback(keyboard.close)
         coloured = colours_wanted(sys.stderr)
-        return Asker(keyboard, self._screen.ask, size, secret_word(), self._hold, coloured=coloured)
+        return Asker(
+            keyboard,
+            self._screen.ask,
+            size,
+            secret_word(),
+            self._hold,
+            coloured=coloured,
+            find_pager=lambda: find_pager(os.environ, [self._folder]),
+        )
 
     async def _ask(self, asker: "Asker", request: "RequestPermission") -> "PermissionOption | None":
         self._teller.asked(request)
-        return await asker.permission(request)
+        option = await asker.permission(request)
+        if (option is None or not option.kind.startswith("allow")) and len(self._refusals) < _REFUSALS:
+            self._refusals.append({"what": request.title, "reason": "you said no"})
+        return option
 
     def _hold(self, asking: bool) -> None:
         """While a question stands there, nothing is written under it; what came before it is shown first."""
@@ -253,9 +284,12 @@ class Errand:
         try:
             return await reopen(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
-            raise Wrong(f"--session {wanted}: {inert_line(error.message)}") from None
+            raise Wrong(f"--session {wanted}: {inert_line(failure_text(error))}") from error
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
+        for event in events:
+            if event.__class__ is ToolCallUpdate or event.__class__ is ToolCallContentChunk:
+                self._changes.apply(event)
         if self._json is not None:
             self._screen.pause()
             for event in events:
@@ -263,9 +297,12 @@ class Errand:
             sys.stdout.flush()
             return
         for event in events:
+            pieces = self._teller.tell(event)
             if self._screen.answer_alone:
                 self._warn(event)
-            self._screen.show(self._teller.tell(event))
+                if any(piece.form == "break" for piece in pieces):
+                    self._tell("the answer so far is broken off; the whole of it follows on a new line")
+            self._screen.show(pieces)
         self._screen.flush()
 
     def _warn(self, event: "AnyEvent") -> None:
@@ -303,29 +340,27 @@ class Errand:
         assert offer is not None  # a turn has ended, so somebody was connected
         for denial in offer.denials[:_TOLD]:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
-        if offer.denied and code == OK:
-            files = "--allow edit covers files in the folder, " if self._arguments.allow in ("", "read") else ""
-            count = "1 request was" if offer.denied == 1 else f"{offer.denied} requests were"
-            self._screen.say(f"dragoman: {count} denied; {files}--allow all covers everything")
+        # Some agents end a turn as cancelled when something is not allowed. That is no Ctrl-C of ours.
+        is_over = code == OK or (code == CANCELLED and not self._is_called_off)
+        if offer.denied and is_over:
+            self._screen.say(f"dragoman: {_denied(offer)}")
             return DENIED
-        if offer.refused and code == OK:
+        if offer.refused and is_over:
             count = "1 request" if offer.refused == 1 else f"{offer.refused} requests"
             self._screen.say(f"dragoman: you refused {count}")
             return DENIED
         if code not in (OK, CANCELLED):
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
+        if self._screen.answer_alone or self._json is not None:  # else each call was shown, and how it ended
+            for sentence in self._changes.sentences()[:_TOLD]:
+                self._screen.say(f"dragoman: a change failed: {inert_line(sentence)[:_SENTENCE]}")
         return code
 
     def _failed(self, error: DragomanError, last_words: str) -> int:
         """The agent's doing. One of ours that did not like its command line has said what was wrong with it."""
         self._stop_reason = "error"
         words = failure_words(error, self._target, greeted=self._greeted) + last_words
-        if isinstance(error, RequestFailed):
-            told: dict[str, object] = {"code": error.code, "message": error.message}
-            if error.data is not None:
-                told["data"] = error.data
-        else:
-            told = {"message": str(error)}
+        told = error_fields(error)
         complaint = own_complaint(error, self._target)
         if complaint is not None and self._session_id is None:
             return self._fail(complaint, told, USAGE)
@@ -337,3 +372,14 @@ class Errand:
         self._error = error
         self._screen.pause()
         return complain(inert(sentence), code)
+
+
+def _denied(offer: Offer) -> str:
+    """Return how many requests the policy has denied, and which levels of `--allow` would cover them, if any does."""
+    requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
+    if not any(denial.by_level for denial in offer.denials):  # then a rule has said no, and no option allows more
+        return requests
+    reading = "--allow read covers reading in the folder, " if offer.level in ("", "none") else ""
+    editing = "--allow edit covers files in the folder, " if offer.level != "edit" else ""
+    but = "" if all(denial.by_level for denial in offer.denials) else " that no rule forbids"
+    return f"{requests}; {reading}{editing}--allow all covers everything{but}"

@@ -54,10 +54,11 @@ def record(command: str, error: BaseException) -> None:
         "causes": _causes(error),
     }
     with suppress(OSError):
-        _append(log_file(), json.dumps(line).encode() + b"\n")
+        append_line(log_file(), json.dumps(line).encode() + b"\n")
 
 
-def _append(file: str, line: bytes) -> None:
+def append_line(file: str, line: bytes) -> None:
+    """Append a line to a file of the log folder, and rotate the file when it is full; `OSError` if that fails."""
     folder = os.path.dirname(file)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     turns = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -59,14 +59,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has seen enough; Python must not complain about it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence()
         return 0
     except Exception as error:
+        if isinstance(error, OSError) and _is_hang_up(error):
+            _silence()
+            return INTERRUPTED
         from dragoman.cli.log import record
 
         record(_command_of(sys.argv[1:] if argv is None else argv), error)
         raise
     return code
+
+
+def _silence() -> None:
+    """Let Python not complain at exit about what it cannot write to stdout any more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_hang_up(error: OSError) -> bool:
+    """Return whether a write failed because the window of our terminal was closed: that is no failure of ours."""
+    import errno
+    import termios
+
+    if error.errno != errno.EIO:
+        return False
+    for descriptor in (0, 1, 2):
+        try:
+            termios.tcgetattr(descriptor)
+        except termios.error as failure:
+            if failure.args[0] == errno.EIO:  # what is no terminal at all answers ENOTTY
+                return True
+    return False
 
 
 def _command_of(given: Sequence[str]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from dragoman.client.policy import Decider, Denial, Policy
+    from dragoman.client.decision import OnDecision
+    from dragoman.client.policy import Decider, Denial, Level, Policy
     from dragoman.client.workspace import Workspace
     from dragoman.vocabulary.services import (
         CreateTerminal,
@@ -42,12 +43,18 @@ class Offer:
         policy: "Callable[[], Policy]",
         ask: "Ask | None",
         on_output: "Callable[[str, str, bool], None] | None" = None,
+        *,
+        agent: str = "",
     ) -> None:
-        """`on_output` is told what a terminal shows, all of it each time, and whether that is the end of it."""
+        """`on_output` is told what a terminal shows, all of it each time, and whether that is the end of it.
+
+        `agent` is the name under which decisions are recorded; empty: the agent records them itself.
+        """
         self._folder = folder
         self._policy = policy
         self._ask = ask
         self._on_output = on_output
+        self._agent = agent
         self._watching: dict[str, asyncio.Task[None]] = {}
         self._decider: Decider | None = None
         self._workspace: Workspace | None = None
@@ -70,6 +77,11 @@ class Offer:
     def denials(self) -> "list[Denial]":
         """Which, and why."""
         return [] if self._decider is None else self._decider.denials
+
+    @property
+    def level(self) -> "Level":
+        """What is allowed beside rules; nothing, as long as nothing was asked for."""
+        return "" if self._decider is None else self._decider.policy.allow
 
     @property
     def refused(self) -> int:
@@ -158,8 +170,18 @@ class Offer:
             from dragoman.client.policy import Decider
 
             files = started_files()
-            self._decider = Decider(self._policy(), [self._folder], self._ask, protected_paths=files)
+            self._decider = Decider(
+                self._policy(), [self._folder], self._ask, protected_paths=files, on_decision=self._recorder()
+            )
         return self._decider
+
+    def _recorder(self) -> "OnDecision | None":
+        if not self._agent:
+            return None
+        from dragoman.cli.decisions import DecisionRecorder
+        from dragoman.cli.settings import read_settings
+
+        return DecisionRecorder(self._agent, content=read_settings().flag("audit_content")).record
 
     def _files(self) -> "Workspace":
         if self._workspace is None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dragoman.vocabulary.requests import McpServer
 
 _ALIASES = {"full": "full-access"}
+# Those of `coder.models.endpoints`, which is not imported before a variable is set.
+_ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST")
 
 
 class Wrong(Exception):
@@ -55,8 +57,9 @@ def our_setup(
     script = _script(wanted)
     if script is None and wanted and wanted != OFFLINE:
         _check_model(wanted, config)
-    means = Means(os.environ, config, home_folder(), wanted)
+    means = Means(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
     supply: Models = Supply(means, script=script)
+    _check_address(supply, config)
     if manner.open_models:
         from dragoman.coder.resolver import Resolver
 
@@ -167,6 +170,24 @@ def _check_model(wanted: str, config: dict[str, object]) -> None:
         parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
     except BadModelName as error:
         raise Wrong(f"--model {wanted}: {error}") from None
+
+
+def _check_address(models: Models, config: dict[str, object]) -> None:
+    """Refuse an address in the environment that can be none, if the model that a session begins with needs it.
+
+    Most users have set no such variable: for them nothing is imported here, and no file is read.
+    """
+    if not any(os.environ.get(variable, "").strip() for variable in _ADDRESS_VARIABLES):
+        return
+    from dragoman.coder.models.endpoints import ModelUnavailable, find_address
+    from dragoman.coder.models.names import PROVIDERS
+
+    try:
+        provider = models.current().partition("/")[0]
+        if provider in PROVIDERS:
+            find_address(provider, environment=os.environ, config=config)
+    except ModelUnavailable as error:
+        raise Wrong(str(error)) from None
 
 
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Say one thing to an agent and show what comes of it. Without --agent and -- CMD
-it is Dragoman's own agent. On a terminal you see its tool calls and are asked
-for permission; through a pipe you get the answer alone.
+it is the defaultServer of acp.json, or Dragoman's own agent. On a terminal you
+see its tool calls and are asked for permission; through a pipe you get the
+answer alone.
 """
 _EPILOG = """\
   dragoman run "Explain @src/main.py"
@@ -25,13 +26,16 @@ _EPILOG = """\
 A word - stands for what comes on stdin, and @path for a file that goes along
 (not inside what comes on stdin).
 
-With --allow read or edit, an agent may read or edit files in its folder without
-asking; with all, anything it asks for. The rest is asked on a terminal, and
-refused where there is nobody to ask. This does not hold back an agent that does
-not ask. The token for an address is read from --token-file or DRAGOMAN_TOKEN,
-and an agent there works on the files there.
+An agent that is started on this machine may read files in its folder without
+asking, but for those that hold credentials. With --allow edit it may change
+files there too, with all do anything it asks for, with none nothing. For an
+agent behind an address, ssh, a container or the like nothing is allowed before
+--allow says so. The rest is asked on a terminal, and refused where there is
+nobody to ask. This does not hold back an agent that does not ask. The token for
+an address is read from --token-file or DRAGOMAN_TOKEN, and an agent there works
+on the files there.
 
-exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5 done but
+exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5
 something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
 """
 # More is no prompt; the agent reads files itself.
@@ -53,7 +57,10 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
     add_target(parser)
     parser.add_argument("--format", choices=("text", "json"), default="text", help="json is one event a line")
     parser.add_argument(
-        "--allow", choices=("read", "edit", "all"), default="", help="what the agent may do without asking"
+        "--allow",
+        choices=("none", "read", "edit", "all"),
+        default="",
+        help="what the agent may do without asking; read, if it is started here",
     )
     parser.add_argument("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
     parser.add_argument("--session", metavar="ID", help="go on with this session")
@@ -82,10 +89,15 @@ def _prompt(words: list[str]) -> tuple[list[str], str | None]:
     if "-" in words:
         if sys.stdin is None:
             raise Wrong("there is no stdin to read the prompt from")
+        from dragoman.host.decoding import decode_text, describe_binary
+
         data = sys.stdin.buffer.read(STDIN_BYTES + 1)
         if len(data) > STDIN_BYTES:
             raise Wrong(f"stdin has more than {STDIN_BYTES // 1024 // 1024} MiB; name a file with @path instead")
-        piped = data.decode("utf-8", "replace")
+        decoded = decode_text(data)
+        if decoded is None:
+            raise Wrong(f"stdin is not text: {describe_binary(data, len(data))}; name a file with @path instead")
+        piped = decoded.text
     words = [readable(word) for word in words]
     if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
         raise Wrong("the prompt is empty")

@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple
 
@@ -13,12 +13,13 @@ import msgspec
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.updates import info_json, update_json
 from dragoman.cli.complain import can_ask, complain, forget_typed
+from dragoman.cli.decisions import decisions_of
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
 from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
 from dragoman.cli.table import Table, heading, markdown_heading, summary
-from dragoman.cli.transcript import as_markdown, as_text, parts
+from dragoman.cli.transcript import Part, Piece, as_markdown, as_text, decision_text, parts
 from dragoman.coder.decision_log import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import Noted, events_of
@@ -27,6 +28,8 @@ from dragoman.store.entries import Noted, events_of
 _NAMED: Final = 5
 # How every id of ours begins; nobody has to write it.
 _KIND: Final = "sess_"
+# The kind of line that a decision is in an export; updates of the protocol have no such name.
+_DECISION_LINE: Final = "_dragoman/decision"
 
 
 class Wrong(Exception):
@@ -149,19 +152,42 @@ async def _export(task: _Task) -> int:
         task.output.write(markdown_heading(await task.store.look(session_id)))
         async for part in parts(log):
             task.output.write(as_markdown(part))
+        decisions = [decision_text(value) async for value in _decisions(_log(task, session_id))]
+        if decisions:
+            task.output.write(as_markdown(Part("Permission decisions", [Piece("output", "\n".join(decisions))])))
     else:
-        async for update in _updates(log):
-            task.output.line(update)
+        async for line in _lines(log):
+            task.output.line(line)
     return 0
 
 
 async def _audit(task: _Task) -> int:
-    session_id = await _resolved(task.store, task.arguments.id)
-    async for records in _log(task, session_id):
-        for record in records:
-            if isinstance(record.entry, Noted) and record.entry.kind == DECISION:
-                task.output.line(msgspec.json.encode(record.entry.value))
+    try:
+        session_id = await _resolved(task.store, task.arguments.id)
+    except Wrong:
+        found = decisions_of(task.arguments.id) if task.arguments.id else {}  # a session of another agent
+        if len(found) != 1:
+            raise
+        for line in next(iter(found.values())):
+            task.output.line(line)
+        return 0
+    async for value in _decisions(_log(task, session_id)):
+        task.output.line(msgspec.json.encode(value))
     return 0
+
+
+async def _decisions(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[Mapping[str, object]]:
+    async for records in log:
+        for record in records:
+            if (value := _decision(record)) is not None:
+                yield value
+
+
+def _decision(record: Record) -> Mapping[str, object] | None:
+    match record.entry:
+        case Noted(kind=kind, value=dict() as value) if kind == DECISION:
+            return value
+    return None
 
 
 async def _log(task: _Task, session_id: str) -> AsyncIterator[Sequence[Record]]:
@@ -169,6 +195,17 @@ async def _log(task: _Task, session_id: str) -> AsyncIterator[Sequence[Record]]:
     async for records in task.store.read(session_id):
         yield records
         task.progress.at("Reading the log", records[-1].sequence, total)
+
+
+async def _lines(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]:
+    """Yield the events, with the decisions about tool calls in their places."""
+    async for records in log:
+        for record in records:
+            if (decision := _decision(record)) is not None:
+                yield msgspec.json.encode({"sessionUpdate": _DECISION_LINE, **decision})
+            for event in events_of([record.entry]):
+                if (update := update_json(event)) is not None:
+                    yield update
 
 
 async def _updates(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[bytes]:

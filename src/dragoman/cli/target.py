@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from dragoman.cli.complain import warn_of_plain_http
 from dragoman.cli.typed import readable
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
     from dragoman.client.fleet import Fleet
+    from dragoman.client.lent import Lent
     from dragoman.client.policy import Level, Policy
+
+
+# As much of an `acp.json` as counts.
+_FLEET_BYTES: Final = 1024 * 1024
 
 
 class Wrong(Exception):
@@ -33,19 +38,51 @@ class Target(NamedTuple):
     ours: bool = False
     # One of the fleet is started by it; one behind an address is a fleet of its own.
     fleet: "Fleet | None" = None
+    # Of a command that is a known agent: which one, why it is not given its keys, and what it is lent.
+    known: str = ""
+    kept_back: str = ""
+    lent: "Lent | None" = None
+
+    @property
+    def recorded_as(self) -> str:
+        """The name under which decisions about it are recorded; empty: it records them itself."""
+        return "" if self.ours else self.name
 
     @property
     def elsewhere(self) -> bool:
         """Whether its files are not ours, as far as we can know."""
         return self.fleet is not None and bool(self.fleet.entry(self.name).url)
 
-    def policy(self, level: "Level") -> "Policy":
-        """What it may do; `level` is what the user allows now."""
+    def policy(self, level: "Level", *, otherwise: "Level" = "") -> "Policy":
+        """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
         if self.fleet is not None:
-            return self.fleet.entry(self.name).policy(level)
+            return self.fleet.entry(self.name).policy(level, otherwise=otherwise)
         from dragoman.client.policy import Policy
 
-        return Policy(level)
+        return Policy(level or otherwise)
+
+    def run_policy(self, level: "Level", folder: str) -> "Policy":
+        """Return its policy in `dragoman run`: by default an agent that works on this machine may read its folder.
+
+        Not in one that holds the whole home: which files there are private, no list of names can say.
+        """
+        is_asked = level or self._carried_elsewhere() or _holds_home(folder)
+        return self.policy(level, otherwise="" if is_asked else "read")
+
+    def _carried_elsewhere(self) -> str:
+        if self.ours:
+            return ""
+        if self.fleet is not None:
+            return self.fleet.entry(self.name).carried_elsewhere(os.environ)
+        from dragoman.client.elsewhere import carried_elsewhere
+
+        return carried_elsewhere(self.command, os.environ)
+
+
+def _holds_home(folder: str) -> bool:
+    from dragoman.host.paths import is_inside
+
+    return is_inside(os.path.realpath(os.path.expanduser("~")), os.path.realpath(folder))
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +92,7 @@ def add_target(parser: argparse.ArgumentParser) -> None:
         "--agent", metavar="NAME", help="an agent of the fleet, as `dragoman agents list` shows them, or its address"
     )
     parser.add_argument("--token-file", metavar="F", help="the token for an address; else it is in DRAGOMAN_TOKEN")
-    parser.add_argument("--model", metavar="M", help="who thinks, where the agent lets you choose")
+    parser.add_argument("--model", metavar="M", help="model to use, where the agent lets you choose")
     parser.add_argument("--mode", metavar="MODE", help="the agent's mode, such as ask, plan or workspace-write")
     parser.add_argument("--show-stderr", action="store_true", help="show what the agent writes to stderr, as it comes")
     parser.set_defaults(command_given=None)
@@ -76,18 +113,46 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 def chosen_target(arguments: argparse.Namespace) -> Target:
     """The agent that is meant; `Wrong` says what is not right about it."""
     command: list[str] | None = arguments.command_given
-    _hide_keys(for_ours=command is None and arguments.agent is None)
-    if command is not None and arguments.agent is not None:
+    name: str | None = arguments.agent
+    if command is None and name is None:
+        name = _default_agent(arguments.cwd or ".") or None
+    _hide_keys(for_ours=command is None and name is None)
+    if command is not None and name is not None:
         raise Wrong("--agent NAME or -- CMD, not both")
     if arguments.token_file is not None and not _is_address(arguments.agent):
         raise Wrong("--token-file goes with an address, such as --agent https://agents.example.org")
     if command is not None:
         if not command:
             raise Wrong("which command? Write it after the --, such as: -- gemini --acp")
-        return Target(os.path.basename(command[0]), command)
-    if arguments.agent is None:
+        return _of_command(command, arguments.cwd)
+    if name is None:
         return _ours(arguments)
-    return _at_address(arguments) if _is_address(arguments.agent) else _of_fleet(arguments)
+    return _at_address(arguments) if _is_address(name) else _of_fleet(name, arguments)
+
+
+def _default_agent(folder: str) -> str:
+    """Return the `defaultServer` of the user's `acp.json`, or of the trusted project around the folder; or nothing."""
+    from dragoman.cli.home import home_folder
+
+    files = [os.path.join(home_folder(), "acp.json")]
+    here = os.path.abspath(os.path.expanduser(folder))
+    while True:
+        files += [os.path.join(here, name) for name in ("acp.json", ".dragoman/acp.json")]
+        if here == os.path.dirname(here):
+            break
+        here = os.path.dirname(here)
+    if not any(_mentions_default(file) for file in files):
+        return ""  # what the fleet needs takes longer to import than a short turn takes
+    return _fleet(folder).default
+
+
+def _mentions_default(file: str) -> bool:
+    from dragoman.host.regular_file import read_regular
+
+    try:
+        return b'"defaultServer"' in read_regular(file, _FLEET_BYTES)
+    except OSError:
+        return False
 
 
 def _hide_keys(*, for_ours: bool) -> None:
@@ -122,6 +187,23 @@ def _ours(arguments: argparse.Namespace) -> Target:
     return Target("dragoman", command, env=dict(os.environ), ours=True)
 
 
+def _of_command(command: list[str], cwd: str | None) -> Target:
+    """Return the target of a command; a known agent gets what it is lent, and its keys if the program is the user's."""
+    from dragoman.client.known_programs import recognise_agent
+
+    target = Target(os.path.basename(command[0]), command)
+    found = recognise_agent(command, os.path.expanduser(cwd or "."), os.environ)
+    if found is None:
+        return target
+    from dragoman.client.known import KNOWN
+
+    entry = KNOWN[found.agent]
+    keys = {} if found.kept_back else {name: os.environ[name] for name in entry.passed_on if name in os.environ}
+    if keys and sys.stderr is not None and sys.stderr.isatty():
+        print(f"dragoman: this is the agent {found.agent}; it is given {', '.join(keys)}", file=sys.stderr)
+    return target._replace(env=keys, known=found.agent, kept_back=found.kept_back, lent=entry.lent)
+
+
 def _is_address(agent: str | None) -> bool:
     return agent is not None and "://" in agent
 
@@ -142,19 +224,33 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     return Target(url, (), fleet=Fleet(FleetFile({url: entry}), environment=os.environ))
 
 
-def _of_fleet(arguments: argparse.Namespace) -> Target:
+def _fleet(folder: str) -> "Fleet":
     from dragoman.cli.home import home
     from dragoman.client.fleet import Fleet
     from dragoman.errors import DragomanError
 
     try:
-        fleet = Fleet.read(home(), environment=os.environ, folder=arguments.cwd or ".")
-        entry = fleet.entry(arguments.agent)
+        return Fleet.read(home(), environment=os.environ, folder=folder)
     except DragomanError as error:
         raise Wrong(str(error)) from None
+
+
+def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
+    from dragoman.cli.plain import harmless_line
+    from dragoman.errors import DragomanError
+
+    fleet = _fleet(arguments.cwd or ".")
+    try:
+        entry = fleet.entry(name)
+    except DragomanError as error:
+        raise Wrong(str(error)) from None
+    for sentence in fleet.mistakes.values():
+        print(f"dragoman: warning: {harmless_line(sentence)}; this agent cannot be used", file=sys.stderr)
+    if entry.built_in and name == "dragoman":
+        return _ours(arguments)
     if entry.url and (entry.token or entry.token_file):
         warn_of_plain_http(entry.url)
-    return Target(arguments.agent, (), fleet=fleet)
+    return Target(name, (), fleet=fleet)
 
 
 async def opened(
@@ -180,6 +276,8 @@ async def opened(
         return await stack.enter_async_context(target.fleet.connect(target.name, **given))
     from dragoman.client.connect import connect
 
+    if target.lent is not None:
+        given = target.lent.of(given)
     return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **given))
 
 
@@ -203,19 +301,30 @@ async def session_of_ours(given: str) -> tuple[str, str]:
 
 
 async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool) -> "Conversation":
-    """Go on with a session, told again or not, as far as the agent can."""
+    """Go on with a session, told again or not, as far as the agent can.
+
+    An agent may say that it can do both and know only one of the methods: then that one is used.
+    """
+    from dragoman.errors import METHOD_NOT_FOUND, RequestFailed
+
     able = client.agent.capabilities
     if not able.resume and not able.load:
         raise Wrong("this agent cannot go on with an earlier session")
-    if able.load and (replay or not able.resume):
-        return await client.load_session(session_id, folder)
-    return await client.resume_session(session_id, folder)
+    known = [(client.load_session, able.load), (client.resume_session, able.resume)]
+    first, *others = [way for way, is_advertised in (known if replay else known[::-1]) if is_advertised]
+    try:
+        return await first(session_id, folder)
+    except RequestFailed as error:
+        if error.code != METHOD_NOT_FOUND or not others:
+            raise
+    return await others[0](session_id, folder)
 
 
 async def choose(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
     """Set what was asked for on the command line. Our own was told when it started."""
     from dragoman.cli.plain import harmless_line
     from dragoman.errors import RequestFailed, UsageError
+    from dragoman.host.failure_text import failure_text
 
     try:
         if arguments.mode is not None and not target.ours:
@@ -225,4 +334,4 @@ async def choose(conversation: "Conversation", target: Target, arguments: argpar
     except UsageError as error:
         raise Wrong(str(error)) from None
     except RequestFailed as error:
-        raise Wrong(f"the agent does not take that mode or model: {harmless_line(str(error))}") from None
+        raise Wrong(f"the agent does not take that mode or model: {harmless_line(failure_text(error))}") from error

@@ -2,7 +2,8 @@
 
 What is a secret: the value of anything named like one (a key of an object, an environment variable, a header, an
 option of a command), the value of such a variable in our own environment wherever it stands, and text that has the
-form of a known kind of key. A person who pastes a password into a prompt is beyond this.
+form of a known kind of key. A person who pastes a password into a prompt is beyond this. A path that exists is no
+secret, whatever its variable is called: a trace without its paths cannot be read.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from dragoman.host.environment import is_secret
+from dragoman.host.environment import is_harmless_name, is_secret
 
 Trace = Callable[[Literal["in", "out"], bytes], None]
 
@@ -23,7 +24,14 @@ _REDACTED: Final = "[redacted]"
 _SECRET_LENGTH: Final = 8
 _NAMES: Final = r"(?:api|access|private|ssh|signing)[-_.]?keys?|credentials?|passw(?:or)?d|passphrase|secret|tokens?\b"
 _SECRET_NAME: Final = re.compile(
-    rf"{_NAMES}|authorization$|^auth$|cookie|(?:^|[-_])(?:auth|key|pat|pwd|dsn)$|token$", re.IGNORECASE
+    rf"{_NAMES}|authorization$|^auth$|cookie|(?:^|[-_])(?:auth|key|pat|dsn)$|[-_]pwd$|token$", re.IGNORECASE
+)
+# Values that stand for a missing or public password; hiding such a word wherever it stands makes a trace unreadable.
+_COMMON_VALUES: Final = frozenset(
+    {
+        *("password", "passw0rd", "changeme", "change-me", "example.com", "localhost", "127.0.0.1", "postgres"),
+        *("anonymous", "username", "disabled", "undefined", "required", "optional", "development", "production"),
+    }
 )
 _SECRET_OPTION: Final = re.compile(rf"--?[\w-]*(?:{_NAMES}|auth)", re.IGNORECASE)
 _SECRET_TEXT: Final = re.compile(
@@ -58,8 +66,23 @@ def open_trace(path: str) -> Trace:
 
 def secrets_of(environment: Mapping[str, str]) -> list[str]:
     """The values that must not be written, wherever they turn up; the longest first, as one may contain another."""
-    found = {value for name, value in environment.items() if _SECRET_NAME.search(name) or is_secret(name, value)}
-    return sorted((value for value in found if len(value) >= _SECRET_LENGTH), key=len, reverse=True)
+    found = {value for name, value in environment.items() if is_secret(name, value)}
+    return sorted((value for value in found if _is_worth_hiding(value)), key=len, reverse=True)
+
+
+def _is_secret_pair(name: str, value: str) -> bool:
+    """Return whether a variable or header of a frame has a value that is not written."""
+    return is_secret(name, value) or (not is_harmless_name(name) and _SECRET_NAME.search(name) is not None)
+
+
+def _is_worth_hiding(value: str) -> bool:
+    """Return whether a secret's value is hidden wherever it stands: not a short or common word, not a path."""
+    if len(value) < _SECRET_LENGTH or value.lower() in _COMMON_VALUES:
+        return False
+    try:
+        return not os.path.exists(value)
+    except ValueError:
+        return True
 
 
 def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
@@ -73,7 +96,8 @@ def redacted(frame: bytes, known: Iterable[str] = ()) -> object:
 def _clean(value: object, known: Iterable[str]) -> object:
     if isinstance(value, dict):
         named = value.get("name")
-        hides = isinstance(named, str) and _SECRET_NAME.search(named) is not None
+        held = value.get("value")
+        hides = isinstance(named, str) and isinstance(held, str) and _is_secret_pair(named, held)
         return {
             key: _hidden(item, known) if _SECRET_NAME.search(key) or (hides and key == "value") else _clean(item, known)
             for key, item in value.items()

@@ -10,6 +10,7 @@ from typing import Final, Literal, NamedTuple
 from dragoman.agent.story import Story
 from dragoman.agent.updates import patch_text
 from dragoman.cli.plain import harmless, harmless_line, harmless_output
+from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record
 from dragoman.store.entries import Happened
 from dragoman.vocabulary import events
@@ -172,7 +173,10 @@ def _end(idle: events.Idle) -> Part | None:
     """How a turn ended, where that is worth a word."""
     if idle.stop_reason == "end_turn":
         return None
-    why = f": {harmless_line(idle.error.message)}" if isinstance(idle.error, events.Failure) else ""
+    error = idle.error
+    why = ""
+    if isinstance(error, events.Failure):
+        why = f": {harmless_line(error_text(error.code, error.message, error.data))}"
     return Part(f"({harmless_line(idle.stop_reason or '')}{why})", ())
 
 
@@ -212,6 +216,16 @@ def as_markdown(part: Part) -> str:
             fence = _fence(text)
             chunks.append(f"{fence}{'diff' if piece.form == 'diff' else ''}\n{text}\n{fence}")
     return "\n\n".join(chunks) + "\n\n"
+
+
+def decision_text(decision: Mapping[str, object]) -> str:
+    """Return a line of the decision log as one sentence; it has no content but what the log has."""
+    found = {name: harmless_line(str(value)) for name, value in decision.items() if value is not None}
+    who = " / ".join(found[name] for name in ("principal", "token") if name in found)
+    why = ", ".join(found[name] for name in ("option", "rule") if name in found)
+    by = f"by {found.get('by', '?')}" + (f" ({why})" if why else "") + (f", {who}" if who else "")
+    what = f"{found.get('tool', '?')} [{found.get('title', '?')}]"
+    return f"{found.get('time', '?')}  {found.get('decision', '?')}  {what} in mode {found.get('mode', '?')}, {by}"
 
 
 def _lines(piece: Piece, *, full: bool) -> tuple[list[str], int]:

@@ -20,7 +20,7 @@ from dragoman.cli.project_servers import NAME as SERVERS_FILE
 from dragoman.cli.project_servers import document_of, tables_of
 from dragoman.cli.project_servers import part_of as server_part
 from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, FleetFileWrong, Found, find_files, read_file
+from dragoman.client.fleet_file import FleetFile, FleetFileWrong, Found, find_files, read_usable
 from dragoman.client.known import KNOWN
 from dragoman.client.project_entry import Limited, part_of, project_entries
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
@@ -87,7 +87,7 @@ def _agents(
 ) -> Iterator[ConfigPart]:
     name = str(file.relative_to(folder))
     try:
-        read = read_file(Found(file, data))
+        read = read_usable(Found(file, data))
         own = _own(home)
     except FleetFileWrong as error:
         yield ConfigPart(name, [("not used", str(error))])
@@ -97,6 +97,8 @@ def _agents(
         return
     if read.default:
         yield ConfigPart(name, [("default", f"the agent {read.default}")])
+    for mistake in read.mistakes.values():  # the others of the file are used
+        yield ConfigPart(name, [("not used", mistake)])
     if not read.entries:
         yield ConfigPart(name, [("starts", "nothing")])
     limits = project_entries(file, read, {**KNOWN, **own.entries}, own.terms, TrustState({}))
@@ -106,7 +108,7 @@ def _agents(
 
 def _own(home: Path) -> FleetFile:
     """The user's own file."""
-    return next((read_file(file) for file in find_files(home, None)), FleetFile({}))
+    return next((read_usable(file) for file in find_files(home, None)), FleetFile({}))
 
 
 def _agent(

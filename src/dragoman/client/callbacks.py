@@ -1,7 +1,8 @@
-"""What a caller may give us as a callback: checked where it is given, so a mistake shows before an agent is there."""
+"""What a caller may give us, callbacks above all: checked where it is given, so a mistake shows before it is sent."""
 
 import inspect
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,30 @@ def check_plain(callback: Callable[..., Any] | None, name: str, *parameters: str
     function = _function(callback, name, parameters)
     if inspect.iscoroutinefunction(function):
         raise UsageError(f"{name} is called in passing and not awaited: write `def {_name(function)}`, without async")
+
+
+def check_text(value: object, name: str, example: str) -> None:
+    """Raise unless it is text."""
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is text, not {value!r}: write `{example}`")
+
+
+def folder_of(cwd: object) -> str:
+    """Return the absolute path of a folder. No file is touched."""
+    if not isinstance(cwd, (str, os.PathLike)):
+        raise UsageError(f"cwd is a folder, not {cwd!r}: write `client.new_session('.')`")
+    return os.path.abspath(os.fspath(cwd))
+
+
+def listed(values: Iterable[Any], kind: Any, name: str, example: str) -> list[Any]:
+    """Return what was given as a list of this kind. Text is iterable, and is never what was meant."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is a list, not {values!r}: write `{example}`")
+    found = list(values)
+    for value in found:
+        if not isinstance(value, kind):
+            raise UsageError(f"{name} holds something else than it may, {value!r}: write `{example}`")
+    return found
 
 
 def _function(callback: Callable[..., Any], name: str, parameters: tuple[str, ...]) -> Callable[..., Any]:

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
 
 from msgspec import UNSET
 
 from dragoman import limits
+from dragoman.client.callbacks import check_text, folder_of, listed
 from dragoman.client.conversation import Conversation
 from dragoman.client.early import EarlyEvents
 from dragoman.client.face import Face
@@ -183,12 +184,15 @@ class Client:
         self,
         cwd: str | os.PathLike[str] = ".",
         *,
-        additional_directories: Sequence[str] = (),
+        additional_directories: Iterable[str | os.PathLike[str]] = (),
         mcp_servers: Sequence[McpServer] = (),
     ) -> Conversation:
         """Open a session in a folder."""
-        folder = os.path.abspath(cwd)  # no file is touched
-        request = NewSession(folder, list(additional_directories) or UNSET, list(mcp_servers) or UNSET)
+        folder = folder_of(cwd)
+        example = "additional_directories=['/folder']"
+        further = listed(additional_directories, (str, os.PathLike), "additional_directories", example)
+        more = [str.__str__(os.fspath(one)) for one in further]
+        request = NewSession(folder, more or UNSET, _servers(mcp_servers) or UNSET)
         return await self.open(request, folder)
 
     async def open(self, request: NewSession | ForkSession, cwd: str) -> Conversation:
@@ -221,14 +225,15 @@ class Client:
     async def _reopen(
         self, session_id: str, cwd: str | os.PathLike[str], mcp_servers: Sequence[McpServer], *, replay: bool
     ) -> Conversation:
-        folder = os.path.abspath(cwd)  # no file is touched
+        check_text(session_id, "a session id", "client.load_session(session.id, session.cwd)")
+        folder = folder_of(cwd)
         # Its events come before the answer, so it must be known before it is asked for.
         known = self._conversations.get(session_id)
         conversation = known or self.adopt(session_id, folder, SessionOpened(session_id))
         request = ResumeSession(
             session_id,
             folder,
-            mcp_servers=list(mcp_servers) or UNSET,
+            mcp_servers=_servers(mcp_servers) or UNSET,
             replay_from=ReplayFromStart() if replay else UNSET,
         )
         try:
@@ -369,8 +374,13 @@ class Client:
             conversation.lose(error)
 
 
+def _servers(servers: Sequence[McpServer]) -> list[McpServer]:
+    return listed(servers, McpServer, "mcp_servers", "mcp_servers=[McpStdio('name', 'command')]")
+
+
 def _foreign(method: str) -> str:
     """A method outside the vocabulary, or a clear error."""
+    check_text(method, "extension methods start with an underscore and a method", "client.request('_name')")
     if not method.startswith(("_", *FORWARDED)):
         raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")
     return method

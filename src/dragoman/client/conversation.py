@@ -1,9 +1,10 @@
 """A session as a client sees it: prompt, and read events until the turn ends."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
+from dragoman.client.callbacks import check_text, folder_of
 from dragoman.client.calls import Calls
 from dragoman.client.turn import Answer, Run, Turn
 from dragoman.errors import UsageError
@@ -29,7 +30,6 @@ from dragoman.vocabulary.requests import (
     SetOption,
     SetTitle,
 )
-from dragoman.vocabulary.word import Word
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
@@ -52,7 +52,7 @@ class Conversation:
         self.running: Run | None = None
         self.listener: Run | None = None
 
-    def prompt(self, content: "str | Content | Sequence[Content]") -> Turn:
+    def prompt(self, content: "str | Content | Iterable[Content]") -> Turn:
         """Say something; iterate over what comes of it. After a `cancel` it waits for the cancelled turn to end."""
         before = self.running
         if before is not None and not before.cancelled:
@@ -64,7 +64,7 @@ class Conversation:
         run.start(Prompt(self.id, blocks))
         return Turn(run)
 
-    async def ask(self, content: "str | Content | Sequence[Content]") -> Answer:
+    async def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
         """Say something and wait for the whole answer. Cancelling the wait cancels the turn."""
         turn = self.prompt(content)
         try:
@@ -80,6 +80,9 @@ class Conversation:
 
     async def set_option(self, config_id: str, value: str | bool) -> None:
         """Change a session option."""
+        check_text(config_id, "the id of an option", "session.set_option('mode', 'ask')")
+        if not isinstance(value, (str, bool)):
+            raise UsageError(f"an option is set to text or to True or False, not {value!r}")
         await self.client.ask(SetOption(self.id, config_id, value), self._set)
 
     def _set(self, reply: Reply) -> None:
@@ -88,6 +91,7 @@ class Conversation:
 
     async def set_mode(self, mode: str) -> None:
         """Change the session mode."""
+        check_text(mode, "a mode", "session.set_mode('ask')")
         await self.client.ask(SetOption(self.id, self._named(MODE_CATEGORY), mode), self._set)
 
     async def set_model(self, model: str) -> None:
@@ -103,16 +107,18 @@ class Conversation:
 
     async def set_title(self, title: str) -> None:
         """Name the session."""
+        check_text(title, "a title", "session.set_title('Fix the tests')")
         await self.client.ask(SetTitle(self.id, title))
         self.title = title
 
     async def cancel_tool_call(self, tool_call_id: str) -> None:
         """Stop one tool call; the turn goes on."""
+        check_text(tool_call_id, "the id of a tool call", "session.cancel_tool_call(event.tool_call_id)")
         await self.client.ask(CancelToolCall(self.id, tool_call_id))
 
     async def fork(self, cwd: str | None = None) -> "Conversation":
         """Copy the session into a new one."""
-        folder = cwd or self.cwd
+        folder = self.cwd if cwd is None else folder_of(cwd)
         return await self.client.open(ForkSession(self.id, folder), folder)
 
     async def close(self) -> None:
@@ -173,11 +179,11 @@ class Conversation:
                 pass
 
 
-def _blocks(content: "str | Content | Sequence[Content]") -> list[Content]:
+def _blocks(content: "str | Content | Iterable[Content]") -> list[Content]:
     if isinstance(content, str):
-        return [Text(content)]
-    given: Sequence[object] = content if isinstance(content, (list, tuple)) else [content]
-    blocks = [cast(Content, block) for block in given if isinstance(block, Word)]
-    if not blocks or len(blocks) < len(given):
+        return [Text(str.__str__(content))]  # text of a subclass has no JSON
+    given: list[object] = list(content) if isinstance(content, Iterable) else [content]
+    found = [block for block in given if isinstance(block, Content)]
+    if not found or len(found) < len(given):
         raise UsageError("a prompt is text, a content block, or several: session.prompt('...')")
-    return blocks
+    return found

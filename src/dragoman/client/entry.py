@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from dragoman import limits
+from dragoman.client.elsewhere import carried_elsewhere
 from dragoman.client.lent import EVERYTHING, Lent
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
@@ -124,20 +125,37 @@ class Entry:
         """How long to wait for it."""
         return Patience(self.startup_ms / 1000, self.request_ms / 1000, self.prompt_idle_ms / 1000)
 
-    def policy(self, level: Level = "") -> Policy:
-        """What it may do. A level that the user names now counts instead of what is configured; rules count always."""
+    def policy(self, level: Level = "", *, otherwise: Level = "") -> Policy:
+        """Return its policy. A `level` that the user names now replaces what is configured; rules count always.
+
+        `otherwise` counts where neither says more than that the user is to be asked.
+        """
         if level:
             return Policy(level, self.rules)
         return Policy(
-            "all" if self.permission_policy == "auto-approve" else "",
+            {"auto-approve": "all", "prompt": otherwise, "deny": ""}[self.permission_policy],
             self.rules,
             deny_all=self.permission_policy == "deny",
             unasked="allow" if self.non_interactive == "accept_all" else "reject",
         )
 
+    def carried_elsewhere(self, environment: Mapping[str, str]) -> str:
+        """Say why it does not work on the files of this machine, as they are here; empty: it does, as far as known."""
+        if self.url:
+            return "it is behind an address"
+        return carried_elsewhere([_filled(word, environment) for word in self.command_line()], environment)
+
     def command_line(self) -> list[str]:
         """The command and its arguments, or the address, as they are written."""
         return [self.url] if self.url else [self.command, *self.args]
+
+
+def _filled(text: str, environment: Mapping[str, str]) -> str:
+    """Return a text with its variables filled in; unchanged where one is missing: the agent cannot start then."""
+    try:
+        return fill(text, environment)
+    except VariableMissing:
+        return text
 
 
 def _expand(text: str, environment: Mapping[str, str], place: str) -> str:

@@ -175,7 +175,8 @@ def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
         kinds.append("execute")
     if found.addresses or label == "fetch":
         kinds.append("fetch")
-    if has_diff or label in _EDITING or (found.writes and (kinds or label in _READING)):
+    writes = found.writes or (found.changes and not kinds)
+    if has_diff or label in _EDITING or (writes and (kinds or label in _READING)):
         kinds.append("edit")
     elif label in _READING:
         kinds.append("read")

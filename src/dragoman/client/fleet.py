@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, Terms, changed_since, find_files, read_file, untrusted
+from dragoman.client.fleet_file import FleetFile, Terms, changed_since, find_files, read_usable, untrusted
 from dragoman.client.known import KNOWN
 from dragoman.client.patience import Patience
 from dragoman.client.project_entry import project_entries
@@ -69,6 +69,8 @@ class Fleet:
         `changed` says why the agents of a project are not to be started any more; empty: they are as they were trusted.
         """
         self.default: Final = file.default
+        # What is wrong with agents that cannot be used, by their names; the others can.
+        self.mistakes: Final = file.mistakes
         self._left_out = left_out
         self._changed = changed
         self._environment = environment
@@ -85,9 +87,11 @@ class Fleet:
         """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
         entries = dict(KNOWN)
         default, terms = "", Terms()
+        mistakes: dict[str, str] = {}
         changed: Callable[[], str] = str
         for file in find_files(Path(home), None if folder is None else Path(folder)):
-            read = read_file(file)
+            read = read_usable(file)
+            mistakes |= read.mistakes
             if file.trust_state is None:
                 entries |= read.entries
                 terms = read.terms
@@ -96,8 +100,10 @@ class Fleet:
                 entries |= {name: limit.entry for name, limit in limits.items()}
                 changed = partial(changed_since, Path(home), file)
             default = read.default or default
+        # Not even a built-in one in its place, nor a project's: what the user says of it cannot be known.
+        entries = {name: entry for name, entry in entries.items() if name not in mistakes}
         return cls(
-            FleetFile(entries, default),
+            FleetFile(entries, default, mistakes=mistakes),
             environment=environment,
             left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
             changed=changed,
@@ -166,6 +172,8 @@ class Fleet:
 
     def _member(self, name: str) -> "_Member":
         member = self._members.get(name)
+        if name in self.mistakes:
+            raise UsageError(self.mistakes[name])
         if member is None:
             left_out = self._left_out()
             why = "" if left_out is None else f". {left_out}"

@@ -16,9 +16,9 @@ from dragoman.client.lent import FORMS_ALONE, Lent
 from dragoman.client.located import Located, Misplaced, parse
 from dragoman.client.located import Path as Place
 from dragoman.client.opening import SCHEMES
-from dragoman.client.rules import Effect, Rule
+from dragoman.client.rule import Effect, Rule, RuleRefused
 from dragoman.client.tables import Table, kind_of, misplaced
-from dragoman.errors import UsageError, WorldError
+from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
 from dragoman.host.trust import COVERED_BYTES, TrustFailed, TrustState, trust_state
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpServer, McpSse, McpStdio
@@ -51,6 +51,8 @@ class FleetFile(NamedTuple):
     entries: Mapping[str, Entry]
     default: str = ""
     terms: Terms = Terms()
+    # What is wrong with entries that are left out, by their names: a sentence with the file, the line and the field.
+    mistakes: Mapping[str, str] = {}
 
 
 class Found(NamedTuple):
@@ -148,15 +150,28 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def read_file(found: Found) -> FleetFile:
-    """What a file says, or `FleetFileWrong`."""
+    """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries."""
+    read = read_usable(found)
+    if read.mistakes:
+        raise FleetFileWrong(next(iter(read.mistakes.values())))
+    return read
+
+
+def read_usable(found: Found) -> FleetFile:
+    """Return what a file says, without the entries that have a mistake; `FleetFileWrong` for any other mistake."""
     try:
         text = found.data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FleetFileWrong(f"{found.path}: not UTF-8 text") from None
     try:
-        return _Reader(parse(text), found.path).read()
+        located = parse(text)
     except Misplaced as error:
         raise FleetFileWrong(f"{found.path}, line {error.line}: {error}") from None
+    reader = _Reader(located, found.path)
+    try:
+        return reader.read()
+    except Misplaced as error:
+        raise FleetFileWrong(reader.sentence(error)) from None
 
 
 _TOP: Final = frozenset(
@@ -196,34 +211,43 @@ class _Reader:
         }
         common = {name: value for name, value in shared.items() if value is not None}
         rules, servers = self._rules(top), self._mcp(top)
-        entries = {
-            name: self._entry(name, table, common, rules, servers) for name, table in self._tables(top.given("servers"))
-        }
+        entries: dict[str, Entry] = {}
+        mistakes: dict[str, str] = {}
+        for name, place, value in self._entries_of(top.given("servers")):
+            try:
+                table = Table(self._located, place, value, _ENTRY)
+                entries[name] = self._entry(name, table, common, rules, servers)
+            except Misplaced as error:
+                mistakes[name] = self.sentence(error)
         default = top.text("defaultServer") or ""
-        if default and default not in entries and default not in KNOWN:
+        if default and default not in {*entries, *mistakes, *KNOWN}:
             raise top.wrong("defaultServer", f"there is no server {default!r} in this file")
         terms = Terms(cast(PermissionPolicy, policy or "prompt"), unasked or "reject_all", rules)
-        return FleetFile(entries, default, terms)
+        return FleetFile(entries, default, terms, mistakes)
 
-    def _tables(self, servers: object) -> Iterator[tuple[str, Table]]:
-        """A map, or a list of objects that say their names."""
+    def sentence(self, error: Misplaced) -> str:
+        """Return a mistake with the file, the line, and the place in it: the entry, and the field."""
+        place = self._located.name(error.place)
+        return f"{self._path}, line {error.line}: {error}" + (f" ({place})" if place else "")
+
+    def _entries_of(self, servers: object) -> Iterator[tuple[str, Place, object]]:
+        """Yield the entries of a map, or of a list of objects with a `name`; a missing or bad name is a mistake."""
         place: Place = ("servers",)
         if isinstance(servers, dict):
             for name, value in servers.items():
                 if not name or not name.isprintable():
                     raise misplaced(self._located, (*place, name), "a server needs a name")
-                yield name, Table(self._located, (*place, name), value, _ENTRY)
+                yield name, (*place, name), value
         elif isinstance(servers, list):
             seen: set[str] = set()
             for at, value in enumerate(servers):
-                table = Table(self._located, (*place, at), value, _ENTRY)
-                name = table.text("name")
-                if not name or not name.isprintable():
+                given = value.get("name") if isinstance(value, dict) else None
+                if not isinstance(given, str) or not given or not given.isprintable():
                     raise misplaced(self._located, (*place, at), "a server in a list needs a name")
-                if name in seen:
-                    raise table.wrong("name", f"the name {name!r} is taken")
-                seen.add(name)
-                yield name, table
+                if given in seen:
+                    raise misplaced(self._located, (*place, at, "name"), f"the name {given!r} is taken")
+                seen.add(given)
+                yield given, (*place, at), value
         elif servers is not None:
             raise misplaced(self._located, place, f"servers must be an object or a list, not {kind_of(servers)}")
 
@@ -330,11 +354,17 @@ class _Reader:
         found: list[Rule] = []
         for effect in _EFFECTS:
             for rule in inner.tables(effect, frozenset({"kind", "path", "command"})):
-                named = {key: rule.text(key) or "" for key in ("kind", "path", "command")}
+                named = {key: text for key in ("kind", "path", "command") if (text := rule.text(key)) is not None}
+                for key, text in named.items():
+                    if not text.strip():
+                        raise rule.wrong(key, f"{key} is empty; leave it out instead")
+                if named.get("path", "").startswith("~/"):
+                    named["path"] = os.path.expanduser(named["path"])
                 try:
                     found.append(Rule(effect, **named))
-                except UsageError as error:
-                    raise misplaced(self._located, rule.place, str(error)) from None
+                except RuleRefused as error:
+                    place = (*rule.place, error.field) if error.field else rule.place
+                    raise misplaced(self._located, place, str(error)) from None
         return tuple(found)
 
     def _mcp(self, table: Table) -> tuple[McpServer, ...]:

@@ -14,11 +14,12 @@ _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+|\n')
 
 
 class Misplaced(UsageError):
-    """Something in a text is wrong; `line` counts from 1."""
+    """Something in a text is wrong; `line` counts from 1, `place` says where in the value, if that is known."""
 
-    def __init__(self, line: int, message: str) -> None:
+    def __init__(self, line: int, message: str, place: Path = ()) -> None:
         super().__init__(message)
         self.line = line
+        self.place = place
 
 
 class Located(NamedTuple):
@@ -33,6 +34,16 @@ class Located(NamedTuple):
             path = path[:-1]
         return self.lines.get(path, 1)
 
+    def name(self, path: Path) -> str:
+        """Return a place in words, `servers.mine.args[0]`; a member of a list that has a name is called by it."""
+        words, value = "", self.value
+        for part in path:
+            value = _member(value, part)
+            named = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
+            is_named = isinstance(named, str) and named.isprintable()
+            words += f".{named if is_named else part}" if is_named or isinstance(part, str) else f"[{part}]"
+        return words.removeprefix(".")
+
 
 def parse(text: str) -> Located:
     """Read a text, or raise `Misplaced`."""
@@ -45,6 +56,12 @@ def parse(text: str) -> Located:
     lines: dict[Path, int] = {}
     _locate(_tokens(text), (), lines)
     return Located(value, lines)
+
+
+def _member(value: object, part: str | int) -> object:
+    if isinstance(part, int):
+        return value[part] if isinstance(value, list) and part < len(value) else None
+    return value.get(part) if isinstance(value, dict) else None
 
 
 def _no_number(name: str) -> object:

@@ -3,74 +3,52 @@
 What a request carries (`evidence`) is held against a policy. Reject beats ask beats allow.
 """
 
-import re
-import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 from dragoman.client.command_lines import BASH, CommandLine
 from dragoman.client.evidence import Evidence, Judged, evidence
-from dragoman.errors import UsageError
-from dragoman.host import wildcards
+from dragoman.client.rule import (
+    RULE_KINDS,
+    Effect,
+    Rule,
+    RuleRefused,
+    names_folder,
+    path_patterns,
+    wild_words_of,
+    words_of,
+)
 from dragoman.host.commands import covers, denies
 from dragoman.host.protected import is_protected
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
-from dragoman.vocabulary.services import WriteTextFile
+from dragoman.vocabulary.services import RequestPermission, WriteTextFile
 
-Effect = Literal["allow", "reject", "ask"]
-Level = Literal["", "read", "edit", "all"]
+__all__ = ["RULE_KINDS", "Effect", "Level", "Policy", "Rule", "RuleRefused", "Verdict", "Where", "judge"]
+
+# "": nothing is said; "none": nothing is allowed, and that is said.
+Level = Literal["", "none", "read", "edit", "all"]
 
 _COVERED: Final[dict[str, frozenset[str]]] = {
     "": frozenset(),
+    "none": frozenset(),
     "read": frozenset({"read"}),
     "edit": frozenset({"read", "edit"}),
 }
 
 
+# Each is looked up in the file system.
+_PATHS: Final = 2_000
 _NOT_COVERED: Final[dict[str, str]] = {"read": "it reads files", "edit": "it changes files"}
 
 
 class Verdict(NamedTuple):
-    """Yes, no, or ask somebody; and why."""
+    """Yes, no, or ask; and why. `rule` is the rule that says so, if one does."""
 
     effect: Effect
     reason: str
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A line of a policy. What it names must all fit: the kind of act, the paths, the commands.
-
-    To allow, it must fit everything a request carries; to reject or to ask, anything of it.
-    """
-
-    effect: Effect
-    kind: str = ""
-    path: str = ""
-    command: str = ""
-
-    def __post_init__(self) -> None:
-        if not (self.kind or self.path or self.command):
-            raise UsageError("a rule names a kind, a path or a command")
-        if self.kind and self.kind not in RULE_KINDS:
-            raise UsageError(f"unknown kind {self.kind!r}; there are {', '.join(RULE_KINDS)}")
-        if self.path:
-            try:
-                _pattern(self.path)
-            except wildcards.PatternRefused as error:
-                raise UsageError(str(error)) from None
-        if self.command and self.command != "*" and not _words(self.command):
-            raise UsageError(f"the command {self.command!r} cannot be read; write its words as in a shell, or *")
-
-    def __str__(self) -> str:
-        named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]
-        return f"the rule {self.effect} {', '.join(named)}"
-
-
-RULE_KINDS: Final = ("read", "edit", "execute", "fetch", "other")
+    rule: Rule | None = None
 
 
 @dataclass(frozen=True)
@@ -93,10 +71,14 @@ class Where:
     names: Callable[[str], Sequence[str]] = field(default=lambda path: (path,))
     # Whether it is what hooks, editors and agents take their orders from.
     protected: Callable[[str], bool] = field(default=lambda path: False)
-    # Whether it holds keys or passwords, by its name or place.
-    credential: Callable[[str], bool] = field(default=lambda path: False)
+    # The file that holds keys or passwords, by its name or place: it, or one in it; empty if none does.
+    credential: Callable[[str], str] = field(default=lambda path: "")
     # The path by which several writes make a git folder that none of them makes alone; empty if none does.
     git_folder: Callable[[Sequence[str]], str] = field(default=lambda paths: "")
+    # The paths that one in a call may mean: itself, and those that it is a pattern for; None if they are too many.
+    meant: Callable[[str], Sequence[str] | None] = field(default=lambda path: (path,))
+    # Where an absolute path leads, links and all.
+    real: Callable[[str], str] = field(default=lambda path: path)
     # What runs a line of text in a terminal.
     shell: str = BASH
 
@@ -104,20 +86,34 @@ class Where:
 def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
     """What the policy says about a request."""
     found = evidence(request, where.shell)
+    if isinstance(request, RequestPermission):
+        found = _with_meant(found, where)
     if isinstance(request, WriteTextFile):
-        where = replace(where, credential=lambda path: False)  # it is told nothing of what was there
+        where = replace(where, credential=lambda path: "")  # it is told nothing of what was there
     if policy.deny_all:
         return Verdict("reject", "the policy denies everything")
     for effect in ("reject", "ask"):
         for rule in policy.rules:
             if rule.effect == effect and _touches(rule, found, where):
-                return Verdict(rule.effect, str(rule))
+                return Verdict(rule.effect, str(rule), rule)
     for rule in policy.rules:
         if rule.effect == "allow" and _covers(rule, found, where):
-            return Verdict("allow", str(rule))
+            return Verdict("allow", str(rule), rule)
     if policy.allow == "all":
         return Verdict("allow", "everything is allowed")
     return _by_level(policy.allow, found, where)
+
+
+def _with_meant(found: Evidence, where: Where) -> Evidence:
+    """Put in place of each path everything that it may mean."""
+    paths: dict[str, None] = {}
+    for path in found.paths:
+        meant = where.meant(path)
+        if meant is None or len(paths) + len(meant) > _PATHS:
+            reason = found.unclear or f"{_short(path)} stands for more files than can be judged"
+            return found._replace(unclear=reason, is_cut=True)
+        paths |= dict.fromkeys(meant)
+    return found._replace(paths=tuple(paths))
 
 
 def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
@@ -147,8 +143,9 @@ def _guarded(found: Evidence, where: Where) -> str:
     for path in found.paths:
         if found.kind != "read" and where.protected(path):
             return f"{_short(path)} is a protected file"
-        if where.credential(path):  # an edit or a move shows, or takes along, what was in it
-            return f"{_short(path)} may hold credentials"
+        held = where.credential(path)  # an edit or a move shows, or takes along, what was in it
+        if held:
+            return f"{_short(held)} may hold credentials"
     made = "" if found.kind == "read" else where.git_folder(found.paths)
     return f"{_short(made)} makes a git folder" if made else ""
 
@@ -194,36 +191,44 @@ def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
         return False
     if rule.command and not any(_may_run(rule.command, line) for line in found.commands):
         return False
-    return not rule.path or any(_fits(rule.path, path, where) for path in found.paths)
+    return not rule.path or any(_may_mean(rule.path, path, where) for path in found.paths)
 
 
 def _runs_only(pattern: str, line: CommandLine) -> bool:
-    return pattern == "*" or covers({_words(pattern)}, parse(line.text, portable=not line.is_bash))
+    return pattern == "*" or covers({words_of(pattern)}, parse(line.text, portable=not line.is_bash))
 
 
 def _may_run(pattern: str, line: CommandLine) -> bool:
-    return pattern == "*" or denies(_words(pattern), line.text, portable=not line.is_bash)
-
-
-def _words(command: str) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(command))
-    except ValueError:
-        return ()
+    return pattern == "*" or denies(wild_words_of(pattern), line.text, portable=not line.is_bash, wild=True)
 
 
 def _fits(pattern: str, path: str, where: Where) -> bool:
     names = where.names(path)
-    return any(one.fullmatch(name) for one in _pattern(pattern) for name in names)
+    return any(one.fullmatch(name) for one in path_patterns(pattern) for name in names)
 
 
-@lru_cache(maxsize=256)
-def _pattern(pattern: str) -> tuple[re.Pattern[str], ...]:
-    """A pattern without a slash means the name, wherever the file is."""
-    found = []
-    for one in wildcards.expand_braces(pattern):
-        found.append(re.compile(wildcards.path(one if "/" in one else f"**/{one}"), re.DOTALL))
-    return tuple(found)
+def _may_mean(pattern: str, path: str, where: Where) -> bool:
+    """Return whether a rule against a path may be about this one, or a folder around it, by any of their names."""
+    pattern = pattern.rstrip("/")
+    spellings = dict.fromkeys((pattern, _resolved(pattern, where)))
+    names = [name for one in where.names(path) for name in (_folders(one) if names_folder(pattern) else [one])]
+    return any(one.fullmatch(name) for each in spellings for one in path_patterns(each) for name in names)
+
+
+def _resolved(pattern: str, where: Where) -> str:
+    """Return an absolute pattern with its beginning, up to the first wildcard, resolved to the real path."""
+    if not pattern.startswith("/"):
+        return pattern
+    parts = pattern.split("/")
+    wild = next((at for at, part in enumerate(parts) if any(sign in part for sign in "*?[{\\")), len(parts))
+    return "/".join([where.real("/".join(parts[:wild]) or "/").rstrip("/"), *parts[wild:]])
+
+
+def _folders(name: str) -> Iterator[str]:
+    """Yield a path, and those of the folders around it."""
+    while name.strip("/"):
+        yield name
+        name = name.rpartition("/")[0]
 
 
 def _short(path: str) -> str:

@@ -12,7 +12,7 @@ from dragoman.client.calls import Calls
 from dragoman.client.early import EarlyEvents
 from dragoman.client.face import Face
 from dragoman.client.questions import Questions
-from dragoman.errors import NOT_FOUND, RequestFailed
+from dragoman.errors import NOT_FOUND, RequestFailed, echo
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import (
@@ -64,7 +64,7 @@ class Services:
         session = _session_of(request)
         if session is not None and session not in self._conversations and not self.opening:
             self._on_noise("a request for a session that was never opened")
-            raise RequestFailed(NOT_FOUND, "Resource not found: no such session", {"sessionId": session})
+            raise RequestFailed(NOT_FOUND, "Resource not found: no such session", {"sessionId": echo(session)})
         match request:
             case RequestPermission(session_id=asker):
                 return self._ask_person(asker, self._permission(request), PermissionAnswer(Dismissed()))

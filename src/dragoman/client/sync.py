@@ -8,7 +8,7 @@ with connect_sync(["gemini", "--acp"]) as client:
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -113,11 +113,11 @@ class SyncConversation:
         """The slash commands as they are now."""
         return self._conversation.commands
 
-    def prompt(self, content: "str | Content | Sequence[Content]") -> SyncTurn:
+    def prompt(self, content: "str | Content | Iterable[Content]") -> SyncTurn:
         """Say something; iterate over what comes of it."""
         return SyncTurn(self._loop, self._conversation.prompt(content))
 
-    def ask(self, content: "str | Content | Sequence[Content]") -> Answer:
+    def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
         """Say something and wait for the whole answer."""
         return self._loop.run(self._conversation.ask(content))
 

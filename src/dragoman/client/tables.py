@@ -98,7 +98,7 @@ class Table:
 
 def misplaced(located: Located, place: Path, message: str) -> Misplaced:
     """The error for something at a place."""
-    return Misplaced(located.line(place), message)
+    return Misplaced(located.line(place), message, place)
 
 
 def _is_texts(value: object) -> bool:

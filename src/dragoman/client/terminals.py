@@ -21,6 +21,7 @@ from dragoman.errors import (
     TOO_MANY_IN_FLIGHT,
     RequestFailed,
     StartFailed,
+    echo,
 )
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import PathRefused, Roots
@@ -106,7 +107,7 @@ class RealTerminals:
     def _find(self, session_id: str, terminal_id: str) -> "_Terminal":
         terminal = self._running.get((session_id, terminal_id))
         if terminal is None:
-            raise RequestFailed(NOT_FOUND, "Resource not found: no such terminal", {"terminalId": terminal_id})
+            raise RequestFailed(NOT_FOUND, "Resource not found: no such terminal", {"terminalId": echo(terminal_id)})
         return terminal
 
     def _folder(self, cwd: object) -> str:

@@ -54,6 +54,16 @@ _WRITTEN_TEXTS: Final = _words(
 )
 # The same, and lists of changes, which are no texts.
 _WRITTEN_NAMES: Final = _WRITTEN_TEXTS | {"edits", "changes"}
+# Where something is put: the file is made or replaced.
+_MADE: Final = re.compile(
+    r"(new|out|output|dest|destination|save)(path|file|filename|dir|directory|folder)|destination|dest"
+)
+# What a call says that it does, in a word.
+_ACTION_NAMES: Final = _words("operation op action verb method tool toolname mode")
+_CHANGING: Final = re.compile(
+    r".*(write|delete|remove|edit|create|append|move|rename|replace|insert|patch|truncate|unlink|save).*|(w|a|x|r\+)b?\+?b?"
+)
+_CHANGING_FLAGS: Final = _words("overwrite delete remove truncate")
 # What is written, looked for or said, and not where.
 _TEXT_NAMES: Final = _WRITTEN_TEXTS | _words(
     "old oldtext oldstring oldstr oldcontent originalcontent expectedcontent search find regex query explanation "
@@ -68,6 +78,8 @@ _WILD: Final = re.compile(r"[*?\[\]!]")
 # What the editors of several agents are told to do, under the name of a command.
 _EDITOR_VERBS: Final = frozenset({"view", "create", "write", "str_replace", "insert", "undo_edit"})
 _BLANK: Final = re.compile(r"\s")
+# No plain word has these: a call, a line for a shell, JSON in a text.
+_NOT_PLAIN: Final = re.compile(r"[\s(){}<>;|&`'\"]")
 _SEVERAL: Final = re.compile(r"[\s,;:|](?:/|~|\$|\.\./)")
 _LEAVES: Final = re.compile(r"(?:^|[/\\])\.\.(?:$|[/\\])")
 
@@ -80,23 +92,34 @@ class ToolInput:
         self.commands: list[CommandLine] = []
         self.addresses: list[str] = []
         self.folders: list[str] = []
+        # Patterns for the files whose text is read, and names of credentials in them.
+        self._patterns: list[str] = []
+        self._credentials: list[str] = []
         self.unclear = ""
         # Whether there is more than was read.
         self.is_cut = False
         # Whether something is written.
         self.writes = False
+        # Whether it says in another way that it changes files.
+        self.changes = False
 
     def read(self, given: object) -> None:
-        """Read an input: an object, a list of them, or a bare text, which may be a command."""
+        """Read an input: an object, a list of them, or a bare text or list of texts, which may be a command."""
         if isinstance(given, str):
             if given.strip() and not self.patch(given):
                 self.commands.append(CommandLine(given))
+            return
+        if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
+            self._command("", given)
             return
         for count, (key, value) in enumerate(_values(given)):
             if count > _VALUES:
                 self.unclear, self.is_cut = "its input is too large to judge", True
                 return
             self._value(key, value)
+        if not self.paths:
+            self.paths += self._patterns  # from the folder that the agent works in, as no other is named
+        self.paths += self._credentials
 
     def path(self, path: str) -> None:
         """Note a path, or the address of a file."""
@@ -143,6 +166,7 @@ class ToolInput:
     def _value(self, key: str, value: object) -> None:
         name = plain_name(key)
         self.writes = self.writes or (name in _WRITTEN_NAMES and value not in (None, "", [], {}))
+        self.changes = self.changes or _says_that_it_changes(name, value)
         if value is _TOO_DEEP:
             self.unclear, self.is_cut = "its input is too deep to judge", True
         elif isinstance(value, _Keys):
@@ -183,7 +207,8 @@ class ToolInput:
             if _looks_like_path(value):
                 self.paths.append(value)
             elif name in _READ_PATTERNS:
-                self.paths += _credentials_in(value)
+                self._credentials += _credentials_in(value)
+                self._patterns.append("**" if value.startswith("!") else value if "/" in value else f"**/{value}")
         elif name in _ADDRESS_NAMES and not value.startswith("/"):
             self.addresses.append(value)
         elif name in _ADDRESS_NAMES or name.endswith(_PATH_ENDINGS):
@@ -203,7 +228,8 @@ class ToolInput:
         """A text of which it is not known what it is: harmless if it is one plain word, a path if it looks like one."""
         if _looks_like_path(value) or "/" in value or "\\" in value:
             self.paths.append(value)
-        if _BLANK.search(value):
+        is_run = plain_name(key) in _ACTION_NAMES and is_command_name(plain_name(value))
+        if is_run or _NOT_PLAIN.search(value):
             self.unclear = f"it is not known what its {key[:40]!r} is"
 
 
@@ -222,6 +248,17 @@ def plain_name(key: str) -> str:
 def is_command_name(name: str) -> bool:
     """Return whether a field with this plain name holds something that is run."""
     return name in _COMMAND_NAMES or _COMMAND_PARTS.search(name) is not None
+
+
+def _says_that_it_changes(name: str, value: object) -> bool:
+    """Return whether a field with this plain name says that files are made, changed or removed."""
+    if name in _CHANGING_FLAGS:
+        return value is True
+    if not isinstance(value, str) or not value:
+        return False
+    return _MADE.fullmatch(name) is not None or (
+        name in _ACTION_NAMES and _CHANGING.fullmatch(value.lower()) is not None
+    )
 
 
 def is_told_by_diff(key: str, value: object, paths: Sequence[str], texts: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
+from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
@@ -25,8 +26,7 @@ async def run(name: str, arguments: str, work: "Work") -> AsyncGenerator[AnyEven
         case "help":
             text = _help(work)
         case "compact":
-            await work.sum_up()
-            text = "The conversation is summed up."
+            text = _compacted(await work.compact())
         case "context":
             text = await _context(work)
         case "permissions":
@@ -55,10 +55,24 @@ def _help(work: "Work") -> str:
     return "\n".join([where, "", "Commands:", *lines])
 
 
+def _compacted(compaction: Compaction) -> str:
+    if compaction.outcome == "nothing":
+        return "There is nothing to sum up."
+    if compaction.failure is not None:
+        return f"The conversation could not be summed up: {compaction.failure}. Nothing was changed."
+    return (
+        f"The conversation was summed up: it had about {compaction.before:,} tokens and has about "
+        f"{compaction.after:,} now. What you said yourself was kept word for word as far as it fits."
+    )
+
+
 async def _context(work: "Work") -> str:
     used, window, items = await work.fullness()
     of = f"about {used} tokens" + (f" of {window} ({100 * used // window} %)" if window else "")
-    return f"The model sees {items} items, {of}."
+    cost = work.cost()
+    # Updates tell it only beside a window, which not every model is known to have.
+    spent = f" The session has cost {cost.amount:.4f} {cost.currency} so far." if cost else ""
+    return f"The model sees {items} items, {of}.{spent}"
 
 
 async def _permissions(arguments: str, work: "Work") -> str:
@@ -112,12 +126,13 @@ async def _mode_refused(new: str, work: "Work") -> str:
         decision = Decision("allow", "", "user") if is_open else Decision("deny", "", "policy")
         await work.log.record(decision, work.identity(), mode=old, tool="mode", kind=new, title=new)
         return ""  # what is not open to this identity is refused where it is set
-    answer = await session.ask_permission(
-        f"Change the mode from {old} to {new}",
-        description=f"{MODES[new].name}: {MODES[new].description}.",
-        options=[option for option in YES_OR_NO if option.kind in ("allow_once", "reject_once")],
-        needs=(needs := Needs(new)),
-    )
+    async with work.log.asking(work.identity(), mode=old, tool="mode", kind=new, title=new):
+        answer = await session.ask_permission(
+            f"Change the mode from {old} to {new}",
+            description=f"{MODES[new].name}: {MODES[new].description}.",
+            options=[option for option in YES_OR_NO if option.kind in ("allow_once", "reject_once")],
+            needs=(needs := Needs(new)),
+        )
     confirmed = bool(answer) and may_answer(answer.identity, needs)
     chosen = answer.option.kind if answer.option else None
     decision = Decision("allow" if confirmed else "deny", "", "user", option=chosen)

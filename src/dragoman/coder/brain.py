@@ -69,6 +69,9 @@ def coding_agent(
 
     agent.option_checks.append(lambda session, config_id, value: _coder(session).option_refused(config_id, str(value)))
 
+    agent.prompt_checks.append(lambda session, prompt: _check_media(prompt))
+    agent.option_setters["model"] = lambda session, value: _coder(session).options_with_model(value)
+
     @agent.on_login
     async def login(method_id: str) -> None:
         caller().check_admin("log in")
@@ -84,6 +87,12 @@ def coding_agent(
         return setup.models.status()
 
     return agent
+
+
+def _check_media(prompt: Prompt) -> None:
+    from dragoman.coder.prompting import check_media
+
+    check_media(prompt.content)
 
 
 def _coder(session: Session) -> "Coder":

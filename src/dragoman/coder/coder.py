@@ -5,11 +5,9 @@ Most sessions are only opened. What works on prompts is imported and made with t
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeGuard
-
-from msgspec.structs import replace
 
 from dragoman.agent.caller import caller
 from dragoman.agent.session import Prompt, Session
@@ -19,16 +17,20 @@ from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
 from dragoman.coder.wide_workspace import wide_workspace_notice
-from dragoman.errors import RequestFailed
-from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Notice
+from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
+from dragoman.vocabulary.events import AnyEvent, Notice
 from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.options import MODE_CATEGORY, Choice, Option, Select
 from dragoman.vocabulary.requests import McpStdio
 
 # A prompt waits so long for servers, from the moment the session was opened; then it goes without those not there yet.
 SERVERS_SECONDS: Final = 10.0
-_ABOUT_MODELS: Final = "Who thinks. A provider's models are here when its key is: dragoman login PROVIDER"
+# Providers are asked for their models so long after a session was opened: what opens it must not wait for an import.
+LISTING_SECONDS: Final = 0.3
+_ABOUT_MODELS: Final = "The model to use. A provider's models are here when its key is: dragoman login PROVIDER"
+# Models that were named by hand and are still offered; and models in a sentence.
+_MOST_NAMED: Final = 20
+_MOST_SAID: Final = 8
 
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
@@ -47,8 +49,13 @@ class Coder:
         self.setup: Final = setup
         self.own_commands: dict[str, commands.Own] = {}
         self._models: dict[str, Model] = {}
+        # Models that were named by hand, the last one at the end; and the level of thought that was chosen by hand,
+        # which counts for every model that has it.
+        self._named: list[str] = []
+        self._thought_level = str(session.left_with.get("thought_level", ""))
         self._servers: Servers | None = None
         self._preparing: asyncio.Task[None] | None = None
+        self._listing: asyncio.Task[None] | None = None
         self._work: Work | None = None
         self._remarked = False
         self._log: DecisionLog | None = None
@@ -60,15 +67,14 @@ class Coder:
         await asyncio.to_thread(check_not_private, self.session.roots, self.setup.private)
         identity.check_programs(self.session.opening.mcp_servers or ())
         # A model that wants a login says so now, and not when the user has typed a prompt.
-        current = self.setup.models.current()
-        mode = nearest_mode(self.setup.mode, identity)
-        self.session.options = options(self.setup, self.made(current), current, mode)
-        self._offer_again(self.session.left_with.get("model"))
+        current = self._left_model() or self.setup.models.current()
+        model = self.made(current)
+        self.session.options = [_mode_option(nearest_mode(self.setup.mode, identity)), *self._model_options(current)]
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
             self.own_commands = await asyncio.to_thread(commands.read_own, folder)
         self.session.commands = commands.announced(self.own_commands)
-        self._prepare(self.made(current))
+        self._prepare(model)
         brought = list(self.session.opening.mcp_servers or ())
         programs = {id(server) for server in brought if isinstance(server, McpStdio)}
         strange = set() if identity.brings_programs else {id(server) for server in brought}
@@ -89,6 +95,8 @@ class Coder:
                 is_strange=lambda config: id(config) in strange,
             )
             self._servers.start()
+        if self.setup.models.lists_due():
+            self._listing = asyncio.get_running_loop().create_task(_quietly(self._list_models()))
 
     async def _is_still_configured(self, server: "McpServer") -> bool:
         """Whether a server may be started now: the editor's, or one that the settings still have as it is.
@@ -104,8 +112,9 @@ class Coder:
 
     async def close(self) -> None:
         """The session is over."""
-        if self._preparing is not None:
-            self._preparing.cancel()
+        for background in (self._preparing, self._listing):
+            if background is not None:
+                background.cancel()
         if self._servers is not None:
             await self._servers.close()
         if self._work is not None:
@@ -118,6 +127,14 @@ class Coder:
         """A model that takes a while to load begins now, before the first prompt; the session does not wait for it."""
         if isinstance(model, Preparing):
             self._preparing = asyncio.get_running_loop().create_task(_quietly(model.prepare()))
+
+    async def _list_models(self) -> None:
+        """Ask the providers for their models, and tell the client of them, well after the answer to its request."""
+        await asyncio.sleep(LISTING_SECONDS)
+        await self.setup.models.refresh(self._models_listed)
+
+    async def _models_listed(self) -> None:
+        await self.session.show_options(lambda: self.options_with_model(str(self.session.option("model"))))
 
     async def _warn(self, text: str) -> None:
         await self.session.record(Notice("warning", text))
@@ -162,13 +179,15 @@ class Coder:
         raise refusal
 
     async def option_changed(self, config_id: str) -> None:
-        """Refuses a model that cannot be had."""
+        """Record a mode, load a model, keep a level of thought for the models that have it."""
         if config_id == "mode":
             from dragoman.coder.permissions import Decision
 
             await self._log_mode(str(self.session.option("mode")), caller(), Decision("allow", "", "user"))
         if config_id == "model":
-            self._prepare(self.made(str(self.session.option("model"))))
+            self._prepare(self.model)
+        if config_id == "thought_level":
+            self._thought_level = str(self.session.option("thought_level"))
 
     async def _log_mode(self, mode: str, identity: Identity, decision: "Decision") -> None:
         await self.log.record(decision, identity, mode=mode, tool="mode", kind=mode, title=mode)
@@ -181,41 +200,72 @@ class Coder:
             self._work = Work(self)
         return self._work.turn(prompt)
 
-    def offer_model(self, name: str) -> None:
-        """A model the user has named by hand is one of the choices from then on."""
-        self.session.options = [
-            replace(option, options=[*option.options, Choice(name, name)]) if is_option(option, "model") else option
-            for option in self.session.options
-        ]
+    def options_with_model(self, value: object) -> list[Option]:
+        """Return the options of the session once this is its model, however its name is written.
 
-    def _offer_again(self, name: object) -> None:
-        """The model that this session had when it was last open, if it was named by hand and can still be had."""
-        (choices,) = [option.choices() for option in self.session.options if is_option(option, "model")]
-        if isinstance(name, str) and all(choice.value != name for choice in choices):
-            with suppress(RequestFailed):
-                self.made(self.setup.models.spelled(name))  # as a client might name it: no script, no file
-                self.offer_model(name)
+        A model that was not listed is one of the choices from then on, and the levels of thought are those of the
+        model. Raises `RequestFailed` (-32602) for a name that means no model, or one that cannot be had.
+        """
+        if not isinstance(value, str):
+            raise RequestFailed(INVALID_PARAMS, f"A model is named by text. {self._what_there_is()}")
+        try:
+            name = self.setup.models.spelled(value, str(self.session.option("model")))
+        except RequestFailed as error:
+            more = f" {self._what_there_is()}" if error.code == INVALID_PARAMS else ""
+            raise RequestFailed(error.code, f"{error.message}{more}", error.data) from None
+        try:
+            self.made(name)
+        except RequestFailed as error:
+            # Not the code for a missing login: clients take that for the session, which goes on as it is.
+            code = INVALID_PARAMS if error.code == AUTH_REQUIRED else error.code
+            raise RequestFailed(code, error.message) from None
+        kept = [option for option in self.session.options if not is_option(option, "model")]
+        return [*(option for option in kept if not is_option(option, "thought_level")), *self._model_options(name)]
+
+    def _model_options(self, current: str) -> list[Option]:
+        """Return the option for the model, and the one for its level of thought where it has levels."""
+        choices = {choice.value: choice for choice in self.setup.models.choices()}
+        if current not in choices:
+            self._named = [*(name for name in self._named if name != current), current][-_MOST_NAMED:]
+        for name in self._named:
+            choices.setdefault(name, Choice(name, name))
+        # A turn that runs keeps the model that it began with.
+        self._models = {name: model for name, model in self._models.items() if name in choices}
+        options: list[Option] = [Select("model", "Model", current, [*choices.values()], _ABOUT_MODELS, "model")]
+        levels = getattr(self.made(current), "thought_levels", ())
+        if levels:
+            wished = [level for level in (self._thought_level, self.setup.thought_level) if level in levels]
+            options.append(_thought_option(levels, [*wished, levels[0]][0]))
+        return options
+
+    def _what_there_is(self) -> str:
+        names = [choice.value for choice in self.setup.models.choices()]
+        some = ", ".join(names[:_MOST_SAID]) + (", …" if len(names) > _MOST_SAID else "")
+        return f"Models to choose from: {some}; any other name of a provider with a key is taken too."
+
+    def _left_model(self) -> str:
+        """Return the model that this session had when it was last open; empty if it cannot be used any more."""
+        name = self.session.left_with.get("model")
+        with suppress(RequestFailed):
+            if isinstance(name, str):
+                name = self.setup.models.spelled(name)  # as a client might name it: no script, no file
+                self.made(name)
+                return name
+        return ""
 
     def foreign_tools(self) -> "list[Tool]":
         """The tools of the servers that are connected now."""
         return [] if self._servers is None else self._servers.tools()
 
     def remarks(self) -> list[AnyEvent]:
-        """What the user should know about a wide workspace and servers that are not used: once, with the first prompt.
-
-        A client that takes no notices is told of the workspace in a message: this one must be seen.
-        """
+        """What to tell of a wide workspace and servers that are not used: once, with the first prompt."""
         if self._remarked:
             return []
         self._remarked = True
-        remarks: list[AnyEvent] = [Notice("warning", remark) for remark in self.setup.remarks(self.session.cwd)]
+        remarks = list(self.setup.remarks(self.session.cwd))
         home = os.path.realpath(self.setup.environment.get("HOME") or os.path.expanduser("~"))
         wide = wide_workspace_notice([os.path.realpath(root) for root in self.session.roots], home)
-        if wide and self.session.client.notices:
-            remarks.insert(0, Notice("warning", wide))
-        elif wide:
-            remarks.insert(0, AgentMessageChunk(Text(f"{wide}\n\n")))
-        return remarks
+        return [Notice("warning", remark) for remark in ([wide] if wide else []) + remarks]
 
     async def servers_started(self) -> None:
         """Waits, but not long, for servers that are being started: what was asked may need them."""
@@ -240,26 +290,14 @@ async def _quietly(work: Awaitable[None]) -> None:
         await work
 
 
-def options(setup: Setup, model: Model, current: str, mode: str) -> list[Option]:
-    """What the client may choose: what the agent may do, who thinks, and how hard where that can be said."""
+def _mode_option(mode: str) -> Select:
     modes = [Choice(value, known.name, known.description) for value, known in MODES.items()]
-    models = list(setup.models.choices())
-    if all(choice.value != current for choice in models):
-        models.insert(0, Choice(current, current))
-    return [
-        Select("mode", "Mode", mode, list(modes), "What the agent may do without asking", MODE_CATEGORY),
-        Select("model", "Model", current, list(models), _ABOUT_MODELS, "model"),
-        *_thinking(setup, model),
-    ]
+    return Select("mode", "Mode", mode, [*modes], "What the agent may do without asking", MODE_CATEGORY)
 
 
-def _thinking(setup: Setup, model: Model) -> list[Option]:
-    levels = getattr(model, "thought_levels", ())
-    if not levels:
-        return []
-    level = setup.thought_level if setup.thought_level in levels else levels[0]
+def _thought_option(levels: Sequence[str], level: str) -> Select:
     choices = [Choice(value, value.capitalize()) for value in levels]
-    return [Select("thought_level", "Thinking", level, list(choices), "How hard the model thinks", "thought_level")]
+    return Select("thought_level", "Thinking", level, [*choices], "How hard the model thinks", "thought_level")
 
 
 def is_option(option: Option, name: str) -> TypeGuard[Select]:

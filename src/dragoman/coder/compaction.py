@@ -1,127 +1,318 @@
-"""Keeping the conversation inside the model's window: old tool results are trimmed first, then all of it is summed up.
+"""Keep the conversation inside the model's window. The log keeps everything; only what the model sees gets shorter.
 
-The log keeps everything; only what the model sees gets shorter.
+When it gets tight, seen coming (`make_room`) or because the provider says so (`make_room_after_overflow`), the
+remedies are, in this order:
+
+1. Old tool results that the model has answered to become a line each, if that is enough.
+2. Results that the model has not seen yet, and that alone take a large part of the window, are cut in their middle, if
+   that is enough.
+3. A summary takes the place of the older part. What the user said stays word for word: the prompts of the running turn
+   always, earlier ones as far as they fit a share of the window, the newest first. The last steps of the turn stay too.
+4. Where nothing before the last steps gets shorter and the provider finds them too long, they get shorter as well.
+
+Promise: without a summary nothing changes. A request for a summary that is itself too long is made again with less in
+it; one that fails in passing is tried again as every model call is; and if there is no summary in the end, the context
+is what it was before, the failure is told, and the next prompt may try again.
 """
 
+from asyncio import sleep
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final
-
-import msgspec
+from typing import Final, Literal, NamedTuple
 
 from dragoman.agent.identity import new_id
-from dragoman.coder.context import Context, Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Said
-from dragoman.vocabulary.content import Text, text_of
+from dragoman.coder.context import Context, Item, ModelSaid, Summed, UserSaid, place_of_prompt
+from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
+from dragoman.coder.model_calls import Retries, open_call
+from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Said, ToolCard, Used
+from dragoman.coder.models.overflow import ContextFull, RequestRejected
+from dragoman.coder.shortening import (
+    answered_results,
+    asking_for_summary,
+    fits,
+    shorter,
+    split_for_summary,
+    unseen_results,
+    verbatim_prompts,
+)
+from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate
 
-# Parts of the window: where it gets tight, and what trimming has to reach to be worth it.
-TIGHT: Final = 0.8
-ROOMY: Final = 0.6
-# A result this short is not worth trimming.
-SHORT_RESULT: Final = 400
-# Nobody's tokenizer, and close enough to everybody's.
-_CHARACTERS_A_TOKEN: Final = 4
+# Parts of the window: above the first something is done, and trimming has to reach the second to be worth it.
+COMPACT_ABOVE: Final = 0.8
+COMPACT_TO: Final = 0.6
+# After a compaction the next one, where it is only foreseen, waits until so much of the window was added.
+GROWTH_SHARE: Final = 0.05
+# A prompt with more of all tokens than this is itself too long: summing up the rest would be in vain.
+PROMPT_IS_ALL: Final = 0.9
+# In one turn, and for one model call: a conversation that is too long after so many does not get shorter by more.
+COMPACTIONS_A_TURN: Final = 20
+COMPACTIONS_A_CALL: Final = 3
+# A request for a summary gets shorter so many times, to a thousandth of what it was.
+SUMMARY_TRIES: Final = 12
 # A summary of more is no summary.
 _SUMMARY_CHARACTERS: Final = 40_000
-_ASK: Final = (
-    "Sum up the conversation so far for yourself, so that you can go on without it: what the user wants, what was "
-    "decided, which files matter and what is in them, what was done, what is still to do. Be exact and brief."
-)
-LEFT_OUT: Final = "[The beginning of the conversation was left out; it could not be summed up.]"
 
-Tell = Callable[[AnyEvent], Awaitable[None]]
+Emit = Callable[[AnyEvent], Awaitable[None]]
 
 
-class Room:
-    """How full the window is."""
+class Compaction(NamedTuple):
+    """What came of making room. Tokens are those of the conversation alone, roughly."""
 
-    def __init__(self, context: Context, tell: Tell) -> None:
-        # The tokens of the last model call, as it told them; 0: it has not.
-        self.used = 0
+    outcome: Literal["enough", "trimmed", "summed", "nothing", "failed"]
+    before: int = 0
+    after: int = 0
+    failure: ModelFailed | None = None
+    # What the requests for the summary have used.
+    used: Sequence[Used] = ()
+
+    @property
+    def is_shorter(self) -> bool:
+        """Whether the model sees less now than before."""
+        return self.outcome in ("trimmed", "summed")
+
+
+class LargestPrompt(NamedTuple):
+    """A message of the user, and its length."""
+
+    tokens: int
+    message_id: str
+
+
+class ContextBudget:
+    """How full the window is, and what is done about it. One for each context."""
+
+    def __init__(self, context: Context, emit: Emit) -> None:
         self._context = context
-        self._tell = tell
+        self._emit = emit
+        # What the provider counted with the last response, and our estimate of the same items; 0: it has told nothing.
+        self._reported = 0
+        self._estimated = 0
+        self._system = ""
+        self._tools: Sequence[ToolCard] = ()
+        self._setting_tokens = 0
+        # The estimate right after the last compaction; None: there was none.
+        self._compacted_to: int | None = None
+        # The prompt of the running turn, and the compactions this turn may still have.
+        self._prompt_id: str | None = None
+        self._left = COMPACTIONS_A_TURN
+        # Compactions since the model has answered last, and whether a foreseen one has failed in this turn.
+        self._in_a_row = 0
+        self._has_failed = False
+
+    def __repr__(self) -> str:
+        return f"<ContextBudget {self.tokens()} tokens, {len(self._context.items)} items>"
+
+    def begin_turn(self, prompt_id: str) -> None:
+        """Begin a turn with this prompt, which stays word for word while the turn runs."""
+        self._prompt_id = prompt_id
+        self._left = COMPACTIONS_A_TURN
+        self._in_a_row = 0
+        self._has_failed = False
+
+    def set_setting(self, system: str, tools: Sequence[ToolCard], window: int | None) -> None:
+        """Count the system prompt and the tools, which are sent with every request."""
+        self._system, self._tools = system, tools
+        tokens = tokens_of_setting(system, tools)
+        # A window that holds not even these is a figure that nothing can be planned with.
+        self._setting_tokens = 0 if window is not None and tokens >= window else tokens
+
+    def accept(self, used: Used | None) -> None:
+        """Record that the model has answered, and how many tokens the provider has counted for the items of now."""
+        self._in_a_row = 0
+        if used is not None:
+            self._reported = used.input + used.output
+            self._estimated = tokens_of(self._context.items)
+
+    def reset(self) -> None:
+        """Forget what the provider has counted: the items are others."""
+        self._reported = 0
+        self._compacted_to = None
 
     def tokens(self) -> int:
-        """About what the next model call is going to see."""
-        return self.used or estimate(self._context.items)
+        """About what the next model call is going to see: the last report, and our estimate of what came since."""
+        now = tokens_of(self._context.items)
+        if not self._reported:
+            return now + self._setting_tokens
+        return max(self._reported + now - self._estimated, 1)
 
-    def is_tight(self, model: Model) -> bool:
-        """Whether something should be done before the next call."""
-        return model.window is not None and self.tokens() > TIGHT * model.window
+    # -- making room -------------------------------------------------------------------------------------------------
 
-    async def make(self, model: Model) -> None:
-        """Do what has to be done, if it has to."""
-        if not self.is_tight(model):
-            return
-        assert model.window is not None
+    async def make_room(self, model: Model) -> Compaction:
+        """Shorten the context before the next call, if it is nearly full. The call is made even if this fails."""
+        if model.window is None or self.tokens() <= COMPACT_ABOVE * model.window or not self._is_worth_it(model.window):
+            return Compaction("enough")
+        result = await self._shorten(model, model.window, is_foreseen=True)
+        # Not again in this turn, unless the provider finds it too long indeed.
+        self._has_failed = result.outcome == "failed"
+        return result
+
+    async def make_room_after_overflow(self, model: Model) -> Compaction:
+        """Make the context shorter than it is: the provider says that it is too long, whatever we have counted."""
+        window = model.window
+        if window is not None and self.is_prompt_too_long(window):
+            return Compaction("nothing")
+        if not self.has_answered() and self.largest_prompt().tokens > PROMPT_IS_ALL * self.tokens():
+            return Compaction("nothing")
+        return await self._shorten(model, min(self.tokens(), window or self.tokens()), is_foreseen=False)
+
+    async def compact(self, model: Model) -> Compaction:
+        """Sum up everything, because the user wants it."""
+        self._prompt_id = None
+        limit = model.window or max(self.tokens(), 1)
+        return await self._sum_up(model, len(self._context.items), limit)
+
+    def largest_prompt(self) -> LargestPrompt:
+        """Return the longest message of the user in the running turn."""
         items = self._context.items
-        freed = sum(len(item.text) for item in _trimmable(items)) // _CHARACTERS_A_TOKEN
-        if self.tokens() - freed <= ROOMY * model.window and freed:
-            await self._context.trim([item.call_id for item in _trimmable(items)])
-            self.used = max(self.tokens() - freed, 1)
-            return
-        await self.sum_up(model, kept=_since_the_prompt(items, model.window))
+        prompts = [item for item in items[self._running() :] if isinstance(item, UserSaid)]
+        return max(
+            (LargestPrompt(tokens_of([item]), item.message_id) for item in prompts), default=LargestPrompt(0, "")
+        )
 
-    async def sum_up(self, model: Model, *, kept: int = 0) -> None:
-        """Replace all but the last items by a summary."""
-        compaction = new_id("compaction")
-        await self._tell(CompactionUpdate(compaction, "in_progress"))
-        try:
-            summary = await self._summary(model, compaction, kept)
-        except ModelFailed as failure:
-            await self._tell(CompactionUpdate(compaction, "failed", error=str(failure)))
-            summary = LEFT_OUT
-        except BaseException:
-            await self._tell(CompactionUpdate(compaction, "cancelled"))
-            raise
+    def has_answered(self) -> bool:
+        """Return whether the model has answered in the running turn: then the prompt is not too long by itself."""
+        return any(isinstance(item, ModelSaid) for item in self._context.items[self._running() :])
+
+    def is_prompt_too_long(self, window: int) -> bool:
+        """Return whether the prompt alone is too long: a summary of the rest would not help."""
+        return self.largest_prompt().tokens + self._setting_tokens > window
+
+    def _is_worth_it(self, window: int) -> bool:
+        """Return whether something could get shorter; the system prompt and the tools cannot."""
+        if self._has_failed or self._in_a_row > 0 or self.is_prompt_too_long(window):
+            return False
+        base = self._compacted_to
+        if base is None and self._reported:
+            return True
+        return tokens_of(self._context.items) - (base or 0) > GROWTH_SHARE * window
+
+    def _running(self) -> int:
+        return place_of_prompt(self._context.items, self._prompt_id)
+
+    async def _shorten(self, model: Model, window: int, *, is_foreseen: bool) -> Compaction:
+        if self._left <= 0 or self._in_a_row >= COMPACTIONS_A_CALL:
+            return Compaction("nothing")
+        self._left -= 1
+        self._in_a_row += 1
+        items, tokens = self._context.items, self.tokens()
+        before = tokens_of(items)
+        # The provider may count more than we do; the shares of the window are in our own count.
+        limit = window * min(1.0, (before + self._setting_tokens) / max(tokens, 1))
+        goal = tokens - COMPACT_TO * window
+        old, new = answered_results(items), unseen_results(items, limit)
+        freed = tokens_of(old)
+        freed_by_both = freed + tokens_of(new.results) - len(new.results) * new.keep // BYTES_A_TOKEN
+        if freed and freed >= goal:
+            await self._context.trim([item.call_id for item in old])
+        elif new.results and freed_by_both >= goal:
+            await self._context.trim([item.call_id for item in old])
+            await self._context.trim([item.call_id for item in new.results], new.keep)
         else:
-            await self._tell(CompactionUpdate(compaction, "completed", summary=[Text(summary)]))
-        await self._context.add(Summed(summary, kept))
-        self.used = 0
+            return await self._sum_up_and_cut(model, limit, is_foreseen=is_foreseen)
+        self._compacted_to = after = tokens_of(self._context.items)
+        return Compaction("trimmed", before, after)
 
-    async def _summary(self, model: Model, compaction: str, kept: int) -> str:
+    async def _sum_up_and_cut(self, model: Model, limit: float, *, is_foreseen: bool) -> Compaction:
+        split = split_for_summary(self._context.items, self._running(), limit)
+        before = tokens_of(self._context.items)
+        result = await self._sum_up(model, split, limit)
+        if result.outcome == "nothing" and not is_foreseen:
+            result = await self._shorten_last_steps(model, limit)
+        new = unseen_results(self._context.items, limit)
+        if new.results and result.outcome != "failed":
+            await self._context.trim([item.call_id for item in new.results], new.keep)
+            self._compacted_to = after = tokens_of(self._context.items)
+            outcome: Literal["summed", "trimmed"] = "summed" if result.is_shorter else "trimmed"
+            return result._replace(outcome=outcome, before=before, after=after)
+        return result
+
+    async def _shorten_last_steps(self, model: Model, limit: float) -> Compaction:
+        """Shorten the steps of the turn that would stay beside a summary: nothing before them gets shorter."""
         items = self._context.items
-        inquiry = Inquiry([*items[: len(items) - kept], UserSaid("", [Text(_ASK)])], purpose="summary")
+        if old := answered_results(items):
+            await self._context.trim([item.call_id for item in old])
+            self._compacted_to = after = tokens_of(self._context.items)
+            return Compaction("trimmed", tokens_of(items), after)
+        result = await self._sum_up(model, split_for_summary(items, self._running(), 0), limit)
+        new = unseen_results(items, 0)
+        if result.outcome != "nothing" or not new.results:
+            return result
+        keep = max(sum(len(item.text) for item in new.results) // len(new.results) // 2, new.keep)
+        await self._context.trim([item.call_id for item in new.results], keep)
+        self._compacted_to = after = tokens_of(self._context.items)
+        return Compaction("trimmed", tokens_of(items), after)
+
+    # -- the summary -------------------------------------------------------------------------------------------------
+
+    async def _sum_up(self, model: Model, split: int, limit: float) -> Compaction:
+        """Replace the items before `split` by a summary, all but the user's own words."""
+        items = self._context.items
+        prompts = verbatim_prompts(items, split, self._running(), limit)
+        ids = [item.message_id for item in prompts]
+        if all(isinstance(item, Summed) or item in prompts for item in items[:split]):
+            return Compaction("nothing")
+        before = tokens_of(items)
+        compaction = new_id("compaction")
+        used: list[Used] = []
+        await self._emit(CompactionUpdate(compaction, "in_progress"))
+        try:
+            summary = await self._summary(model, compaction, items[:split], used)
+        except ModelFailed as failure:
+            await self._emit(CompactionUpdate(compaction, "failed", error=str(failure)))
+            return Compaction("failed", before, before, failure, used)
+        except BaseException:
+            await self._emit(CompactionUpdate(compaction, "cancelled"))
+            raise
+        # First done, then told: a process that dies in between has not told too much.
+        await self._context.add(Summed(summary, len(items) - split, ids))
+        self._reported = 0
+        self._compacted_to = after = tokens_of(self._context.items)
+        await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary)]))
+        return Compaction("summed", before, after, None, used)
+
+    async def _summary(self, model: Model, compaction: str, items: Sequence[Item], used: list[Used]) -> str:
+        """Ask for a summary, with less and less in the request while that is too long itself."""
+        shown = list(items)
+        room = None if model.window is None else model.window - self._setting_tokens
+        while not fits(shown, room) and (less := shorter(shown)) is not None:
+            shown = less
+        for attempt in range(SUMMARY_TRIES):
+            inquiry = Inquiry(asking_for_summary(shown), self._tools, self._system, purpose="summary")
+            try:
+                return await self._answer(model, compaction, inquiry, used)
+            except (ContextFull, RequestRejected):
+                less = shorter(shown)
+                if less is None or attempt == SUMMARY_TRIES - 1:
+                    raise
+                shown = less
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _answer(self, model: Model, compaction: str, inquiry: Inquiry, used: list[Used]) -> str:
+        """Return the text of one model call, tried again where that helps."""
+        retries = Retries(model)
+        while True:
+            try:
+                return await self._streamed(model, compaction, inquiry, used)
+            except ModelFailed as failure:
+                pause = retries.after(failure)
+                if pause is None:
+                    raise
+            await self._emit(pause.notice)
+            await sleep(pause.seconds)
+
+    async def _streamed(self, model: Model, compaction: str, inquiry: Inquiry, used: list[Used]) -> str:
         pieces: list[str] = []
         length = 0
-        async with aclosing(model.respond(inquiry)) as answer:
+        async with aclosing(open_call(model, inquiry)) as answer:
             async for piece in answer:
                 if isinstance(piece, Said) and length < _SUMMARY_CHARACTERS:
                     length += len(piece.text)
                     pieces.append(piece.text)
-                    await self._tell(CompactionSummaryChunk(compaction, Text(piece.text)))
-        if not length:
+                    await self._emit(CompactionSummaryChunk(compaction, Text(piece.text)))
+                elif isinstance(piece, Used):
+                    used.append(piece)
+        summary = "".join(pieces)
+        if not summary.strip():
             raise ModelFailed("garbage", "The model gave no summary")
-        return "".join(pieces)
-
-
-def estimate(items: Sequence[Item]) -> int:
-    """The tokens of these items, roughly."""
-    return sum(_length(item) for item in items) // _CHARACTERS_A_TOKEN
-
-
-def _length(item: Item) -> int:
-    match item:
-        case UserSaid():
-            return len(text_of(item.content))
-        case ModelSaid():
-            calls = sum(len(call.tool) + len(msgspec.json.encode(call.input)) for call in item.calls)
-            return len(item.text) + len(item.thought) + calls
-        case ToolSaid() | Summed():
-            return len(item.text)
-
-
-def _trimmable(items: Sequence[Item]) -> list[ToolSaid]:
-    """Long results that the model has answered to already: it has seen them, and can look again."""
-    last = max((index for index, item in enumerate(items) if isinstance(item, ModelSaid)), default=0)
-    return [item for item in items[:last] if isinstance(item, ToolSaid) and len(item.text) > SHORT_RESULT]
-
-
-def _since_the_prompt(items: Sequence[Item], window: int) -> int:
-    """How many items at the end to keep as they are: those since the last prompt, if they are not the trouble."""
-    for index in range(len(items) - 1, -1, -1):
-        if isinstance(items[index], UserSaid):
-            recent = items[index:]
-            return len(recent) if index > 0 and estimate(recent) < window // 4 else 0
-    return 0
+        return summary

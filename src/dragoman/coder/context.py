@@ -1,20 +1,26 @@
 """What the model sees: the conversation as the model has it, kept as notes in the session's log.
 
-An item is noted when it is complete, so the log of a killed process may lack the end of an answer, or the result of a
-call that ran. Reading mends both: text that the user saw and no note tells of is put back, and every call has a result.
-No provider takes a call without one.
+An item is noted when it is complete: a response at its end, a tool result as soon as its call has ended. So a turn can
+stop at any await, and a process at any byte, with text that was streamed and not noted, or with calls that have no
+result yet. `Context.settle` closes both, in memory and in the log; it runs when a turn is interrupted, before a turn
+begins, and after a log was read. What the model sees is therefore the same whether the session went on in this process
+or was loaded again. (`well_formed` stands behind this for each single request, as no provider takes a call without a
+result.)
+
+How notes change the items is `_after`, and nothing else: it is used for a live session and for a log that is read.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 
+from dragoman.agent.current_turn import check_turn
 from dragoman.agent.session import Session
 from dragoman.store.entries import Entry, Happened, Noted, Said, hear_extras
-from dragoman.vocabulary.content import Content
-from dragoman.vocabulary.events import UserMessage
+from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text
+from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
 
 NOTE: Final = "context"
 INTERRUPTED: Final = "[interrupted]"
@@ -60,12 +66,22 @@ class Summed(msgspec.Struct, frozen=True, tag_field="who", tag="summary"):
     text: str
     # The items after the summed ones that the model goes on seeing as they were.
     kept: int = 0
+    # Ids of the user's messages among the summed items that the model goes on seeing word for word, before the summary.
+    prompts: list[str] = []
 
 
 class Trimmed(msgspec.Struct, frozen=True, tag_field="who", tag="trimmed"):
-    """The results of these calls are shown to the model as a line only: it has seen them."""
+    """The results of these calls are shown to the model shortened: `keep` characters of each; 0: a line only."""
 
     call_ids: list[str]
+    keep: int = 0
+
+
+class MediaLeftOut(msgspec.Struct, frozen=True, tag_field="who", tag="media_left_out"):
+    """Images and other media of these messages and results are shown to the model as a marker: a provider refused."""
+
+    message_ids: list[str] = []
+    call_ids: list[str] = []
 
 
 class Forgotten(msgspec.Struct, frozen=True, tag_field="who", tag="forgotten"):
@@ -75,30 +91,56 @@ class Forgotten(msgspec.Struct, frozen=True, tag_field="who", tag="forgotten"):
 
 
 Item = UserSaid | ModelSaid | ToolSaid | Summed
-_Note = Item | Trimmed | Forgotten
+_Note = Item | Trimmed | MediaLeftOut | Forgotten
 
 
 class Context:
-    """The items, in order. What is added is noted as well, so that it is there after a restart."""
+    """The items, in order. What is added is noted as well, so that it is there after a restart.
+
+    Code of a turn that has ended already (a tool that ignored its cancel) cannot change it: the next turn owns it then.
+    """
 
     def __init__(self, items: list[Item], note: Callable[[object], Awaitable[None]]) -> None:
         self.items = items
+        # The text of the response that is being streamed; the owner of the list appends to it.
+        self.streamed: list[str] = []
+        # The model that has answered to these items; empty: not in this process.
+        self.accepted_by = ""
         self._note = note
 
     async def add(self, item: Item) -> None:
-        """The model sees this from now on."""
-        self.items = _after(self.items, item)
-        await self._note(item)
+        """Show this to the model from now on. A response takes the place of the text that was streamed for it."""
+        if isinstance(item, ModelSaid):
+            self.streamed = []
+        await self._change(item)
 
-    async def trim(self, call_ids: list[str]) -> None:
-        """Shorten the results of these calls."""
-        self.items = _after(self.items, Trimmed(call_ids))
-        await self._note(Trimmed(call_ids))
+    async def trim(self, call_ids: list[str], keep: int = 0) -> None:
+        """Shorten the results of these calls to `keep` characters each; 0: to a line that says how long it was."""
+        await self._change(Trimmed(call_ids, keep))
+
+    async def leave_out_media(self, items: Sequence[Item]) -> None:
+        """Show the images and other media of these items as markers."""
+        users = [item.message_id for item in items if isinstance(item, UserSaid)]
+        calls = [item.call_id for item in items if isinstance(item, ToolSaid)]
+        await self._change(MediaLeftOut(users, calls))
 
     async def forget(self, message_id: str = "") -> None:
         """Leave out a message and everything after it; without an id, everything."""
-        self.items = _after(self.items, Forgotten(message_id))
-        await self._note(Forgotten(message_id))
+        self.streamed = []
+        await self._change(Forgotten(message_id))
+
+    async def settle(self) -> None:
+        """Close what was interrupted: keep streamed text with a mark, give every call without a result one."""
+        streamed, self.streamed = self.streamed, []
+        await self._change(*_settling(self.items, streamed))
+
+    async def _change(self, *notes: _Note) -> None:
+        """Apply all notes before the first await, so that a cancel leaves no half of them; then write them down."""
+        check_turn()
+        for note in notes:
+            self.items = _after(self.items, note)
+        for note in notes:
+            await self._note(note)
 
 
 async def load(session: Session) -> Context:
@@ -107,72 +149,190 @@ async def load(session: Session) -> Context:
     if session.journal is not None:
         async for records in session.journal.log.read():
             entries += [record.entry for record in records]
-    return Context(read(entries), partial(session.remember, NOTE))
+    items, streamed = _replayed(entries)
+    context = Context(items, partial(session.record_note, NOTE))
+    context.streamed = streamed
+    await context.settle()
+    return context
 
 
 def read(entries: Iterable[Entry]) -> list[Item]:
-    """The items in a log, mended."""
+    """The items in a log, settled. Changes nothing in the log."""
+    items, streamed = _replayed(entries)
+    for note in _settling(items, streamed):
+        items = _after(items, note)
+    return items
+
+
+def _replayed(entries: Iterable[Entry]) -> tuple[list[Item], list[str]]:
+    """Return the items, and the text after them that was streamed and is in no item."""
     items: list[Item] = []
     # What was said since the last note, in a turn that the model has a part in: commands say things as well.
-    unnoted: list[str] = []
-    models_turn = False
+    streamed: list[str] = []
+    is_model_turn = False
+    # The answer has broken off: what is said next takes the place of what was streamed.
+    is_broken_off = False
     for entry in entries:
         if type(entry) is Said and entry.kind == "agent_message_chunk":
-            if models_turn:
-                unnoted.append(entry.text)
+            if is_broken_off:
+                streamed, is_broken_off = [], False
+            if is_model_turn:
+                streamed.append(entry.text)
         elif isinstance(entry, Noted) and entry.kind == NOTE:
             note = msgspec.convert(entry.value, _Note, dec_hook=hear_extras)
-            models_turn = models_turn or isinstance(note, UserSaid)
-            unnoted = []
+            if not is_model_turn and _cut_off(streamed) != [note]:
+                # Of a turn before this one. Where `settle` has noted it, it is not added twice.
+                items += _cut_off(streamed)
+            if isinstance(note, UserSaid):
+                items += interrupted_results(items)
+            is_model_turn = is_model_turn or isinstance(note, UserSaid)
+            streamed, is_broken_off = [], False
             items = _after(items, note)
+        elif isinstance(entry, Happened) and _is_breaking_off(entry.event):
+            is_broken_off = True
         elif isinstance(entry, Happened) and isinstance(entry.event, UserMessage):
-            items += _cut_off(unnoted)
-            unnoted, models_turn = [], False
-    return answered([*items, *_cut_off(unnoted)])
+            is_model_turn = False
+    return items, streamed
 
 
-def _cut_off(said: Sequence[str]) -> list[Item]:
-    return [ModelSaid("".join(said) + INTERRUPTED)] if said else []
+def _is_breaking_off(event: AnyEvent) -> bool:
+    return isinstance(event, Notice) and isinstance(event.meta, Mapping) and event.meta.get(BROKEN_OFF) is True
 
 
-def answered(items: Sequence[Item]) -> list[Item]:
-    """The items, with a result behind every call and no result without a call."""
-    result: list[Item] = []
-    waiting: dict[str, Asked] = {}
+def _settling(items: Sequence[Item], streamed: Sequence[str]) -> list[Item]:
+    return [*_cut_off(streamed), *interrupted_results(items)]
 
-    def settle() -> None:
-        result.extend(ToolSaid(call.id, call.tool, INTERRUPTED, failed=True) for call in waiting.values())
-        waiting.clear()
 
-    for item in items:
+def _cut_off(streamed: Sequence[str]) -> list[Item]:
+    return [ModelSaid("".join(streamed) + INTERRUPTED)] if streamed else []
+
+
+def interrupted_results(items: Sequence[Item]) -> list[Item]:
+    """Return a result for every call of the last response that has none: it was interrupted."""
+    done: set[str] = set()
+    for item in reversed(items):
         if isinstance(item, ToolSaid):
-            if waiting.pop(item.call_id, None) is not None:
-                result.append(item)
-            continue
-        settle()
-        result.append(item)
-        if isinstance(item, ModelSaid):
-            waiting = {call.id: call for call in item.calls}
-    settle()
-    return result
+            done.add(item.call_id)
+        elif isinstance(item, ModelSaid) and item.calls:
+            return [interrupted_result(call) for call in item.calls if call.id not in done]
+    return []
+
+
+def interrupted_result(call: Asked) -> ToolSaid:
+    """Return the result of a call that was interrupted before it had one."""
+    return ToolSaid(call.id, call.tool, INTERRUPTED, failed=True)
+
+
+# -- notes ------------------------------------------------------------------------------------------------------------
 
 
 def _after(items: list[Item], note: _Note) -> list[Item]:
-    if isinstance(note, Summed):
-        return [note, *(items[len(items) - note.kept :])]
-    if isinstance(note, Trimmed):
-        trimmed = set(note.call_ids)
-        return [_short(item) if isinstance(item, ToolSaid) and item.call_id in trimmed else item for item in items]
-    if isinstance(note, Forgotten):
-        return items[: _place(items, note.message_id)] if note.message_id else []
-    return [*items, note]
+    match note:
+        case ToolSaid():
+            return _with_result(items, note)
+        case Summed():
+            tail = items[len(items) - note.kept :]
+            verbatim = [item for item in items[: len(items) - note.kept] if _is_prompt(item, note.prompts)]
+            return [*verbatim, note, *tail]
+        case Trimmed():
+            trimmed = set(note.call_ids)
+            return [
+                shorten_result(item, note.keep) if isinstance(item, ToolSaid) and item.call_id in trimmed else item
+                for item in items
+            ]
+        case MediaLeftOut():
+            return [_without_media(item) if _is_named(item, note) else item for item in items]
+        case Forgotten():
+            return items[: place_of_prompt(items, note.message_id)] if note.message_id else []
+        case _:
+            return [*items, note]
 
 
-def _short(item: ToolSaid) -> ToolSaid:
-    return msgspec.structs.replace(item, text=f"[trimmed: {len(item.text)} characters]", content=[])
+def _with_result(items: list[Item], result: ToolSaid) -> list[Item]:
+    """Return the items with a result behind its call, in the order of the calls, whichever ended first.
+
+    A result of no call, or a second one of a call, changes nothing.
+    """
+    for index in range(len(items) - 1, -1, -1):
+        item = items[index]
+        if isinstance(item, ModelSaid) and (places := {call.id: at for at, call in enumerate(item.calls)}):
+            if result.call_id not in places:
+                continue
+            for at in range(index + 1, len(items)):
+                other = items[at]
+                if isinstance(other, ToolSaid) and other.call_id == result.call_id:
+                    return items
+                if not isinstance(other, ToolSaid) or places.get(other.call_id, 0) > places[result.call_id]:
+                    return [*items[:at], result, *items[at:]]
+            return [*items, result]
+    return items
 
 
-def _place(items: Sequence[Item], message_id: str) -> int:
+def _is_prompt(item: Item, message_ids: Sequence[str]) -> bool:
+    return isinstance(item, UserSaid) and item.message_id in message_ids
+
+
+def _is_named(item: Item, note: MediaLeftOut) -> bool:
+    return _is_prompt(item, note.message_ids) or (isinstance(item, ToolSaid) and item.call_id in note.call_ids)
+
+
+def shorten_result(item: ToolSaid, keep: int) -> ToolSaid:
+    """Return a result with `keep` characters, from its beginning and its end; with 0, a line that says its length."""
+    text = item.text
+    if not keep:
+        short = f"[trimmed: {len(text)} characters]"
+    elif len(text) > keep:
+        mark = f"\n[… {len(text) - keep} of {len(text)} characters left out here: too long for the model …]\n"
+        short = text[: keep - keep // 2] + mark + text[len(text) - keep // 2 :]
+    else:
+        return item
+    return msgspec.structs.replace(item, text=short, content=[])
+
+
+def is_media(block: Content) -> bool:
+    """Return whether a provider may refuse this block for what it is: everything but text."""
+    is_blob = isinstance(block, Resource) and isinstance(block.resource, BlobResource)
+    return isinstance(block, Image | Audio) or is_blob
+
+
+def media_of(item: Item) -> list[Content]:
+    """Return the images and other media of an item."""
+    return [block for block in item.content if is_media(block)] if isinstance(item, UserSaid | ToolSaid) else []
+
+
+def media_type(block: Content) -> str:
+    """Return the media type of an image or the like, as its sender named it."""
+    if isinstance(block, Resource) and isinstance(block.resource, BlobResource):
+        kind = block.resource.mime_type
+        return kind if isinstance(kind, str) else "application/octet-stream"
+    return block.mime_type if isinstance(block, Image | Audio) else ""
+
+
+def media_bytes(block: Content) -> int:
+    """Return about how many bytes an image or the like has, decoded."""
+    if isinstance(block, Resource) and isinstance(block.resource, BlobResource):
+        return len(block.resource.blob) * 3 // 4
+    return len(block.data) * 3 // 4 if isinstance(block, Image | Audio) else 0
+
+
+def _without_media(item: Item) -> Item:
+    return with_markers(item, len(media_of(item)), "left out: the model's provider refused it")
+
+
+def with_markers(item: Item, count: int, reason: str) -> Item:
+    """Return the item with markers that say why in place of its first `count` images or other media."""
+    if not count or not isinstance(item, UserSaid | ToolSaid):
+        return item
+    content: list[Content] = []
+    for block in item.content:
+        is_left_out = count > 0 and is_media(block)
+        content.append(Text(f"[{media_type(block)} {reason}]") if is_left_out else block)
+        count -= is_left_out
+    return msgspec.structs.replace(item, content=content)
+
+
+def place_of_prompt(items: Sequence[Item], message_id: str | None) -> int:
+    """Return the index of the prompt with this id; the number of items where there is none."""
     for index, item in enumerate(items):
         if isinstance(item, UserSaid) and item.message_id == message_id:
             return index

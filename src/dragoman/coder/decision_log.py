@@ -14,18 +14,22 @@ Fields, in this order:
 - `title`: the kind of the tool; with content, what was shown; for a change of the mode always the new mode
 - `decision`: `allow` or `deny`
 - `option`: the kind of the answer (`allow_once`, `allow_always`, `reject_once`, `reject_always`), or null
-- `rule`: what decided where it was no answer: a remembered answer, or what the mode says; or null
+- `rule`: what decided where it was no answer: a remembered answer, what the mode says, that no answer came, that the
+  turn was cancelled meanwhile; or null
 - `by`: `user` (a question was put; no answer is a no), `rule` (a remembered answer), `mode` (the mode's own table),
   `policy` (what stands above modes: a limit of the token, a call that never runs, a question that was not settled)
 """
 
-from collections.abc import Callable
+from asyncio import CancelledError
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 from dragoman.agent.permission import Permission
 from dragoman.agent.session import Session
 from dragoman.coder.permissions import Decision
+from dragoman.errors import LinkClosed
 from dragoman.vocabulary.identity import Identity
 
 # How the notes are called in a session's log.
@@ -43,6 +47,10 @@ def answered_by(answer: Permission, prompter: Identity) -> Identity:
     """Who has decided, where a question was put: the client that answered; where none did, and the gateway has said
     no, whose turn it is."""
     return prompter if answer.identity == Identity() else answer.identity
+
+
+# Why a question was not answered, for the log.
+CANCELLED: Final = "the turn was cancelled"
 
 
 class DecisionLog:
@@ -70,7 +78,17 @@ class DecisionLog:
             "rule": self._rule(decision),
             "by": decision.by,
         }
-        await self._session.remember(DECISION, entry)
+        await self._session.record_note(DECISION, entry)
+
+    @asynccontextmanager
+    async def asking(self, identity: Identity, *, mode: str, tool: str, kind: str, title: str) -> AsyncIterator[None]:
+        """Put a question inside: if it is cancelled, or its client is lost, that is a no, and kept as one."""
+        try:
+            yield
+        except (CancelledError, LinkClosed):
+            refusal = Decision("deny", CANCELLED, "user")
+            await self.record(refusal, identity, mode=mode, tool=tool, kind=kind, title=title)
+            raise
 
     def _rule(self, decision: Decision) -> str | None:
         """What decided, in words: without content only whether and for which tool something was remembered."""
@@ -80,4 +98,5 @@ class DecisionLog:
                 for rule in decision.rules
             )
             return "; ".join(dict.fromkeys(words))[:_TEXT_CHARACTERS]
-        return decision.reason if decision.by == "mode" else None
+        is_unanswered = decision.by == "user" and decision.verdict == "deny" and decision.option is None
+        return (decision.reason or None) if decision.by == "mode" or is_unanswered else None

@@ -1,10 +1,12 @@
 """The turn of the coding agent: model calls in, events out. An async generator, so cancelling is closing it.
 
-Promise: the last event is the turn's end, and there is one: a model that fails is an end too, never an exception.
+Promise: the last event is the turn's end, and there is one: a model that fails is an end too, never an exception. And
+wherever the turn stops (an end, a cancel, a crash of a tool), the context it leaves is whole: text that was streamed is
+in it, every call has a result, and the next prompt can go on with it.
 """
 
-import asyncio
 import json
+from asyncio import sleep
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Protocol, assert_never
@@ -13,8 +15,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
-from dragoman.coder.compaction import Room
+from dragoman.coder.compaction import Compaction, ContextBudget
 from dragoman.coder.context import Asked, Context, ModelSaid, ToolSaid, UserSaid
+from dragoman.coder.model_calls import Retries, old_media, open_call
 from dragoman.coder.models.contract import (
     Called,
     Inquiry,
@@ -27,15 +30,19 @@ from dragoman.coder.models.contract import (
     ToolCard,
     Used,
 )
-from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.overflow import ContextFull, RequestRejected
+from dragoman.coder.rejection import leave_out_rejected
 from dragoman.coder.setup import MODEL_CALLS
+from dragoman.coder.spending import Spending, sum_used
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR
+from dragoman.host.media import ALL_MEDIA_BYTES, MEDIA_COUNT
+from dragoman.limits import MIB
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import (
+    BROKEN_OFF,
     AgentMessageChunk,
     AgentThoughtChunk,
     AnyEvent,
-    Cost,
     Failure,
     Idle,
     Notice,
@@ -43,13 +50,10 @@ from dragoman.vocabulary.events import (
     UsageChanged,
 )
 
-# Tries after the first one, for failures that pass by themselves.
-RETRIES: Final = 3
-_PASSING: Final = ("rate_limit", "network", "server", "garbage")
-# Whoever asks us to wait longer than this is told to the user instead.
-_LONGEST_WAIT: Final = 60.0
 # Characters of one response, thoughts among them. Models end after a hundredth of it; a server may never end.
 RESPONSE_CHARACTERS: Final = 16 * 1024 * 1024
+
+Finished = Callable[[ToolSaid], Awaitable[None]]
 
 
 class Hands(Protocol):
@@ -58,11 +62,11 @@ class Hands(Protocol):
     def cards(self) -> Sequence[ToolCard]:
         """The tools there are now."""
 
-    async def run(self, calls: Sequence[Asked]) -> Sequence[ToolSaid]:
-        """Run the calls of one response; a result for each."""
+    async def run(self, calls: Sequence[Asked], finished: Finished) -> None:
+        """Run the calls of one response; `finished` is given the result of each as soon as there is one."""
 
 
-async def turn(
+def turn(
     model: Model,
     context: Context,
     hands: Hands,
@@ -71,63 +75,195 @@ async def turn(
     system: str = "",
     thought_level: str = "",
     model_calls: int = MODEL_CALLS,
-    room: Room | None = None,
+    budget: ContextBudget | None = None,
+    spending: Spending | None = None,
     interjected: Callable[[], Awaitable[Sequence[UserSaid]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
-    """Everything that happens in one turn; the last event is its end."""
-    tally = _Tally()
-    summed_up = False
-    await context.add(prompt)
-    for _ in range(model_calls):
-        for said in await interjected() if interjected is not None else ():
-            await context.add(said)
-        if room is not None:
-            await room.make(model)
-        response = _Response()
-        inquiry = Inquiry(context.items, hands.cards(), system, thought_level)
-        async with aclosing(_response(model, inquiry, response)) as events:
-            async for event in events:
-                yield event
-        tally.add(response)
-        if response.used and room is not None:
-            room.used = response.used.input + response.used.output
-        if response.used and model.window is not None:
-            yield UsageChanged(response.used.input + response.used.output, model.window, tally.cost())
-        if isinstance(response.failure, ContextFull) and room is not None and not summed_up:
-            # It holds less than it says, or we counted wrong.
-            summed_up = True
-            await room.sum_up(model)
-            continue
+    """Yield everything that happens in one turn; the last event is its end.
+
+    `budget` keeps the conversation inside the model's window; without one it is not made shorter. `spending` is the
+    session's, to which the cost of this turn is added.
+    """
+    it = _Turn(model, context, hands, prompt, system, thought_level)
+    it.model_calls = model_calls
+    it.budget = budget
+    it.spending = spending or Spending()
+    it.interjected = interjected
+    return it.run()
+
+
+class _Turn:
+    """A turn and where it stands."""
+
+    model_calls = MODEL_CALLS
+    budget: ContextBudget | None = None
+    interjected: Callable[[], Awaitable[Sequence[UserSaid]]] | None = None
+
+    def __init__(
+        self, model: Model, context: Context, hands: Hands, prompt: UserSaid, system: str, thought_level: str
+    ) -> None:
+        self.spending = Spending()
+        self._model = model
+        self._context = context
+        self._hands = hands
+        self._prompt = prompt
+        self._system = system
+        self._thought_level = thought_level
+        # What the session's model calls had used when the turn began.
+        self._used_before: Used | None = None
+        # Images that no request has room for, as far as the user was told.
+        self._unseen_media = 0
+
+    async def run(self) -> AsyncGenerator[AnyEvent, None]:
+        context = self._context
+        self._used_before = self.spending.used
+        self._unseen_media = sum(old_media(context.items).values())
+        await context.settle()  # a turn that ignored its cancel may have left something open
+        await context.add(self._prompt)
+        if self.budget is not None:
+            self.budget.begin_turn(self._prompt.message_id)
+        try:
+            for _ in range(self.model_calls):
+                await self._hear()
+                inquiry = await self._inquiry()
+                if notice := self._media_notice():
+                    yield notice
+                response = _Response(context.streamed)
+                async with aclosing(_stream(self._model, inquiry, response)) as events:
+                    async for event in events:
+                        yield event
+                await self._take(response)
+                if response.reported is not None and self._model.window is not None:
+                    filled = response.reported.input + response.reported.output
+                    yield UsageChanged(filled, self._model.window, self.spending.cost())
+                end = await self._end(response) if response.failure is None else await self._failed(response.failure)
+                if end is not None:
+                    yield end
+                    return
+                await self._hands.run(response.calls, context.add)
+            yield Idle(stop_reason="max_turn_requests", usage=self._usage())
+        except BaseException:
+            # Cancelled, closed, or a tool has crashed. The next turn finds a context that every provider accepts.
+            await context.settle()
+            raise
+
+    async def _hear(self) -> bool:
+        """Take what the user has said meanwhile into the context; whether there was something."""
+        said = await self.interjected() if self.interjected is not None else ()
+        for prompt in said:
+            await self._context.add(prompt)
+        return bool(said)
+
+    async def _inquiry(self) -> Inquiry:
+        """Return the next request, after a compaction where that is needed."""
+        tools = self._hands.cards()
+        if self.budget is not None:
+            self.budget.set_setting(self._system, tools, self._model.window)
+            await self._count(await self.budget.make_room(self._model))
+        return Inquiry(self._context.items, tools, self._system, self._thought_level)
+
+    def _media_notice(self) -> Notice | None:
+        """Tell the user that the model does not see old images any more, when there are more of them."""
+        count, before = sum(old_media(self._context.items).values()), self._unseen_media
+        self._unseen_media = max(count, before)
+        if count <= before or "image" not in self._model.sees:
+            return None
+        oldest = f"{count} oldest images" if count > 1 else "oldest image"
+        title = (
+            f"The model does not see the {oldest} of this conversation any more: a request holds {MEDIA_COUNT} of "
+            f"them, and {ALL_MEDIA_BYTES // MIB} MiB in all. The session keeps them."
+        )
+        return Notice("warning", title)
+
+    async def _count(self, compaction: Compaction) -> Compaction:
+        for used in compaction.used:
+            await self.spending.add(used)
+        return compaction
+
+    async def _take(self, response: "_Response") -> None:
+        """Add a response to the context, whole or as far as it came, and count its tokens."""
         if response.failure is not None:
-            yield Idle(stop_reason="error", error=_explained(response.failure), usage=tally.usage())
-            return
-        if response.reason == "refusal":
+            if not isinstance(response.failure, ContextFull):
+                await self._context.settle()
+        elif response.reason == "refusal":
             # The model will not hear of it again, or it would refuse everything that follows.
-            await context.forget(prompt.message_id)
-        elif not response.is_empty():
-            await context.add(response.said())
-        if not response.reason and not response.calls and interjected is not None:
-            heard = await interjected()
-            for said in heard:
-                await context.add(said)
-            if heard:
-                continue
-        if response.reason or not response.calls:
-            yield _end(response.reason or "end_turn", tally)
-            return
-        for result in await hands.run(response.calls):
-            await context.add(result)
-    yield Idle(stop_reason="max_turn_requests", usage=tally.usage())
+            await self._context.forget(self._prompt.message_id)
+        else:
+            self._context.accepted_by = self._model.name
+            if not response.is_empty():
+                await self._context.add(response.said())
+        if response.used is not None:
+            await self.spending.add(response.used)
+        if self.budget is not None and not isinstance(response.failure, ContextFull):
+            self.budget.accept(response.reported)
+
+    async def _end(self, response: "_Response") -> Idle | None:
+        """Return the end of the turn, if this response is its last."""
+        if response.reason == "error":
+            return self._error(ModelFailed("server", "The model ended in an error"))
+        if response.reason:
+            return Idle(stop_reason=response.reason, usage=self._usage())
+        if response.calls or await self._hear():
+            return None
+        return Idle(stop_reason="end_turn", usage=self._usage())
+
+    async def _failed(self, failure: ModelFailed) -> Idle | None:
+        """Return the end of a turn whose model call failed; None: call again, with a shorter conversation."""
+        if isinstance(failure, ContextFull):
+            if self.budget is not None:
+                compaction = await self._count(await self.budget.make_room_after_overflow(self._model))
+                if compaction.is_shorter:
+                    return None
+                failure = await self._too_long(failure, compaction)
+            await self._context.settle()
+        elif isinstance(failure, RequestRejected):
+            left_out = await leave_out_rejected(self._context, self._prompt, self._model.name)
+            failure = RequestRejected(f"{failure}. {left_out}")
+        return self._error(failure)
+
+    async def _too_long(self, failure: ContextFull, compaction: Compaction) -> ModelFailed:
+        """Say why a conversation that is too long did not get shorter. A prompt that alone is too long is left out."""
+        if compaction.failure is not None:
+            why = compaction.failure
+            sentence = (
+                f"{failure}, and it could not be summed up: {why}. Nothing was lost; prompt again to try it again"
+            )
+            return ModelFailed(why.kind, sentence, why.retry_seconds)
+        assert self.budget is not None
+        largest = self.budget.largest_prompt()
+        if largest.tokens * 2 < self.budget.tokens() or self.budget.has_answered():
+            return failure
+        # The provider may count more than we do, or see less than is known of it: then the number would mislead.
+        known = self._model.window
+        window = f", and it can see {known:,}" if known and self.budget.is_prompt_too_long(known) else ""
+        await self._context.forget(largest.message_id)
+        return ModelFailed(
+            "server",
+            f"Your message is too long for {self._model.name}: it has about {largest.tokens:,} tokens{window}. It was "
+            "left out of the conversation; send a shorter one, or put the text into a file to be read in parts",
+        )
+
+    def _usage(self) -> Usage | UnsetType:
+        """Return the tokens of all model calls of the turn; UNSET where the model reported none."""
+        used = self.spending.used_since(self._used_before)
+        return UNSET if used is None else Usage(used.input + used.output, used.input, used.output)
+
+    def _error(self, failure: ModelFailed) -> Idle:
+        code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR
+        error = Failure(code, str(failure), {"reason": failure.kind})
+        return Idle(stop_reason="error", error=error, usage=self._usage())
 
 
 class _Response:
-    """One model call, as far as it has come."""
+    """One model call, as far as it has come. `text` is the context's: what is streamed is there, whatever happens."""
 
-    def __init__(self) -> None:
-        self.text: list[str] = []
+    def __init__(self, text: list[str]) -> None:
+        self.text = text
         self.thought: list[str] = []
         self.calls: list[Asked] = []
+        # Over all tries, and of the last one alone: only that one has seen the conversation as it is.
         self.used: Used | None = None
+        self.reported: Used | None = None
         self.raw: object = None
         self.reason = ""
         self.failure: ModelFailed | None = None
@@ -138,15 +274,45 @@ class _Response:
     def said(self) -> ModelSaid:
         return ModelSaid("".join(self.text), "".join(self.thought), self.calls, self.raw)
 
+    def add(self, piece: Called | Used | Kept | Stopped) -> None:
+        """Add a piece that is neither text nor thought."""
+        match piece:
+            case Called():
+                self.calls.append(Asked(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
+            case Used():
+                self.used = sum_used(self.used, piece)
+                self.reported = sum_used(self.reported, piece)
+            case Kept():
+                self.raw = piece.raw
+            case Stopped():
+                self.reason = piece.reason
+            case _:
+                assert_never(piece)
 
-async def _response(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
-    """One response, tried again where that helps. What was said before a failure stays said."""
-    failures = 0
+    def begin_again(self) -> None:
+        """Drop what a failed try has left, but for its text. Its calls are not run: the next try makes its own."""
+        self.calls.clear()
+        self.thought.clear()
+        self.reported = self.raw = None
+
+
+async def _stream(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
+    """Stream one response, tried again where that helps. The user keeps what was streamed before a failure.
+
+    The model sees the last try alone: the text of an earlier one stands in the context until the next says something.
+    """
+    retries = Retries(model)
     left = RESPONSE_CHARACTERS
-    keep = response.text.append
+    keep = append = response.text.append
+
+    def keep_instead(text: str) -> None:
+        nonlocal keep
+        response.text[:] = [text]
+        keep = append
+
     while True:
         try:
-            async with aclosing(model.respond(inquiry)) as pieces:
+            async with aclosing(open_call(model, inquiry)) as pieces:
                 async for piece in pieces:
                     if isinstance(piece, Said):  # by the hundred thousand, and `match` is slow
                         text = piece[0]
@@ -155,24 +321,16 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
                             break
                         keep(text)
                         yield AgentMessageChunk(Text(text))
-                        continue
-                    match piece:
-                        case Thought(text):
-                            left -= len(text)
-                            if left < 0:
-                                break
-                            response.thought.append(text)
-                            yield AgentThoughtChunk(Text(text))
-                        case Called():
-                            response.calls.append(Asked(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
-                        case Used():
-                            response.used = _sum(response.used, piece)
-                        case Kept():
-                            response.raw = piece.raw
-                        case Stopped():
-                            response.reason = piece.reason
-                        case _:
-                            assert_never(piece)
+                    elif isinstance(piece, Thought):
+                        left -= len(piece.text)
+                        if left < 0:
+                            break
+                        response.thought.append(piece.text)
+                        yield AgentThoughtChunk(Text(piece.text))
+                    else:
+                        response.add(piece)
+            if keep is keep_instead and response.calls:
+                response.text.clear()
             if left < 0:
                 yield Notice(
                     "warning", f"The model said more than {RESPONSE_CHARACTERS:,} characters; the rest was cut"
@@ -181,15 +339,15 @@ async def _response(model: Model, inquiry: Inquiry, response: _Response) -> Asyn
                 response.reason = "max_tokens"
             return
         except ModelFailed as failure:
-            failures += 1
-            wait = model.retry_seconds(failures) if failure.retry_seconds is None else failure.retry_seconds
-            if failure.kind not in _PASSING or failures > RETRIES or wait > _LONGEST_WAIT:
+            pause = retries.after(failure)
+            if pause is None:
                 response.failure = failure
                 return
-            # A call that came before the failure is not run: the next try makes its own.
-            response.calls.clear()
-            yield Notice("warning", f"{failure}; trying again ({failures} of {RETRIES})")
-            await asyncio.sleep(wait)
+        response.begin_again()
+        is_broken_off = bool(response.text) and keep is not keep_instead
+        keep = keep_instead
+        yield msgspec.structs.replace(pause.notice, meta={BROKEN_OFF: True}) if is_broken_off else pause.notice
+        await sleep(pause.seconds)
 
 
 def _writable(given: dict[str, object]) -> dict[str, object]:
@@ -201,38 +359,3 @@ def _writable(given: dict[str, object]) -> dict[str, object]:
         text = json.dumps(given, ensure_ascii=False, default=str)
         cleaned: dict[str, object] = json.loads(text.encode("utf-8", "replace"))
         return cleaned
-
-
-def _end(reason: str, tally: "_Tally") -> Idle:
-    error = UNSET if reason != "error" else _explained(ModelFailed("server", "The model ended in an error"))
-    return Idle(stop_reason=reason, error=error, usage=tally.usage())
-
-
-def _explained(failure: ModelFailed) -> Failure:
-    code = AUTH_REQUIRED if failure.kind == "auth" else INTERNAL_ERROR
-    return Failure(code, str(failure), {"reason": failure.kind})
-
-
-def _sum(before: Used | None, more: Used) -> Used:
-    if before is None:
-        return more
-    cost = None if before.cost is None and more.cost is None else (before.cost or 0) + (more.cost or 0)
-    return Used(before.input + more.input, before.output + more.output, cost)
-
-
-class _Tally:
-    """The tokens of a turn, over all its model calls. Nothing is claimed where the model told nothing."""
-
-    def __init__(self) -> None:
-        self._used: Used | None = None
-
-    def add(self, response: _Response) -> None:
-        if response.used is not None:
-            self._used = _sum(self._used, response.used)
-
-    def usage(self) -> Usage | UnsetType:
-        used = self._used
-        return UNSET if used is None else Usage(used.input + used.output, used.input, used.output)
-
-    def cost(self) -> Cost | UnsetType:
-        return UNSET if self._used is None or self._used.cost is None else Cost(self._used.cost, "USD")

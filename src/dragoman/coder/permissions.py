@@ -15,12 +15,31 @@ from dragoman.host.shell import parse
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.identity import LOCAL, Identity
 
+# How the result of a refused call begins, for the model; the reason follows (`refusal_text`).
 DENIED: Final = "Permission denied."
 _FETCH: Final = "web_fetch"
+# Reasons in words for the user.
+_SAID_NO: Final = "you said no"
+_NO_ANSWER: Final = "nobody said yes"
+_JUST_SAID_NO: Final = "you have just said no to this"
+_NEVER: Final = "you said: never"
+_FORBIDDEN_MEANWHILE: Final = "it was forbidden meanwhile"
+_DOES_NOT_STAND_STILL: Final = "what it is about does not stand still"
 # How often a question is asked again because what it was about had changed meanwhile.
 _ASKED_AGAIN: Final = 3
 # Whoever has said no so often in one turn is not asked again in it: the next question would be answered out of fatigue.
 NOES: Final = 20
+_MANY_NOES: Final = f"you have said no {NOES} times in this turn"
+# The same for the model, with what to do now where that is not plain.
+_FOR_MODEL: Final = {
+    _SAID_NO: "The user said no.",
+    _NO_ANSWER: "The user was asked and did not say yes.",
+    _JUST_SAID_NO: "The user has said no to this very call in this turn, and is not asked again.",
+    _NEVER: "The user has said never to this, for the whole session.",
+    _FORBIDDEN_MEANWHILE: "It was forbidden while the user was being asked.",
+    _DOES_NOT_STAND_STILL: "What it is about changed each time the user was asked. Look at it again before you retry.",
+    _MANY_NOES: f"The user has said no {NOES} times in this turn, and is not asked again before the next prompt.",
+}
 
 
 class Call(NamedTuple):
@@ -114,7 +133,7 @@ def decide(
         about = [rule for rule in rules if rule.tool == call.tool]
         never = [rule for rule in about if rule.effect == "deny" and _denies(rule.matched, act)]
         if never:
-            return Decision("deny", "you said: never", "rule", tuple(never))
+            return Decision("deny", _NEVER, "rule", tuple(never))
         if verdict == "ask":
             covering = _covering([rule for rule in about if _allows(rule, mode)], act)
             asks = asks or not covering
@@ -128,6 +147,12 @@ def leaves_confinement(identity: Identity) -> str:
     """Why a guarded act is refused to a confined identity."""
     whose = f"the token {identity.token!r}" if identity.token else "this connection"
     return f"{whose} may not leave the confinement, and this would"
+
+
+def refusal_text(reason: str) -> str:
+    """Return the result of a refused call, for the model. `reason` is that of a `Decision`."""
+    told = _FOR_MODEL.get(reason) or f"{reason[:1].upper()}{reason[1:].rstrip('.')}."
+    return f"{DENIED} {told}" if reason else DENIED
 
 
 class Gate:
@@ -173,16 +198,16 @@ class Gate:
             if decision.verdict == "allow":
                 return Approved(call, decision, _KEY)
             if _thing(call) in self._refused:
-                return Decision("deny", "you have just said no to this", "rule")
+                return Decision("deny", _JUST_SAID_NO, "rule")
             if len(self._refused) >= NOES:
-                return Decision("deny", f"you have said no {NOES} times in this turn", "policy")
+                return Decision("deny", _MANY_NOES, "policy")
             was_unconfined = self.mode in UNCONFINED
             answer = await ask(call)
             if answer not in ("allow_once", "allow_always"):
                 self._refused.add(_thing(call))
                 if answer == "reject_always":
                     await self._learn("deny", call)
-                return Decision("deny", "you said no" if answer else "nobody said yes", "user", option=answer)
+                return Decision("deny", _SAID_NO if answer else _NO_ANSWER, "user", option=answer)
             # What was shown is what runs: the file, the mode or a rule may have changed while the user thought.
             now = await look()
             is_freed = not was_unconfined and self.mode in UNCONFINED and _runs_command(call)
@@ -190,11 +215,11 @@ class Gate:
                 call = now
                 continue
             if self._decide(now).verdict == "deny":
-                return Decision("deny", "it was forbidden meanwhile", "policy", option=answer)
+                return Decision("deny", _FORBIDDEN_MEANWHILE, "policy", option=answer)
             if answer == "allow_always":
                 await self._learn("allow", call)
             return Approved(now, Decision("allow", "you said yes", "user", option=answer), _KEY)
-        return Decision("deny", "what it is about does not stand still", "policy")
+        return Decision("deny", _DOES_NOT_STAND_STILL, "policy")
 
     def _decide(self, call: Call) -> Decision:
         return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)

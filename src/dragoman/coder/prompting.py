@@ -2,11 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, TypeGuard
 from urllib.parse import unquote, urlsplit
 
+from msgspec.structs import replace
+
 from dragoman.coder.quoting import boxed
-from dragoman.host.paths import PathRefused, Roots, read_bytes
+from dragoman.coder.tools.contract import cut
+from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
+from dragoman.host.media import MediaBudget, MediaRefused, normal_type
+from dragoman.host.paths import PathRefused, Roots, facts_of, read_bytes
 from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import (
     Audio,
@@ -25,8 +31,41 @@ LINK_BYTES: Final = 256 * 1024
 # Of one prompt: links that are read, and what they may come to; the others are named.
 READ_LINKS: Final = 100
 LINKED_BYTES: Final = 2 * 1024 * 1024
-# A picture or a sound as base64. No provider takes a larger one.
-MEDIA_CHARACTERS: Final = 24 * 1024 * 1024
+# Text that a client embeds in one prompt, all of it together: more does not fit into any model's window.
+EMBEDDED_CHARACTERS: Final = 2 * 1024 * 1024
+
+
+def check_media(content: Sequence[Content]) -> None:
+    """Refuse a prompt with a picture, sound or blob that no provider would take: `RequestFailed` with its index."""
+    budget = MediaBudget()
+    for index, block in enumerate(content):
+        try:
+            match block:
+                case Image():
+                    what = "image"
+                    budget.check(block.data, block.mime_type)
+                case Audio():
+                    what = "audio"
+                    budget.check(block.data)
+                case Resource(resource=BlobResource(blob=data, mime_type=kind)):
+                    what = "blob of the resource"
+                    budget.check(data, kind if _is_picture(kind) else None)
+        except MediaRefused as refusal:
+            raise RequestFailed(INVALID_PARAMS, f"prompt[{index}]: the {what} {refusal}", {"index": index}) from None
+
+
+def unseen_notice(content: Sequence[Content], model: str, sees: frozenset[str]) -> str:
+    """Say that a model cannot look at the images, or hear the audio, of a prompt; empty: it can, or there is none."""
+    unseen = [
+        name
+        for name, kind in (("images", Image), ("audio", Audio))
+        if name.rstrip("s") not in sees and any(isinstance(block, kind) for block in content)
+    ]
+    return f"{model} takes no {' and no '.join(unseen)}; it is only told that there is some." if unseen else ""
+
+
+def _is_picture(kind: object) -> TypeGuard[str]:
+    return isinstance(kind, str) and normal_type(kind).startswith("image/")
 
 
 async def seen(
@@ -40,17 +79,18 @@ async def seen(
 async def _seen(block: Content, reader: "_Reader", sees: frozenset[str]) -> Content:
     match block:
         case Image() if "image" not in sees:
-            return Text(f"[image: {block.mime_type}]")
+            return Text(f"[image: {normal_type(block.mime_type)}]")
         case Audio() if "audio" not in sees:
-            return Text(f"[audio: {block.mime_type}]")
-        case Image() | Audio() if len(block.data) > MEDIA_CHARACTERS:
-            kind = "image" if isinstance(block, Image) else "audio"
-            return Text(f"[{kind}: {block.mime_type}, too large to be seen]")
+            return Text(f"[audio: {visible_line(normal_type(block.mime_type))}]")
+        case Image():
+            return replace(block, mime_type=normal_type(block.mime_type))
         case ResourceLink():
             return await reader.linked(block)
         case Resource(resource=TextResource() as resource):
-            return Text(_quoted(resource.uri, resource.text))
+            return reader.embedded(resource)
         case Resource(resource=BlobResource() as resource):
+            if "image" in sees and _is_picture(resource.mime_type):
+                return Image(resource.blob, normal_type(resource.mime_type))
             return Text(f"[resource: {resource.uri}]")
         case UnknownContent():
             return Text(f"[{block.kind}]")
@@ -66,6 +106,15 @@ class _Reader:
         self._is_withheld = is_withheld
         self._links = READ_LINKS
         self._bytes = LINKED_BYTES
+        self._characters = EMBEDDED_CHARACTERS
+
+    def embedded(self, resource: TextResource) -> Text:
+        """Return the text that a client has put into the prompt, without its middle where it is over the bound."""
+        if is_binary_text(resource.text):
+            return Text(f"[resource: {visible_line(resource.uri)}, not text, {len(resource.text):,} characters]")
+        text = cut(resource.text, self._characters)
+        self._characters = max(0, self._characters - len(text))
+        return Text(_quoted(resource.uri, text))
 
     async def linked(self, link: ResourceLink) -> Text:
         """The file a link leads to, where that is inside the roots; else the link alone."""
@@ -84,10 +133,12 @@ class _Reader:
             data, more = await asyncio.to_thread(read_bytes, place, min(LINK_BYTES, self._bytes))
         except (PathRefused, ValueError):
             return named
-        if b"\0" in data:
-            return named
+        decoded = decode_text(data, is_cut=more)
+        if decoded is None:
+            size = (await asyncio.to_thread(facts_of, place)).st_size if more else len(data)
+            return Text(f"{named.text} (not text: {describe_binary(data, size)})")
         self._bytes -= len(data)
-        text = data.decode("utf-8", "replace") + ("\n[… there is more …]" if more else "")
+        text = decoded.text + ("\n[… there is more …]" if more else "")
         return Text(_quoted(link.uri, text))
 
 

@@ -5,11 +5,11 @@ key looked like, or what went wrong with it, is told to nobody: a failure names 
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.coder.setup import Models
-from dragoman.errors import INVALID_REQUEST, RequestFailed
+from dragoman.errors import INVALID_REQUEST, RequestFailed, echo
 from dragoman.vocabulary.options import Choice
 
 if TYPE_CHECKING:
@@ -54,9 +54,20 @@ class Resolver:
         """What is listed."""
         return self._models.choices()
 
-    def spelled(self, name: str) -> str:
-        """A model's name as the wire has it."""
-        return self._models.spelled(name)
+    def spelled(self, name: str, current: str = "") -> str:
+        """Return a model's name as the wire has it."""
+        try:
+            return self._models.spelled(name, current)
+        except RequestFailed:
+            raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{name.partition('/')[0]}'") from None
+
+    def lists_due(self) -> bool:
+        """Return whether some provider should be asked which models it has."""
+        return self._models.lists_due()
+
+    async def refresh(self, changed: Callable[[], Awaitable[None]]) -> None:
+        """Ask the providers which models they have."""
+        await self._models.refresh(changed)
 
     def make(self, name: str) -> "Model":
         """A model, listed or not."""
@@ -64,12 +75,12 @@ class Resolver:
             return self._models.make(name)
         provider = name.partition("/")[0]
         if not self._provider or provider != self._provider:
-            raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{provider}'")
+            raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{echo(provider)}'")
         try:
             return self._models.make(name)
         except Exception as error:
             self._complain(f"dragoman: cannot resolve provider '{provider}': {type(error).__name__}\n")
-            raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{provider}'") from None
+            raise RequestFailed(INVALID_REQUEST, f"cannot resolve provider '{echo(provider)}'") from None
 
     def login(self, method_id: str) -> None:
         """Use a login method."""

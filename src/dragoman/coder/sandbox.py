@@ -22,6 +22,18 @@ from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call, Decision, leaves_confinement
 from dragoman.coder.rigs import Above, ViewRoots
+from dragoman.coder.sandbox_report import (
+    APPLYING,
+    NOTHING_CHANGED,
+    OPENED,
+    SANDBOX,
+    THROWN_AWAY,
+    applied_report,
+    conflict_report,
+    failed_report,
+    refused_report,
+    unasked_report,
+)
 from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, title_text
 from dragoman.errors import WorldError
 from dragoman.host.own_folder import OwnFolder
@@ -63,6 +75,8 @@ class Sandbox:
         self._roots = roots
         self._home = home
         self._environment = environment
+        # What the model has to be told of the last view; empty: nothing, or it was told.
+        self._report = ""
         self._opening: asyncio.Future[_Opened] | None = None
         self._leaving: set[asyncio.Future[None]] = set()
 
@@ -70,6 +84,7 @@ class Sandbox:
         """The view, opened now if it is not open; `WorldError` if there can be none here."""
         if self._opening is None:
             self._opening = asyncio.ensure_future(asyncio.to_thread(self._open))
+            await self._session.record_note(SANDBOX, OPENED)
         return (await asyncio.shield(self._opening)).view
 
     async def desk(self, desk: Desk) -> Desk:
@@ -86,18 +101,24 @@ class Sandbox:
         try:
             view = await self.view()
             changes = await asyncio.to_thread(view.changes)
-            if changes:
-                await self._ask(view, changes)
+            self._report = await self._ask(view, changes) if changes else NOTHING_CHANGED
         except WorldError as error:
+            self._report = failed_report(str(error))
             await self._session.notice(f"The changes of the sandbox are lost: {error}", severity="error")
         finally:
             self.leave()
             await self.left()
 
+    def take_report(self) -> str:
+        """Return what the model has to be told of the last view, once; empty: there was none, or it was told."""
+        report, self._report = self._report, ""
+        return report
+
     def leave(self) -> None:
         """Throw the view away, and wait for nothing: it may be large, or still on its way."""
         opening, self._opening = self._opening, None
         if opening is not None:
+            self._report = self._report or THROWN_AWAY
             leaving = asyncio.ensure_future(_discard(opening))
             self._leaving.add(leaving)
             leaving.add_done_callback(self._leaving.discard)
@@ -119,23 +140,20 @@ class Sandbox:
             folder.remove()
             raise
 
-    async def _ask(self, view: View, changes: Sequence[Change]) -> None:
-        """Show all changes, ask about all of them, and apply them all; or none."""
+    async def _ask(self, view: View, changes: Sequence[Change]) -> str:
+        """Show all changes, ask about all of them, and apply them all; or none. Return the report for the model."""
         refused = await asyncio.to_thread(view.links_out, changes)
         try:
             pages = await asyncio.to_thread(pages_of, changes) if not refused else []
         except NotShowable as error:
-            await self._refuse([str(error)])
-            return
+            return await self._refuse([str(error)], changes)
         if refused:
-            await self._refuse([f"{conflict.path}: {conflict.reason}." for conflict in refused])
-            return
+            return await self._refuse([f"{conflict.path}: {conflict.reason}." for conflict in refused], changes)
         needs = Needs("sandbox", leave=any(change.is_protected for change in changes))
         if needs.leave and self._identity().confined:
             reason = leaves_confinement(self._identity())
             names = [change.path for change in changes if change.is_protected]
-            await self._refuse([f"{path} is protected: {reason}." for path in names])
-            return
+            return await self._refuse([f"{path} is protected: {reason}." for path in names], changes)
         async with AsyncExitStack() as stack:
             asked: list[ToolCall] = []
             for page in pages:
@@ -148,31 +166,52 @@ class Sandbox:
                     locations=page.locations,
                 )
                 asked.append(await stack.enter_async_context(shown))
-                answer = await self._session.ask_permission(shown.title, tool=shown, options=_ONCE, needs=needs)
+                title = shown.title
+                async with self._log.asking(self._identity(), mode="sandbox", tool=APPLY, kind="edit", title=title):
+                    answer = await self._session.ask_permission(title, tool=shown, options=_ONCE, needs=needs)
                 is_yes = bool(answer) and may_answer(answer.identity, needs)
                 chosen = answer.option.kind if answer.option else None
                 decision = Decision("allow" if is_yes else "deny", "", "user", option=chosen)
                 await self._record(decision, answered_by(answer, self._identity()), shown.title)
                 if not is_yes:
                     await _end(asked, ["Not applied; the workspace is as it was."], applied=0)
-                    return
+                    return refused_report(changes)
             for shown in asked:
                 await shown.start()
-            conflicts = await asyncio.to_thread(view.apply, changes)
-            words = [title_text(f"{conflict.path}: {conflict.reason}") for conflict in conflicts]
-            await _end(asked, words, applied=0 if conflicts else len(changes))
+            await self._session.record_note(SANDBOX, APPLYING)
+            if self._session.journal is not None:
+                await self._session.journal.log.flush()  # on disk before anything of the workspace changes
+            return await self._apply(view, changes, asked)
+
+    async def _apply(self, view: View, changes: Sequence[Change], asked: Sequence[ToolCall]) -> str:
+        """Apply to the end, even if the turn is cancelled meanwhile: a thread cannot be stopped half way."""
+        applying = asyncio.ensure_future(asyncio.to_thread(view.apply, changes))
+        cancelled = False
+        while not applying.done():
+            try:
+                await asyncio.shield(applying)
+            except asyncio.CancelledError:
+                cancelled = True
+        conflicts = applying.result()
+        self._report = conflict_report(changes, conflicts) if conflicts else applied_report(changes)
+        words = [title_text(f"{conflict.path}: {conflict.reason}") for conflict in conflicts]
+        await _end(asked, words, applied=0 if conflicts else len(changes))
+        if cancelled:
+            raise asyncio.CancelledError
+        return self._report
 
     async def _record(self, decision: Decision, identity: Identity, title: str) -> None:
         await self._log.record(decision, identity, mode="sandbox", tool=APPLY, kind="edit", title=title)
 
-    async def _refuse(self, reasons: Sequence[str]) -> None:
-        """Say why there is no question. Each reason is a sentence about one thing."""
+    async def _refuse(self, reasons: Sequence[str], changes: Sequence[Change]) -> str:
+        """Say why there is no question. Each reason is a sentence about one thing. Return the report for the model."""
         await self._record(Decision("deny", reasons[0], "policy"), self._identity(), reasons[0])
         named = [title_text(reason) for reason in reasons[:_MOST_REASONS]]
         more = [f"… and {len(reasons) - len(named)} more."] if len(reasons) > len(named) else []
         words = ["The changes of the sandbox were not applied; the workspace is as it was.", *named, *more]
         async with self._session.tool("Apply changes to the workspace", kind="edit", name=APPLY) as shown:
             await _end([shown], ["\n".join(words)], applied=0)
+        return unasked_report(changes, reasons)
 
 
 async def _end(asked: Sequence[ToolCall], words: Sequence[str], *, applied: int) -> None:

@@ -1,6 +1,6 @@
 """What is the same for every session of one process. Cheap to import: it is part of the start."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dragoman.vocabulary.options import Choice
@@ -25,11 +25,17 @@ class Models(Protocol):
     def choices(self) -> Sequence[Choice]:
         """What a client may choose from."""
 
-    def spelled(self, name: str) -> str:
-        """A model's name as the wire has it, however a client writes it."""
+    def spelled(self, name: str, current: str = "") -> str:
+        """Return a model's name as the wire has it, however a client writes it. `current` is the session's model."""
 
     def make(self, name: str) -> "Model":
         """A model for a session."""
+
+    def lists_due(self) -> bool:
+        """Return whether some provider should be asked which models it has."""
+
+    async def refresh(self, changed: "Callable[[], Awaitable[None]]") -> None:
+        """Ask the providers which models they have; `changed` is awaited whenever there are other `choices`."""
 
     def login(self, method_id: str) -> None:
         """Use a login method."""

@@ -3,10 +3,10 @@
 Made cheaply at the start; what it reads, it reads with the first session.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed
+from dragoman.errors import AUTH_REQUIRED, INVALID_PARAMS, RequestFailed, echo
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth
 from dragoman.vocabulary.options import Choice
 
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.coder.credentials import Credentials
+    from dragoman.coder.models.catalog import ModelCatalog
     from dragoman.coder.models.contract import Model
+    from dragoman.coder.models.endpoints import Endpoint
     from dragoman.coder.models.names import ModelName
     from dragoman.vocabulary.requests import AuthStatus
 
@@ -35,8 +37,16 @@ class Means:
     """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is."""
 
     def __init__(
-        self, environment: Mapping[str, str], config: Mapping[str, object], home: str, wanted: str = ""
+        self,
+        environment: Mapping[str, str],
+        config: Mapping[str, object],
+        home: str,
+        wanted: str = "",
+        *,
+        lists: bool = False,
     ) -> None:
+        """`lists`: providers may be asked which models they have."""
+        self.lists: Final = lists
         self.environment: Final = environment
         self.config: Final = config
         self.home: Final = home
@@ -51,6 +61,7 @@ class Supply:
         # A script was read when we were started: the file may be gone by now.
         self._script = script
         self._logged_out = False
+        self._catalog: ModelCatalog | None = None
         # The user was told that a key is missing, and has chosen to go on without.
         self._does_without = False
 
@@ -62,8 +73,75 @@ class Supply:
         """What a client may choose from."""
         from dragoman.coder.models import choose
 
-        named = choose.choices(self._environment(), self._means.config, self._credentials(), self._current())
+        lists = {known.provider: self._lists().names(known) for known in self.endpoints()} if self._means.lists else {}
+        named = choose.choices(
+            self._environment(),
+            self._means.config,
+            self._credentials(),
+            self._current(),
+            lambda provider: lists.get(provider, ()),
+        )
         return [Choice(str(name), str(name)) for name in named]
+
+    def lists_due(self) -> bool:
+        """Return whether some provider should be asked which models it has."""
+        return self._means.lists and any(self._lists().is_due(endpoint) for endpoint in self.endpoints())
+
+    async def refresh(self, changed: "Callable[[], Awaitable[None]]") -> None:
+        """Ask the providers which models they have, where that is due; `changed` is awaited for each new list.
+
+        Fails quietly. Sessions that ask at the same time share one request.
+        """
+        import asyncio
+
+        async def refresh(endpoint: "Endpoint") -> None:
+            before = known.names(endpoint)
+            await known.refresh(endpoint)
+            if known.names(endpoint) != before:
+                await changed()
+
+        known = self._lists()
+        if self._means.lists:
+            await asyncio.gather(*(refresh(endpoint) for endpoint in self.endpoints()))
+
+    async def ask_lists(self) -> dict[str, str]:
+        """Ask every provider now, and say for each how many models it lists, or why it cannot be asked."""
+        import asyncio
+
+        async def ask(endpoint: "Endpoint") -> str:
+            try:
+                return f"lists {len(await self._lists().ask(endpoint))} models"
+            except Exception as error:
+                from dragoman.coder.models.listing import ListingFailed
+
+                return str(error) if isinstance(error, ListingFailed) else type(error).__name__
+
+        endpoints = self.endpoints() if self._means.lists else []
+        found = await asyncio.gather(*(ask(endpoint) for endpoint in endpoints))
+        return {endpoint.provider: text for endpoint, text in zip(endpoints, found, strict=True)}
+
+    def endpoints(self) -> "list[Endpoint]":
+        """Return the endpoints of the providers that can be used; their `model` is empty."""
+        from dragoman.coder.models import choose
+        from dragoman.coder.models.endpoints import find_endpoint
+        from dragoman.coder.models.names import ModelName
+
+        environment, config, keys = self._environment(), self._means.config, self._credentials()
+        found = []
+        for provider in choose.usable_providers(environment, config, keys):
+            try:
+                name = ModelName(provider)
+                found.append(find_endpoint(name, environment=environment, config=config, credentials=keys))
+            except choose.ModelUnavailable:
+                continue  # said when it is chosen
+        return found
+
+    def _lists(self) -> "ModelCatalog":
+        if self._catalog is None:
+            from dragoman.coder.models.catalog import ModelCatalog
+
+            self._catalog = ModelCatalog(self._means.home)
+        return self._catalog
 
     def make(self, name: str) -> "Model":
         """A model for a session; a refusal says what to do."""
@@ -92,12 +170,16 @@ class Supply:
             data = {"authMethods": [AGENT_LOGIN]} if error.needs_login else None
             raise RequestFailed(code, str(error), data) from None
 
-    def spelled(self, name: str) -> str:
-        """A model's name as the wire has it, however a client writes it."""
-        from dragoman.coder.models.names import BadModelName, parse_from_client
+    def spelled(self, name: str, current: str = "") -> str:
+        """Return a model's name as the wire has it, however a client writes it. `current` is the session's model."""
+        from dragoman.coder.models.names import BadModelName, parse, parse_from_client
 
+        own, configured = self._current(), self._configured()
         try:
-            return str(parse_from_client(name, configured=self._configured(), current=self._current()))
+            if name.strip() == str(own):
+                return str(own)
+            beside = parse(current, configured=configured) if "/" in current and current != str(own) else own
+            return str(parse_from_client(name, configured=configured, current=beside))
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
 
@@ -106,7 +188,7 @@ class Supply:
     def login(self, method_id: str) -> None:
         """Look again for keys; where the chosen model has none, do without it."""
         if method_id not in (AGENT_LOGIN, TERMINAL_LOGIN):
-            raise RequestFailed(INVALID_PARAMS, "There is no such way to log in", {"methodId": method_id})
+            raise RequestFailed(INVALID_PARAMS, "There is no such way to log in", {"methodId": echo(method_id)})
         self._logged_out = False
         self._does_without = False
         try:

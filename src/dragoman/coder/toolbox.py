@@ -2,7 +2,7 @@
 
 import asyncio
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -15,6 +15,7 @@ from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import Asked, ToolSaid
 from dragoman.coder.decision_log import DecisionLog, answered_by
+from dragoman.coder.loop import Finished
 from dragoman.coder.models.contract import ToolCard
 from dragoman.coder.permissions import (
     DENIED,
@@ -23,8 +24,8 @@ from dragoman.coder.permissions import (
     Decision,
     Gate,
     digest_of,
-    leaves_confinement,
     offers,
+    refusal_text,
     rules_for,
 )
 from dragoman.coder.tools.contract import (
@@ -91,31 +92,23 @@ class Toolbox:
         """The tools that the present mode offers."""
         return [ToolCard(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
 
-    async def run(self, calls: Sequence[Asked]) -> list[ToolSaid]:
-        """Run them: those that only read together, the others one after the other. Results in the order of calls."""
-        results: list[ToolSaid] = []
+    async def run(self, calls: Sequence[Asked], finished: Finished) -> None:
+        """Run them: those that only read together, the others one after the other. `finished` is given each result."""
         together: list[Asked] = []
         tools = self._tools
+
+        async def run_one(call: Asked) -> None:
+            await finished(await self._one(call))
+
         for call in calls:
             tool = tools.get(call.tool)
             if tool is not None and tool.does == "read":
                 together.append(call)
                 continue
-            results += await self._together(together)
+            await _together(run_one, together)
             together = []
-            results.append(await self._one(call))
-        return results + await self._together(together)
-
-    async def _together(self, calls: Sequence[Asked]) -> list[ToolSaid]:
-        if len(calls) < 2:
-            return [await self._one(call) for call in calls]
-        tasks = [asyncio.ensure_future(self._one(call)) for call in calls]
-        try:
-            return list(await asyncio.gather(*tasks))
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await run_one(call)
+        await _together(run_one, together)
 
     async def _one(self, asked: Asked) -> ToolSaid:
         tool = self._tools.get(asked.tool)
@@ -124,8 +117,8 @@ class Toolbox:
         if tool is None:
             outcome = Outcome(f"There is no tool {asked.tool}.", failed=True)
         elif not self._has(tool):
-            outcome = Outcome(DENIED, failed=True)
             decision = Decision("deny", f"mode {self._gate.mode} does not allow it")
+            outcome = Outcome(refusal_text(decision.reason), failed=True, raw={"reason": decision.reason})
             await self._record(decision, self._gate.identity, tool, self._label + title_text(asked.tool))
         elif self._circles(asked):
             text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
@@ -136,7 +129,7 @@ class Toolbox:
                 tool.check(call)
                 seen = await tool.preview(call, self._desk)
             except BadInput as error:
-                outcome = Outcome(str(error), failed=True)
+                outcome = _failure(error)
                 if isinstance(error, OutOfReach):
                     refusal = Decision("deny", str(error), "policy")
                     await self._record(refusal, self._gate.identity, tool, self._label + title_text(asked.tool))
@@ -172,7 +165,7 @@ class Toolbox:
             except (StoreFailed, LinkClosed):
                 raise
             except BadInput as error:
-                outcome = Outcome(str(error), failed=True)
+                outcome = _failure(error)
             except Exception as error:
                 # A mistake of ours: whoever runs us reads it on stderr, the model is told that it did not work.
                 complain("".join(traceback.format_exception(error)))
@@ -199,7 +192,9 @@ class Toolbox:
         async def ask(asked: Call) -> str | None:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
-            answer = await self.session.ask_permission(shown.title, tool=shown, options=choices(asked), needs=needs)
+            mode, title = self._gate.mode, shown.title
+            async with self._log.asking(decider, mode=mode, tool=tool.name, kind=tool.kind, title=title):
+                answer = await self.session.ask_permission(title, tool=shown, options=choices(asked), needs=needs)
             decider = answered_by(answer, decider)
             # A yes counts from those who could do it themselves; a gateway has asked no others.
             if answer and not may_answer(answer.identity, needs):
@@ -213,9 +208,8 @@ class Toolbox:
         # Before it runs: what was allowed is on its way to the disk whatever comes of it.
         await self._record(verdict.decision if isinstance(verdict, Approved) else verdict, decider, tool, shown.title)
         if not isinstance(verdict, Approved):
-            # A limit of the token is told: the model would try the same in other words.
-            limit = leaves_confinement(self._gate.identity)
-            text = f"{DENIED} {limit[0].upper()}{limit[1:]}." if verdict.reason == limit else DENIED
+            # The reason is told: without it the model would try the same in other words.
+            text = refusal_text(verdict.reason)
             if shown.showed:
                 await shown.add(text)
             return Outcome(text, failed=True, raw={"reason": verdict.reason})
@@ -258,12 +252,31 @@ class Toolbox:
         return self._times >= CIRCLE
 
 
+def _failure(error: BadInput) -> Outcome:
+    """Return the outcome for a call that cannot be run, or that no mode allows."""
+    # As it is: it may begin with a path.
+    return Outcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)
+
+
+async def _together(run: Callable[[Asked], Awaitable[None]], calls: Sequence[Asked]) -> None:
+    """Run the calls at the same time; where one crashes or all are cancelled, none runs on."""
+    tasks = [asyncio.ensure_future(run(call)) for call in calls]
+    if not tasks:
+        return
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
 def choices(call: Call) -> list[PermissionOption]:
-    """What the user can answer. "Always" says what it is about, and is not offered for what nobody can read."""
+    """What the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
     rules = " and ".join(f"`{rule.matched}`" for rule in rules_for(call, "allow"))
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:
         return [option for option in YES_OR_NO if not option.kind.endswith("_always")]
     return [
-        replace(option, name=f"{option.name} {rules}") if option.kind.endswith("_always") else option
+        replace(option, name=f"{option.name} {rules} for this session") if option.kind.endswith("_always") else option
         for option in YES_OR_NO
     ]

@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 from msgspec.structs import replace
 
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder import actions, commands, loop
+from dragoman.coder import actions, commands, loop, spending
 from dragoman.coder.ceilings import (
     allowed_modes,
     check_folders,
@@ -20,14 +20,16 @@ from dragoman.coder.ceilings import (
 )
 from dragoman.coder.changes import Changes, Undone
 from dragoman.coder.coder import Coder, is_option
-from dragoman.coder.compaction import Room
+from dragoman.coder.compaction import Compaction, ContextBudget
 from dragoman.coder.context import Context, UserSaid, load
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import Gate, Rule
-from dragoman.coder.prompting import seen
+from dragoman.coder.prompting import seen, unseen_notice
 from dragoman.coder.rigs import Ground
 from dragoman.coder.sandbox import Sandbox, Sandboxed
+from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_item
+from dragoman.coder.spending import Spending
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Desk, Tool
@@ -42,7 +44,7 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Content, Text
-from dragoman.vocabulary.events import AnyEvent, Idle, Notice
+from dragoman.vocabulary.events import AnyEvent, Cost, Idle, Notice
 from dragoman.vocabulary.identity import LOCAL, Identity
 
 _RULE: Final = "rule"
@@ -61,7 +63,8 @@ class Work:
         self._context: Context | None = None
         self._toolbox: Toolbox | None = None
         self._gate: Gate | None = None
-        self._room: Room | None = None
+        self._budget: ContextBudget | None = None
+        self._spending = Spending()
         workspace_tools: list[Tool] = [*(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash())]
         self._everyones_tools: Final[list[Tool]] = [*workspace_tools, WebFetch()]
         # Without a data folder there is no place for a view.
@@ -72,7 +75,11 @@ class Work:
         )
         # A helper does not talk to the user, and has no helpers.
         self._own_tools: Final[list[Tool]] = [
-            *(Delegate(lambda: self.model, self._hands, self.session.roots), UpdatePlan(), AskUser())
+            *(
+                Delegate(lambda: self.model, self._hands, self._helper_system, lambda: self._spending),
+                UpdatePlan(),
+                AskUser(),
+            )
         ]
         # A mode for this turn alone, and whose turn it is: all who have prompted in it.
         self._turn_mode = ""
@@ -131,12 +138,14 @@ class Work:
         if self.mode() != self._wanted_mode() and self._identity not in self._narrowed:
             self._narrowed.add(self._identity)
             yield Notice("warning", narrower_notice(self._wanted_mode(), self.mode(), self._identity))
-        context, toolbox, room = await self._ready()
+        context, toolbox, budget = await self._ready()
         await self._coder.servers_started()
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
         system = await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
+        if unseen := unseen_notice(content, model.name, model.sees):
+            yield Notice("warning", unseen)
         said = UserSaid(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
         turn = loop.turn(
             model,
@@ -146,7 +155,8 @@ class Work:
             system=system,
             thought_level=self._thought_level(),
             model_calls=self._setup.model_calls,
-            room=room,
+            budget=budget,
+            spending=self._spending,
             interjected=self._interjected,
         )
         try:
@@ -154,10 +164,27 @@ class Work:
                 async for event in events:
                     if isinstance(event, Idle) and self._sandbox is not None:
                         await self._sandbox.settle()
+                        await self._report_sandbox(context)
                     yield event
         finally:
             if self._sandbox is not None:
                 self._sandbox.leave()
+                await self._report_sandbox(context)
+
+    async def _report_sandbox(self, context: Context) -> None:
+        """Tell the model what became of the sandbox that has ended, if there was one."""
+        report = "" if self._sandbox is None else self._sandbox.take_report()
+        if report:
+            await context.add(report_item(report))
+            await self.session.record_note(SANDBOX, SETTLED)
+
+    async def _report_lost_sandbox(self, context: Context) -> None:
+        """Tell the model of a sandbox that has ended with the process that this session was open in."""
+        states = await self.session.recall(SANDBOX)
+        report = lost_report(states[-1]) if states else ""
+        if report:
+            await context.add(report_item(report))
+            await self.session.record_note(SANDBOX, SETTLED)
 
     async def close(self) -> None:
         """The session is over: what a cancelled turn has left goes."""
@@ -181,14 +208,16 @@ class Work:
     def _is_withheld(self, path: str) -> bool:
         return is_withheld(path, self._desk())
 
-    async def _ready(self) -> tuple[Context, Toolbox, Room]:
-        if self._context is None or self._toolbox is None or self._room is None:
+    async def _ready(self) -> tuple[Context, Toolbox, ContextBudget]:
+        if self._context is None or self._toolbox is None or self._budget is None:
             self._context = await load(self.session)
             rules = await self._recalled_rules()
             self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches, identity=self.identity)
             self._toolbox = Toolbox(self._all_tools, self._gate, self._desk(), log=self.log)
-            self._room = Room(self._context, self.session.emit)
-        return self._context, self._toolbox, self._room
+            self._spending = await spending.load(self.session)
+            self._budget = ContextBudget(self._context, self.session.emit)
+            await self._report_lost_sandbox(self._context)
+        return self._context, self._toolbox, self._budget
 
     def _desk(self) -> Desk:
         environment = self._command_environment()
@@ -219,27 +248,39 @@ class Work:
     def _all_tools(self) -> list[Tool]:
         return [*self._tools(), *self._own_tools]
 
+    async def _helper_system(self) -> str:
+        return await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld, for_helper=True)
+
     def _hands(self, label: str) -> Toolbox:
         assert self._gate is not None
         return Toolbox(self._tools, self._gate, self._desk(), label, self.log)
 
     # -- for the commands --------------------------------------------------------------------------------------------
 
-    async def sum_up(self) -> None:
+    async def compact(self) -> Compaction:
         """Replace the context by a summary."""
-        _, _, room = await self._ready()
-        await room.sum_up(self.model)
+        context, _, budget = await self._ready()
+        await context.settle()
+        compaction = await budget.compact(self.model)
+        for used in compaction.used:
+            await self._spending.add(used)
+        return compaction
 
     async def forget(self) -> None:
         """An empty context."""
-        context, _, room = await self._ready()
+        context, _, budget = await self._ready()
         await context.forget()
-        room.used = 0
+        budget.reset()
 
     async def fullness(self) -> tuple[int, int | None, int]:
         """Tokens, window, items."""
-        context, _, room = await self._ready()
-        return room.tokens(), self.model.window, len(context.items)
+        context, _, budget = await self._ready()
+        return budget.tokens(), self.model.window, len(context.items)
+
+    def cost(self) -> Cost | None:
+        """What the session has cost so far; None where no model has told it. Known after `fullness`."""
+        cost = self._spending.cost()
+        return cost if isinstance(cost, Cost) else None
 
     async def rules(self) -> list[Rule]:
         """What was always allowed or forbidden."""
@@ -252,7 +293,7 @@ class Work:
         await self._ready()
         assert self._gate is not None
         rule = self._gate.rules.pop(index)
-        await self.session.remember(_REVOKED, list(rule))
+        await self.session.record_note(_REVOKED, list(rule))
         return rule
 
     def choices(self, name: str) -> list[str]:
@@ -268,11 +309,9 @@ class Work:
         if name == "mode":
             check_mode(value, self._identity)
         if name == "model":
-            value = self._setup.models.spelled(value)
-            self._coder.made(value)
-            if value not in known:
-                self._coder.offer_model(value)
-        elif value not in known:
+            self.session.options = self._coder.options_with_model(value)
+            return
+        if value not in known:
             raise RequestFailed(INVALID_PARAMS, f"There is no such {name}; there are {', '.join(known)}")
         self.session.options = [
             replace(option, current_value=value) if is_option(option, name) else option
@@ -303,7 +342,7 @@ class Work:
         return rules
 
     async def _remember(self, rule: Rule) -> None:
-        await self.session.remember(_RULE, list(rule))
+        await self.session.record_note(_RULE, list(rule))
 
 
 def _rules(notes: Sequence[object]) -> list[Rule]:

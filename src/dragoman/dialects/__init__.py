@@ -8,9 +8,27 @@ if TYPE_CHECKING:
 
 
 def dialect_for(
-    version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello", name: str = ""
+    version: int,
+    role: Literal["agent", "client"],
+    client: "ClientHello",
+    agent: "AgentHello",
+    name: str = "",
+    *,
+    salt: str = "",
 ) -> "Dialect":
-    """The dialect of a negotiated version, or the one of a name. Only that one's tables are imported."""
+    """The dialect of a negotiated version, or the one of a name. Only that one's tables are imported.
+
+    `salt` stands in every id that the dialect makes up, where the wire has none.
+    """
+    dialect = _make_dialect(version, role, client, agent, name)
+    if salt:
+        dialect.salt = salt
+    return dialect
+
+
+def _make_dialect(
+    version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello", name: str
+) -> "Dialect":
     if name:
         from dragoman.dialects.named import named
 

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.dialects import seed, v1
+from dragoman.dialects import seed, v1, v1_notices
 from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Told
 from dragoman.dialects.handshake import HeardAgent, HeardClient, client_hello_1, hear_agent_1, requested_version
 from dragoman.dialects.loose import as_object, loosely, part
@@ -19,7 +19,7 @@ from dragoman.dialects.named import Named
 from dragoman.dialects.seed import Json, Offered, SeedAgent
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
-from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -204,12 +204,15 @@ class AgentAgentao(SeedAgent):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As everywhere; an error is told as a thought, and a call that ends shows everything it has shown."""
-        if isinstance(event, events.Notice):
-            return self.told_text(session_id, "agent_thought_chunk", event.title) if event.severity == "error" else []
+        """As everywhere; a call that ends shows everything it has shown."""
         return super().tell(
             session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
         )
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode a notice as a thought, as the appendix does errors; on its own lines, because thoughts are joined."""
+        text = w.TextContent(text=f"\n{v1_notices.text_of(notice)}\n")
+        return [w.SessionUpdateAgentThoughtChunk(content=text)]
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
@@ -265,7 +268,8 @@ def _fields(params: Raw, *names: str, closed: bool = False) -> dict[str, str]:
         if not isinstance(body.get(name), str) or not body[name]:
             raise PeerMistake(INVALID_PARAMS, f"{name} must be a text that is not empty")
     if closed and (more := sorted(body.keys() - set(names))):
-        raise PeerMistake(INVALID_PARAMS, "Only these are taken: " + ", ".join(names), {"unexpected": more[:10]})
+        unexpected = [echo(name) for name in more[:10]]
+        raise PeerMistake(INVALID_PARAMS, "Only these are taken: " + ", ".join(names), {"unexpected": unexpected})
     return {name: body[name] for name in names}
 
 
@@ -332,6 +336,6 @@ DIALECT: Final = Named(
     say_client,
     hear_agent,
     ClientAgentao,
-    Manner(same_servers=True, open_models=True),
+    Manner(same_servers=True, open_models=True, resume_misses=True),
     NOT_INITIALIZED,
 )

@@ -87,6 +87,8 @@ class Dialect(Protocol):
     unlimited: frozenset[str]
     # Whether `"id": null` is a request on this wire.
     null_ids: bool
+    # Stands in every id that is made up here, so that two processes do not make the same ones.
+    salt: str
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman import limits
-from dragoman.dialects.handshake import hear_client, say_agent
+from dragoman.dialects.handshake import check_hello_id, hear_client, say_agent
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire.framing import Framer, frame
@@ -37,7 +37,8 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     if not isinstance(request, Request) or request.method != "initialize":
         return None
     try:
-        version, client, name = hear_client(request.params, spoken)
+        version, client, name = heard = hear_client(request.params, spoken)
+        check_hello_id(request.id, heard)
     except PeerMistake:
         return None
     if name:

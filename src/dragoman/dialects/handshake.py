@@ -24,7 +24,7 @@ from dragoman.dialects.loose import (
     whole,
     words,
 )
-from dragoman.errors import INVALID_PARAMS, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
     AgentCapabilities,
     AgentHello,
@@ -78,6 +78,12 @@ def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardC
             return HeardClient(2, client_hello_june(body), JUNE)
         version = 1
     return HeardClient(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
+
+
+def check_hello_id(id: int | str | None, heard: HeardClient) -> None:
+    """Raise `PeerMistake` if an `initialize` that settles on version 2 has `"id": null`; the June draft allows it."""
+    if id is None and heard.version == 2 and not heard.name:
+        raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
 
 
 def requested_version(params: msgspec.Raw) -> tuple[int, Json]:

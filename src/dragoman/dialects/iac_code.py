@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.dialects import misspelt, refusals, seed
+from dragoman.dialects import misspelt, refusals, seed, v1_notices
 from dragoman.dialects.contract import Answer, Call, Id, Out, Replied, Told
 from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
@@ -34,6 +34,7 @@ from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.manner import Manner
+from dragoman.wire import v1 as w
 
 NAME: Final = "iac-code"
 SET_MODEL: Final = "session/set_model"
@@ -159,12 +160,11 @@ class AgentIacCode(SeedAgent):
         return msgspec.json.encode(said | models_of(reply.config_options or []))
 
     def say_end(self, event: events.Idle) -> bytes:
-        """The reason, and the tokens of the turn."""
+        """The reason, and the tokens of the turn: the reference has them always, so zeros where no model told any."""
         said = plain(Raw(super().say_end(event)))
-        if isinstance(event.usage, events.Usage):
-            used = event.usage
-            tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
-            said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
+        used = event.usage if isinstance(event.usage, events.Usage) else events.Usage(0, 0, 0)
+        tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
+        said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
         return msgspec.json.encode(said)
 
     def ask(self, request: Request) -> Call:
@@ -181,18 +181,23 @@ class AgentIacCode(SeedAgent):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As everywhere; what is wrong and what was forgotten is told as a message."""
+        """As everywhere; what was forgotten is told as a message."""
         match event:
-            case events.Notice(severity="error"):
-                return self.told_text(session_id, "agent_message_chunk", f"[Error] {event.title}\n")
             case events.CompactionUpdate(status="completed"):
                 return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
-            case events.Notice() | events.CompactionUpdate() | events.CompactionSummaryChunk():
+            case events.CompactionUpdate() | events.CompactionSummaryChunk():
                 return []
             case events.ToolCallUpdate():
                 return super().tell(session_id, self.gathered(session_id, event))
             case _:
                 return super().tell(session_id, event)
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode an error as a message, as the reference does; another notice as a thought, no part of the answer."""
+        text = v1_notices.text_of(notice)
+        if notice.severity == "error":
+            return [w.SessionUpdateAgentMessageChunk(content=w.TextContent(text=f"[Error] {text}\n"))]
+        return [w.SessionUpdateAgentThoughtChunk(content=w.TextContent(text=f"\n[{notice.severity.title()}] {text}\n"))]
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""

@@ -25,7 +25,15 @@ LOSSES: Final = (
         "message-without-id",
         "same",
         "a v1 chunk without `messageId`",
-        "it gets one: the same while the same kind of chunk goes on",
+        "it gets one: the same while the same kind of chunk goes on. In a replay it goes by the place of the message, "
+        "the same every time; it is not the one that the message had while it was written",
+    ),
+    Loss(
+        "replay-in-pieces",
+        "same",
+        "the chunks of a message in a v1 replay",
+        "the whole message, its plain texts joined; past 16 Ki characters, or where a chunk has `_meta` or unknown "
+        "fields, the rest of it follows in chunks",
     ),
     Loss(
         "prompt-echo",
@@ -141,6 +149,13 @@ LOSSES: Final = (
         "v1→v2",
         "when a v1 agent has accepted a prompt",
         "when it was sent; a prompt that fails is an idle with an error",
+    ),
+    Loss(
+        "resumed-state",
+        "v1→v2",
+        "the state of a session that a v1 agent has resumed or loaded",
+        "that of this connection's own turn, told before the answer: `idle` where it has none. What an agent replays "
+        "behind its answer is told in chunks, as if it were new",
     ),
     Loss(
         "files-and-terminals",
@@ -284,8 +299,15 @@ LOSSES: Final = (
     Loss(
         "switches",
         "v2→v1",
-        "boolean options, notices, compaction, subagents, for a client that does not name them",
+        "boolean options, the course of a compaction, subagents, for a client that does not name them",
         "not told",
+    ),
+    Loss(
+        "notices",
+        "v2→v1",
+        "notices and the end of a compaction, for a client that does not name them",
+        "a finished `tool_call` of kind `other` with their words as its title, in a turn; what comes between two turns "
+        "is told in the next one, at most 16 of them",
     ),
     Loss(
         "several-plans",

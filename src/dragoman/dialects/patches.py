@@ -21,18 +21,60 @@ _ADDED: Final = re.compile(r"@@ -0,0 \+1(?:,(\d+))? @@[^\n]*\n")
 
 
 def git_patch(change: FileChange) -> str | None:
-    """The patch of one added or modified file; None where its texts are not known, or equal."""
+    """The patch of one file; None where its texts are not known, or nothing of it has changed."""
+    match change.operation:
+        case "delete":
+            return _deletion(change)
+        case "move" | "copy":
+            return _from_elsewhere(change)
+        case _:
+            return _modification(change)
+
+
+def _modification(change: FileChange) -> str | None:
     if not isinstance(change.new_text, str) or change.old_text is UNSET or change.old_text == change.new_text:
         return None
     old = change.old_text if isinstance(change.old_text, str) else None
-    name = _quoted(change.path)
-    head = f"diff --git {name} {name}\n" + ("new file mode 100644\n" if old is None else "")
-    lines = _hunks(_LINES.findall(old or ""), _LINES.findall(change.new_text))
-    if not lines:
-        return head
+    head = _head(change.path, change.path) + ("new file mode 100644\n" if old is None else "")
+    return head + _body(None if old is None else change.path, old or "", change.path, change.new_text)
+
+
+def _deletion(change: FileChange) -> str | None:
+    if not isinstance(change.old_text, str):
+        return None
+    return (
+        _head(change.path, change.path) + "deleted file mode 100644\n" + _body(change.path, change.old_text, None, "")
+    )
+
+
+def _from_elsewhere(change: FileChange) -> str | None:
+    """Return the patch of a file that was moved or copied; only the headers where its texts are equal."""
+    if not isinstance(change.old_path, str) or not isinstance(change.new_text, str):
+        return None
+    if not isinstance(change.old_text, str):
+        return None
+    verb = "rename" if change.operation == "move" else "copy"
+    head = _head(change.old_path, change.path)
+    head += f"{verb} from {_quoted(change.old_path)}\n{verb} to {_quoted(change.path)}\n"
+    return head + _body(change.old_path, change.old_text, change.path, change.new_text)
+
+
+def _head(old_path: str, path: str) -> str:
+    return f"diff --git {_quoted(old_path)} {_quoted(path)}\n"
+
+
+def _body(old_path: str | None, old: str, path: str | None, new: str) -> str:
+    """Return the lines that differ, if any do; a path of None is the side on which there is no file."""
+    lines = _hunks(_LINES.findall(old), _LINES.findall(new))
+    return f"--- {_side(old_path)}\n+++ {_side(path)}\n" + "".join(lines) if lines else ""
+
+
+def _side(path: str | None) -> str:
+    if path is None:
+        return "/dev/null"
+    name = _quoted(path)
     # As git does: a tab ends a name that has a space in it.
-    end = "\t" if " " in name and not name.startswith('"') else ""
-    return head + f"--- {'/dev/null' if old is None else name + end}\n+++ {name}{end}\n" + "".join(lines)
+    return name + ("\t" if " " in name and not name.startswith('"') else "")
 
 
 def added_text(patch: str) -> str | None:

@@ -104,9 +104,10 @@ ROWS: Final = (
     ),
     Row(
         *("8.1.10", "P", "iac-code", "the end of a prompt counts tokens"),
-        "agent: three numbers, where the model tells them; client: finds them there and in `_meta`",
+        "agent: three numbers, zeros where the model tells none; client: finds them there and in `_meta`",
         (
             f"{_IAC}8_1_10_the_end_of_a_turn_has_its_tokens",
+            f"{_IAC}8_1_10_the_tokens_are_zeros_where_no_model_told_any",
             f"{_IAC}8_1_10_a_client_finds_the_tokens_in_both_places",
         ),
     ),

@@ -66,6 +66,10 @@ class SeedAgent(AgentV1):
     opened: ClassVar[frozenset[str]]
     permission: ClassVar[Sequence[Offered]]
 
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, agent)
+        self._takes_notices = False  # no document has the update, whatever its client names
+
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.dialects import seed
+from dragoman.dialects import seed, v1_notices
 from dragoman.dialects.contract import AnsweredByNote, Call, Heard, Id, Notify, Out
 from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
@@ -27,6 +27,7 @@ from dragoman.errors import WireError
 from dragoman.vocabulary import content, events, options, requests, services
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import v1 as w
 
 NAME: Final = "simse"
 PERMISSION: Final = "_simse/permission"
@@ -100,17 +101,20 @@ class AgentSimse(SeedAgent):
         return Call(_UPDATE, params, answered_as=_key(request.session_id, id))
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """Three updates; a plan and an error are told in words."""
+        """Three updates; a plan is told in words."""
         match event:
             case events.PlanUpdate(plan=options.PlanItems(entries=entries)):
                 steps = [f"- [{'x' if step.status == 'completed' else ' '}] {step.content}\n" for step in entries]
                 return self.told_text(session_id, "agent_message_chunk", "".join(steps)) if steps else []
-            case events.Notice(severity="error"):
-                return self.told_text(session_id, "agent_message_chunk", f"{event.title}\n")
             case events.ToolCallUpdate():
                 return super().tell(session_id, self.gathered(session_id, event))
             case _:
                 return super().tell(session_id, event)
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode a notice as a message: a tool call would be something for the client to run."""
+        text = w.TextContent(text=f"\n[{v1_notices.text_of(notice)}]\n")
+        return [w.SessionUpdateAgentMessageChunk(content=text)]
 
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call is told as ours; it ends completed, with an output or an error."""

@@ -85,6 +85,7 @@ class Speaker:
 
     unlimited = UNLIMITED
     null_ids = True
+    salt = ""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import v1, v1_permissions, v1_routes, v1_updates
+from dragoman.dialects import v1, v1_notices, v1_permissions, v1_routes, v1_updates
 from dragoman.dialects.contract import Answer, AnswerError, Call, Id, Notify, Out
 from dragoman.dialects.screens import without_screens
 from dragoman.dialects.speaker import Speaker, busy, refuse_empty, with_login
@@ -43,6 +43,7 @@ class AgentV1(Speaker):
             granted=client.capabilities,
         )
         self._client = client.capabilities
+        self._takes_notices = client.capabilities.notices
         self._sessions: dict[str, Told] = {}
         self._prompts: dict[str, Held] = {}
         self._mode_requests: set[Id] = set()
@@ -65,7 +66,9 @@ class AgentV1(Speaker):
                 return self._set_model(id, request)
             case requests.ResumeSession() if request.replay_from:
                 # Its story is told from the start: nothing of it counts as told before.
-                self._sessions.pop(request.session_id, None)
+                before = self._sessions.pop(request.session_id, None)
+                if before is not None and before.notices:
+                    self._session(request.session_id).notices.extend(before.notices)
             case _:
                 pass
         return request
@@ -239,7 +242,8 @@ class AgentV1(Speaker):
                 held = self._prompts.get(session_id)
                 if held is not None:
                     held.running = held.message_id is not None
-                return []
+                session.running = True
+                return self._waiting_notices(session_id, session)
             case events.UnknownState():
                 return []
             case events.UserMessage() | events.UserMessageChunk() if self._is_echo(session_id, event.message_id):
@@ -262,8 +266,34 @@ class AgentV1(Speaker):
                 return self._options_changed(session_id, event)
             case events.PlanUpdate() | events.PlanRemoved() if not self._client.plans:
                 return v1_updates.only_plan(session, event)
+            case events.Notice() if not self._takes_notices:
+                session.notices.append(event)
+                return self._waiting_notices(session_id, session)
+            case events.CompactionUpdate() if not self._client.compaction:
+                notice = v1_notices.of_compaction(event) if session.running else None
+                return [] if notice is None else self._updates(session_id, session, notice)
             case _:
                 return v1_updates.plainly(event, self._client)
+
+    # -- notices -----------------------------------------------------------------------------------------------------
+
+    def _waiting_notices(self, session_id: str, session: Told) -> Sequence[Any]:
+        """Return the notices that can be shown now: all in a turn, none between two."""
+        held = self._prompts.get(session_id)
+        if not session.notices or not (held or session.running):
+            return []
+        # An id that the agent has given keeps it apart from the notices of another process; the salt does so as well.
+        turn = (held.message_id if held is not None else session.last_message) or self.salt.rstrip("-")
+        updates: list[Any] = []
+        while session.notices:
+            session.shown_notices += 1
+            call_id = f"notice-{turn}-{session.shown_notices}"
+            updates.extend(self.say_notice(session.notices.popleft(), call_id))
+        return updates
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Return the updates that show a notice to a client that takes none."""
+        return [v1_notices.as_call(notice, call_id)]
 
     def _is_echo(self, session_id: str, message_id: str) -> bool:
         """The client knows what it has just said."""
@@ -311,6 +341,8 @@ class AgentV1(Speaker):
 
     def _end(self, session_id: str, event: events.Idle, *, whatever: bool = False) -> Sequence[Out]:
         """Answer the prompt that waits for this end; `whatever`: even if its turn has not begun."""
+        if (session := self._sessions.get(session_id)) is not None:
+            session.running = False
         held = self._prompts.get(session_id)
         if held is None:
             return []

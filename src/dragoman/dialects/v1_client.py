@@ -10,12 +10,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects import misspelt, refusals, v1, v1_permissions, v1_routes
+from dragoman.dialects import misspelt, refusals, v1, v1_answers, v1_permissions, v1_routes
 from dragoman.dialects.chunks import text_chunk
 from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Replied, Told
 from dragoman.dialects.speaker import Route, Speaker, busy, not_offered, or_nothing, with_login
-from dragoman.dialects.transcribe import hear_extras, hear_outer, plain, say_extras
-from dragoman.errors import CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, PeerMistake, WireError
+from dragoman.dialects.transcribe import hear_extras, hear_outer, say_extras
+from dragoman.dialects.v1_replay import ReplayedMessages
+from dragoman.errors import CANCELLED, INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
@@ -32,17 +33,38 @@ _STORY: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.
 class _Session:
     """What this wire has told of one session."""
 
-    __slots__ = ("answering", "kind", "live", "message_id", "mode", "muted", "options", "ours")
+    __slots__ = (
+        *("answering", "kind", "live", "loading", "message_id", "mode", "options", "ours", "questions", "replay"),
+    )
 
     def __init__(self) -> None:
         self.ours = False  # we have asked for it
         self.live = ""  # the id given to the prompt being answered
         self.answering = False  # the agent has said something since
-        self.muted = False  # a story is told that nobody has asked for
+        self.questions = 0  # what the agent has asked of the user, and has no answer to
+        self.loading = False  # the agent replays the conversation
+        self.replay: ReplayedMessages | None = None  # None while loading: the client has not asked for a replay
         self.kind: type[events.Chunk] | None = None
         self.message_id = ""
         self.mode: options.Select | None = None  # the mode, where the agent tells it only as a mode
         self.options: list[options.Option] = []
+
+    @property
+    def muted(self) -> bool:
+        """Return whether the agent replays what the client has not asked for."""
+        return self.loading and self.replay is None
+
+    def appends(self, chunk: events.Chunk) -> bool:
+        """Return whether a chunk of a replay continues the message before it, which was sent already."""
+        if self.replay is None or self.kind is not chunk.__class__ or chunk.message_id not in ("", self.message_id):
+            return False
+        return self.replay.is_told(chunk.__class__, self.message_id)
+
+    def state(self) -> events.AnyEvent:
+        """Return the state of the session, as far as this wire tells."""
+        if not self.live:
+            return events.Idle()
+        return events.RequiresAction() if self.questions else events.Running()
 
     def all_options(self) -> list[options.Option]:
         """The options, with the mode among them."""
@@ -111,7 +133,9 @@ class ClientV1(Speaker):
             raise not_offered()
         session = self._session(request.session_id)
         session.ours = True
-        session.muted = route is v1_routes.LOAD and not request.replay_from
+        session.loading = route is v1_routes.LOAD
+        session.replay = ReplayedMessages() if request.replay_from else None
+        session.kind = None
         say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
         return Call(route.method, wire.encode(say(request)))
 
@@ -135,14 +159,13 @@ class ClientV1(Speaker):
             case requests.SetOption():
                 return self._option_set(request, result)
             case requests.Prompt():
-                return self._ended(request, _hear_end(result))
+                return self._ended(request, v1_answers.decode_end(result))
             case requests.NewSession():
-                return self._opened("", _read_opened(result, w.NewSessionResponse))
+                return self._opened("", v1_answers.decode_opened(result, w.NewSessionResponse))
             case requests.ForkSession():
-                return self._opened("", _read_opened(result, w.ForkSessionResponse))
+                return self._opened("", v1_answers.decode_opened(result, w.ForkSessionResponse))
             case requests.ResumeSession():
-                self._session(request.session_id).muted = False
-                return self._opened(request.session_id, _read_opened(result, w.LoadSessionResponse))
+                return self._resumed(request.session_id, result)
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
         return super().hear_reply(request, result)
@@ -161,8 +184,17 @@ class ClientV1(Speaker):
     def _ended(self, request: requests.Prompt, end: events.Idle) -> Replied:
         session = self._session(request.session_id)
         session.live = ""
+        session.questions = 0
         session.kind = None
         return Replied(None, [Told(request.session_id, end)])
+
+    def _resumed(self, session_id: str, result: Raw) -> Replied:
+        """Return the answer, and before it the rest of the replay and the current state: version 2 requires both."""
+        replied = self._opened(session_id, v1_answers.decode_opened(result, w.LoadSessionResponse))
+        session = self._session(session_id)
+        told = [*(session.replay.take() if session.replay is not None else ()), session.state()]
+        session.loading, session.replay, session.kind = False, None, None
+        return Replied(replied.reply, [Told(session_id, event) for event in told])
 
     def _opened(self, session_id: str, value: Any) -> Replied:
         opened = v1.WORDS.hear_as(value, requests.SessionOpened)
@@ -182,11 +214,11 @@ class ClientV1(Speaker):
         """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
         session = self._session(request.session_id)
         answer = bytes(or_nothing(result))
-        if not _names_options(answer):
+        if not v1_answers.names_options(answer):
             mode = session.mode
             if mode is not None and mode.config_id == request.config_id and mode.current_value != request.value:
                 session.mode = msgspec.structs.replace(mode, current_value=str(request.value))
-            session.options = [_chosen(option, request) for option in session.options]
+            session.options = [v1_answers.with_value(option, request) for option in session.options]
             if answer == b"{}":
                 return Replied(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
@@ -206,7 +238,12 @@ class ClientV1(Speaker):
             return super().hear_note(method, params)
         heard = self._read_update(params)
         event = self._hear_event(self._session(heard.session_id), heard.update)
-        return [] if event is None else [Told(heard.session_id, hear_outer(heard, event))]
+        return [] if event is None else self._session_events(heard.session_id, hear_outer(heard, event))
+
+    def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[Heard]:
+        """Return an event, or what a replay makes of it."""
+        replay = self._session(session_id).replay
+        return [Told(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
 
     def _read_update(self, params: Raw) -> w.SessionNotification:
         try:
@@ -264,7 +301,9 @@ class ClientV1(Speaker):
             return None
         chunk = params.update
         session = self._sessions.get(params.session_id)
-        if session is None or session.muted or chunk.__class__ is events.UserMessageChunk:
+        if session is None or chunk.__class__ is events.UserMessageChunk:
+            return None
+        if session.loading and not session.appends(chunk):
             return None
         if chunk.message_id:
             if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
@@ -276,11 +315,16 @@ class ClientV1(Speaker):
 
     def asked(self, request: Request) -> Sequence[Told]:
         """A question to the user holds up the turn."""
-        return [Told(id, events.RequiresAction()) for id in self._held_up(request)]
+        return [self._counted(session_id, 1) for session_id in self._held_up(request)]
 
     def answered(self, request: Request) -> Sequence[Told]:
-        """The turn goes on."""
-        return [Told(id, events.Running()) for id in self._held_up(request)]
+        """The turn goes on, unless it waits for another answer."""
+        return [self._counted(session_id, -1) for session_id in self._held_up(request)]
+
+    def _counted(self, session_id: str, more: int) -> Told:
+        session = self._session(session_id)
+        session.questions = max(session.questions + more, 0)
+        return Told(session_id, session.state())
 
     def _held_up(self, request: Request) -> list[str]:
         session_id = ""
@@ -319,13 +363,13 @@ class ClientV1(Speaker):
         """The same message while the same kind goes on; a new one after anything else."""
         if session.kind is not kind:
             session.kind = kind
-            session.message_id = self._new_id()
+            session.message_id = self._new_id() if session.replay is None else session.replay.new_id()
             session.answering = True
         return session.message_id
 
     def _new_id(self) -> str:
         self._named += 1
-        return f"dragoman-{self._named}"
+        return f"dragoman-{self.salt}{self._named}"
 
     def _session(self, session_id: str) -> _Session:
         found = self._sessions.get(session_id)
@@ -335,46 +379,3 @@ class ClientV1(Speaker):
                 del self._sessions[strangers[0]]
             found = self._sessions[session_id] = _Session()
         return found
-
-
-def _read_opened(result: Raw, kind: Any) -> Any:
-    return wire.decode(misspelt.with_whole_options(Raw(or_nothing(result))), kind)
-
-
-def _chosen(option: options.Option, request: requests.SetOption) -> options.Option:
-    """An option as it is after a request to set it that was not refused."""
-    match option, request.value:
-        case options.Select(config_id=request.config_id), str() as value:
-            return msgspec.structs.replace(option, current_value=value)
-        case options.Toggle(config_id=request.config_id), bool() as value:
-            return msgspec.structs.replace(option, current_value=value)
-        case _:
-            return option
-
-
-def _names_options(result: bytes) -> bool:
-    """Whether an answer has options in it, or is no object at all, which whoever reads them will say."""
-    if result == b"{}" or (b"\\" not in result and b'"configOptions"' not in result and result.startswith(b"{")):
-        return False
-    body = plain(Raw(result))
-    return not isinstance(body, dict) or "configOptions" in body
-
-
-def _hear_end(result: Raw) -> events.Idle:
-    """The end of a turn. Whatever the answer is, the turn is over: an unknown reason is a reason, no reason is none."""
-    try:
-        body = plain(Raw(or_nothing(result)))
-        if not isinstance(body, dict):
-            raise PeerMistake(INVALID_PARAMS, "not an object")
-        reason = body.get("stopReason", "end_turn")
-        known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
-        return msgspec.structs.replace(v1.hear_prompt_result(known), stop_reason=_word(reason))
-    except PeerMistake:
-        failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
-        return events.Idle(stop_reason="error", error=failure)
-
-
-def _word(reason: object) -> str:
-    if not isinstance(reason, str) or reason == "error":
-        raise PeerMistake(INVALID_PARAMS, "no stop reason")
-    return reason

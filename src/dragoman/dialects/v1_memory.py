@@ -1,10 +1,12 @@
 """What the agent's side of version 1 remembers: what it has told of a session, and the prompt it holds. Bounded."""
 
+from collections import deque
 from typing import Final
 
+from dragoman.dialects import v1_notices
 from dragoman.dialects.contract import Id
 from dragoman.dialects.screens import Screen
-from dragoman.vocabulary.events import Idle
+from dragoman.vocabulary.events import Idle, Notice
 from dragoman.vocabulary.tools import ToolContent
 
 # Announced calls and told messages remembered per session: an update of an older call announces it again.
@@ -26,7 +28,7 @@ class ToolCallShown:
 class Told:
     """What was told of one session, as far as this wire needs it."""
 
-    __slots__ = ("calls", "mode", "model", "plan", "screens", "spoken")
+    __slots__ = ("calls", "mode", "model", "notices", "plan", "running", "screens", "shown_notices", "spoken")
 
     def __init__(self) -> None:
         self.calls: dict[str, ToolCallShown] = {}
@@ -35,6 +37,14 @@ class Told:
         self.mode: tuple[str, str] = ("mode", "")  # the option that is the mode, and its value
         self.model: tuple[str, str] = ("", "")  # the same for the model
         self.plan = ""  # the plan the client shows
+        self.running = False  # a turn runs, of this client or of another one
+        self.notices: deque[Notice] = deque(maxlen=v1_notices.WAITING)  # they wait for the next turn
+        self.shown_notices = 0
+
+    @property
+    def last_message(self) -> str:
+        """The id of the message that was begun last; empty before the first."""
+        return next(reversed(self.spoken), "")
 
     def call(self, call_id: str) -> ToolCallShown:
         """A tool call, made when it is first told."""

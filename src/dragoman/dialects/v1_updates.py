@@ -107,8 +107,6 @@ def only_plan(session: Told, event: "events.PlanUpdate | events.PlanRemoved") ->
 def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]:
     """What is the same on this wire, if the client takes it at all."""
     match event:
-        case events.Notice() if not client.notices:
-            return []
         case events.CompactionUpdate() | events.CompactionSummaryChunk() if not client.compaction:
             return []
         case events.CommandsChanged():

@@ -82,11 +82,13 @@ def _say_diff(diff: tools.Diff) -> w.Diff:
 
 
 def _patch_of(diff: tools.Diff) -> Any:
-    """A diff that carries whole texts and no patch gets one: this wire has no other place for them."""
+    """A diff that carries whole texts and no patch gets one: this wire has no other place for them.
+
+    The patch may lack files whose texts are not known: `changes` names them all.
+    """
     texts = [git_patch(change) for change in diff.changes if isinstance(change, tools.FileChange)]
-    if not texts or None in texts or len(texts) < len(diff.changes):
-        return UNSET
-    return tools.Patch("git_patch", "".join(text for text in texts if text is not None))
+    whole = "".join(text for text in texts if text is not None)
+    return tools.Patch("git_patch", whole) if whole else UNSET
 
 
 def _hear_background(value: Any) -> events.Background:

@@ -80,7 +80,7 @@ class ClientJune(ClientV1):
             return super().hear_note(method, params)
         event = self._own(update)
         if event is not None:
-            return self._told(body, event)
+            return self._told_own(body, event)
         plan = update.get("plan")
         if isinstance(plan, dict) and "planId" not in plan and "id" in plan:
             update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
@@ -88,7 +88,7 @@ class ClientJune(ClientV1):
         heard = super().hear_note(method, params)
         return [_whole(one, update) if isinstance(one, Told) else one for one in heard]
 
-    def _told(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
+    def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
         """An event of the draft's own, unless it is the prompt that is being answered, or of a story nobody wants."""
         session = self._session(body["sessionId"])
         if isinstance(event, events.UserMessage) and session.live and not session.answering:
@@ -96,7 +96,7 @@ class ClientJune(ClientV1):
         session.answering = session.answering or not isinstance(event, events.UserMessage)
         outer = {name: value for name, value in body.items() if name not in ("sessionId", "update")}
         told = replace(event, outer=Extras(outer)) if outer else event
-        return [] if session.muted else [Told(body["sessionId"], told)]
+        return [] if session.muted else self._session_events(body["sessionId"], told)
 
     def _own(self, update: Json) -> Any:
         """What version 1 does not have."""

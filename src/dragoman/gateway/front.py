@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import UNSET
@@ -262,8 +263,8 @@ class Front:
                     raise missing(request.session_id)  # it was closed meanwhile, or has got another folder
                 self._hub.counts["turns"] += 1
                 room.prompted_by = self.principal
-            elif isinstance(request, ask.SetOption):
-                on_reply = room.options_set
+            elif isinstance(request, (ask.SetOption, ask.SetTitle)):
+                on_reply = partial(room.on_setting_reply, self)
             room.enter(self)
         elif isinstance(request, ask.Prompt) and not self.own().is_spent:
             raise missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears

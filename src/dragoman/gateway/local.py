@@ -28,12 +28,20 @@ def in_process(
 
     def opened() -> Transport:
         ours, its = memory_pair(_PIPE_BYTES)
-        task = asyncio.get_running_loop().create_task(serve(its))
+        task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
         tasks.add(task)
         task.add_done_callback(done)
         return ours
 
     return opened
+
+
+async def _serve_and_close(serve: Callable[[Transport], Coroutine[Any, Any, None]], transport: Transport) -> None:
+    """Serve a connection. An agent that fails hangs up, as a program would: the other end does not wait for it."""
+    try:
+        await serve(transport)
+    finally:
+        await transport.close()
 
 
 def spawned(

@@ -165,7 +165,7 @@ class Openings:
         def told(reply: Reply) -> None:
             assert isinstance(reply, ask.SessionOpened)
             room.story_told()
-            room.is_open(opening, reply, fresh=False)
+            room.is_open_again(self._front, opening, reply)
             self._note_session(room.id, request)
 
         async def work() -> Reply:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from dragoman import limits
-from dragoman.errors import INTERNAL_ERROR, LinkClosed, PeerMistake
+from dragoman.errors import INTERNAL_ERROR, LargeFrameHead, LinkClosed, PeerMistake
 from dragoman.transports.contract import Receiver, Transport
 from dragoman.wire.framing import Framer, Style, frame
 
@@ -243,11 +243,15 @@ class _Near(_Side):
 
     def data_received(self, data: bytes) -> None:
         for one in self._framer.feed(data):
+            if isinstance(one, LargeFrameHead):
+                continue
             if isinstance(one, PeerMistake):
                 error = {"code": one.code, "message": one.message}
                 self.say(msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": error}))
             else:
                 self._relay.from_near(one)
+        if self._framer.broken:
+            self._relay.near_gone()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._relay.near_gone()

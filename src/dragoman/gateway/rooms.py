@@ -6,6 +6,7 @@ Promises
 - Whoever joins while a turn runs is told that turn from its beginning, as far as it is still held, and then goes on
   with the others; the agent is not asked. What came before, and what is no longer held, is a gap, and is said.
 - The agent is read at the pace of the fastest listener. With nobody listening the turn goes on.
+- What one client sets (an option, the title), the others are told (`changes`).
 - What the agent asks is asked of whoever is here, and of whoever comes (`questions`).
 """
 
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
+from dragoman.gateway.changes import SettingChanges
 from dragoman.gateway.logbook import principal_name, session_name
 from dragoman.gateway.questions import Question
 from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
@@ -30,6 +32,7 @@ from dragoman.vocabulary.events import (
     OptionsChanged,
     RequiresAction,
     Running,
+    SessionInfoChanged,
 )
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
 
@@ -63,6 +66,7 @@ class Room:
         self.life = 0
         self.opening: ResumeSession | None = None
         self.opened = SessionOpened()
+        self._changes = SettingChanges()
         self.prompted_by = ""  # the principal that has prompted last
         self._listener: Front | None = None  # who is told a story again
         self._questions: set[Question] = set()
@@ -95,8 +99,16 @@ class Room:
             if not self.back.hub.is_mine(self.id, front.connection.entrance):
                 self.leave(front)
         self.opened = opened
+        self._changes.clear()
         self.life = self.back.life
         self._told_before = self._told_before or not fresh
+
+    def is_open_again(self, opener: "Front", opening: ResumeSession | None, opened: SessionOpened) -> None:
+        """Note that the agent has opened it again for `opener`; send the other clients options that have changed."""
+        before = self.opened.config_options
+        self.is_open(opening, opened, fresh=False)
+        if opened.config_options and before and opened.config_options != before:
+            self._tell_others(opener, OptionsChanged(opened.config_options))
 
     # -- who is here -------------------------------------------------------------------------------------------------
 
@@ -157,9 +169,12 @@ class Room:
         self._said_bytes += size
         if self._said_bytes > self._said_most:
             self._forget_some()
+        fronts = self.fronts
         if event.__class__ is not AgentMessageChunk:
             self._mark(event)
-        for front in self.fronts:
+            if isinstance(event, (OptionsChanged, SessionInfoChanged)):
+                fronts = self._changes.on_update(event, fronts)
+        for front in fronts:
             front.tell(self.id, event)
         if event.__class__ is Idle:
             self.back.ended(self.id)
@@ -180,9 +195,22 @@ class Room:
         return self.opened
 
     def options_set(self, reply: Reply) -> None:
-        """A client has changed an option."""
+        """An option was changed."""
         if isinstance(reply, OptionsSet):
             self.opened = replace(self.opened, config_options=reply.config_options)
+
+    def on_setting_reply(self, setter: "Front", reply: Reply) -> None:
+        """Send the other clients an option or a title that `setter` has changed; `reply` is the agent's answer."""
+        is_known = isinstance(reply, OptionsSet) and reply.config_options == self.opened.config_options
+        self.options_set(reply)
+        event = None if is_known else self._changes.on_reply(setter, reply)
+        if event is not None:
+            self._tell_others(setter, event)
+
+    def _tell_others(self, setter: "Front", event: AnyEvent) -> None:
+        for front in self.fronts:
+            if front is not setter:
+                front.tell(self.id, event)
 
     def _mark(self, event: AnyEvent) -> None:
         """What an event says about the session itself."""

@@ -11,6 +11,7 @@ from dragoman.errors import (
     RequestFailed,
     StartFailed,
     VersionMismatch,
+    echo,
 )
 from dragoman.vocabulary.options import Select, Toggle
 from dragoman.vocabulary.requests import SessionOpened, SetOption
@@ -31,7 +32,7 @@ def backoff(failures: int) -> float:
 
 def missing(session_id: str) -> RequestFailed:
     """There is no such session for this client."""
-    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": session_id})
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})
 
 
 def start_failure(error: BaseException) -> BaseException:

@@ -2,7 +2,8 @@
 
 An allow rule is a list of words. It covers a command that consists of exactly these words, and a longer one only where
 the options that may follow are known to be harmless. It never covers what was not seen: every command of a line must be
-covered, or read only what may be read, and assignments, files and unknown words are never covered.
+covered, or read only what may be read, and assignments, files and unknown words are never covered; nor is a program
+that is fed by a command whose words no rule looks at.
 A deny rule is the other way around: it holds wherever the program may be run, by whatever name, wrapper or nesting.
 """
 
@@ -12,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
+from dragoman.host import wildcards
 from dragoman.host.danger import is_unrecoverable
 from dragoman.host.loose import HOLE, Loose, TooMuch, commands_in, name_of
 from dragoman.host.options import Grammar
@@ -59,7 +61,7 @@ def prefix_of(simple: Simple) -> Prefix:
 
 def prefixes(parsed: Parsed | Unparsed) -> tuple[Prefix, ...]:
     """What an "always" about a whole line should remember; none if any part of it should not be."""
-    if isinstance(parsed, Unparsed):
+    if isinstance(parsed, Unparsed) or _feeds_unseen(parsed):
         return ()
     found = tuple(dict.fromkeys(prefix_of(simple) for simple in parsed.commands))
     return found if () not in found else ()
@@ -69,7 +71,7 @@ def covers(
     rules: Collection[Prefix], parsed: Parsed | Unparsed, *, readable: Callable[[str], bool] = lambda path: False
 ) -> bool:
     """Whether allow rules cover every command of a line. `readable` says which paths may be read without asking."""
-    if isinstance(parsed, Unparsed):
+    if isinstance(parsed, Unparsed) or _feeds_unseen(parsed):
         return False
     ruled = [_is_ruled(simple, rules, readable) for simple in parsed.commands]
     return any(ruled) and all(
@@ -77,20 +79,34 @@ def covers(
     )
 
 
-def denies(rule: Sequence[str], command: str, *, portable: bool = False) -> bool:
-    """Whether a deny rule (a program, and words that follow it) may be about anything in a text.
+def denies(rule: Sequence[str], command: str, *, portable: bool = False, wild: bool = False) -> bool:
+    """Return whether a deny rule (a program, and words that follow it) may be about anything in a text.
 
-    `portable`: it is not known that bash reads the text.
+    `portable`: it is not known that bash reads the text. `wild`: `*`, `?` and `[...]` in the rule are wildcards.
     """
     try:
         found = commands_in(command)
     except TooMuch:
         return True
-    if any(_may_run(rule, loose) for loose in found):
+    if any(_may_run(rule, loose, wild) for loose in found):
         return True
     names = {name for loose in found for name, _ in loose.names()}
     if isinstance(parse(command, portable=portable), Unparsed) or any(_INTERPRETER.fullmatch(name) for name in names):
-        return _mentions(rule, command)
+        return _mentions(rule, command, wild)
+    return False
+
+
+def _feeds_unseen(parsed: Parsed) -> bool:
+    """Return whether a program that does more than read is fed by one that prints any text: `echo anything | bash`.
+
+    What it does then depends on words of another command, which a rule for that command does not look at.
+    """
+    is_fed = False
+    for simple, operator in zip(parsed.commands, parsed.operators, strict=True):
+        reads = is_read_only(simple)
+        if is_fed and not reads:
+            return True
+        is_fed = operator in ("|", "|&") and (is_fed or reads)
     return False
 
 
@@ -150,20 +166,29 @@ def _extends(rule: Prefix, simple: Simple, readable: Callable[[str], bool]) -> b
 
 # Programs that run texts of their own.
 _INTERPRETER: Final = re.compile(
-    r"(python|pypy|perl|ruby|node|nodejs|php|lua|tclsh|awk|gawk|mawk|nawk|make|osascript)[\d.]*"
+    r"(python|ipython|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|tclsh|expect|awk|gawk|mawk|nawk|make|osascript"
+    r"|julia|Rscript|guile|pwsh|socat|gdb)[\d.]*"
 )
 _UNKNOWN: Final = re.compile(rf"[*?\[{HOLE}]")
 _LONGEST_NAME: Final = 255  # what a file may be called
 
 
-def _may_run(rule: Sequence[str], loose: Loose) -> bool:
+def _may_run(rule: Sequence[str], loose: Loose, wild: bool) -> bool:
     wanted = name_of(rule[0])
     for place, (name, at) in enumerate(loose.names()):
-        if _may_be(name, wanted, first=place == 0):
+        if _may_be(name, wanted, first=place == 0) or (wild and _is_like(name, wanted)):
             if _is_fed(loose.words, at):
                 return True  # the words come from elsewhere
-            return _in_order(rule[1:], loose.words[at + 1 :])  # what comes after a later place comes after this one
+            if _in_order(rule[1:], loose.words[at + 1 :], wild):
+                return True
+            if not wild:
+                return False  # what comes after a later place comes after this one
     return False
+
+
+def _is_like(word: str, wanted: str) -> bool:
+    """Return whether a pattern matches a word. The parts of the word that are not known may be anything."""
+    return HOLE in word or fnmatch.fnmatchcase(word, wanted)
 
 
 def _is_fed(words: Sequence[str], at: int) -> bool:
@@ -182,18 +207,62 @@ def _may_be(name: str, wanted: str, *, first: bool) -> bool:
     return fnmatch.fnmatchcase(wanted, name.replace(HOLE, "*"))
 
 
-def _in_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether the wanted words may come one after another, whatever stands between them."""
+def _in_order(wanted: Sequence[str], words: Sequence[str], wild: bool) -> bool:
+    """Return whether the wanted words may come one after another, whatever stands between them.
+
+    Options of single letters may stand anywhere, together or apart: `-rf` is also `-f x -r`, and `--force --recursive`.
+    """
+    words = [each for word in words for each in _spellings(word)]
     rest = iter(words)
-    return all(any(word == one or HOLE in word for word in rest) for one in wanted)
+    if all(any(_is_wanted(word, one, wild) for word in rest) for one in wanted):
+        return True
+    letters = frozenset[str]().union(*(_letters(one) for one in wanted if _CLUSTER.fullmatch(one)))
+    is_known = not any(HOLE in word for word in words)
+    if not letters or (is_known and not letters <= frozenset().union(*map(_letters, words))):
+        return False
+    rest = iter(words)
+    return all(any(_is_wanted(word, one, wild) for word in rest) for one in wanted if not _CLUSTER.fullmatch(one))
+
+
+def _is_wanted(word: str, wanted: str, wild: bool) -> bool:
+    return word == wanted or HOLE in word or (wild and _is_like(word, wanted))
+
+
+# Options of single letters in a rule; longer ones are words behind one dash, as those of `find`.
+_CLUSTER: Final = re.compile(r"-[A-Za-z]{1,3}")
+_LETTERS: Final = re.compile(r"-[A-Za-z]+")
+# What many programs call these letters. A long option may be cut.
+_LONG: Final = {"recursive": "r", "force": "f"}
+
+
+def _letters(word: str) -> frozenset[str]:
+    """Return the options of single letters in a word. `-R` counts as `-r`: it is the same for most programs."""
+    if word.startswith("--"):
+        return frozenset(letter for name, letter in _LONG.items() if len(word) > 3 and name.startswith(word[2:]))
+    return frozenset(word[1:].replace("R", "r")) if _LETTERS.fullmatch(word) else frozenset()
+
+
+def _spellings(word: str) -> list[str]:
+    """Return a word, and what a shell may make of the braces in it."""
+    if "{" not in word or "," not in word:
+        return [word]
+    try:
+        return [word, *wildcards.expand_braces(word)]
+    except wildcards.PatternRefused:
+        return [HOLE]
 
 
 _QUOTES: Final = re.compile(r"[\\'\"]")
+_WILDCARD: Final = re.compile(r"[*?]|\[[^\]]*\]")
 
 
-def _mentions(rule: Sequence[str], command: str) -> bool:
+def _mentions(rule: Sequence[str], command: str, wild: bool) -> bool:
     words = (name_of(rule[0]), *rule[1:])
-    return any(
-        all(re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) for word in words)
-        for text in (command, _QUOTES.sub("", command))
-    )
+    return any(all(_is_in(word, text, wild) for word in words) for text in (command, _QUOTES.sub("", command)))
+
+
+def _is_in(word: str, text: str, wild: bool) -> bool:
+    """Return whether a text has a word in it; of a word with wildcards, its known parts, anywhere."""
+    if wild and _UNKNOWN.search(word):
+        return all(part in text for part in _WILDCARD.split(word))
+    return re.search(rf"(?<![\w.-]){re.escape(word)}(?![\w.-])", text) is not None

@@ -16,7 +16,7 @@ from dragoman.host.secrets import WELL_KNOWN, credential_paths, is_credential_na
 MOST_ENTRIES: Final = 100_000
 # Each is one mount more for the command.
 MOST_FOUND: Final = 1_000
-_LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "target"})
+LEFT_OUT: Final = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", "target"})
 
 
 def credential_files(roots: Sequence[str], home: str) -> list[str]:
@@ -36,7 +36,7 @@ def credential_files(roots: Sequence[str], home: str) -> list[str]:
                 continue
             if is_credential_name(folder_name, plain(entry.name)) or entry.path in places:
                 found[entry.path] = None
-            elif entry.name not in _LEFT_OUT and entry.is_dir(follow_symlinks=False):
+            elif entry.name not in LEFT_OUT and entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
     return [path for path in found if not os.path.islink(path)]
 

@@ -86,7 +86,8 @@ def _reasons(found: Sequence[Loose]) -> Iterator[str]:
 
 def _fed_to_rm(found: Sequence[Loose]) -> Iterator[str]:
     """What `… | xargs rm -r` is given stands, if anywhere, among the words of the others."""
-    if any(_is_vital(word) or word in (".", "..") for loose in found for word in loose.words):
+    given = (word for loose in found for word in (*loose.words, *loose.read))
+    if any(_is_vital(word) or word in (".", "..") for word in given):
         yield _DELETES
 
 

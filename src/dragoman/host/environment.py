@@ -17,7 +17,7 @@ from typing import Final
 # Secrets, or halves of one, whose names do not say so.
 _NAMES: Final = frozenset({"DOCKER_AUTH_CONFIG", "NETRC", "PGPASSFILE"})
 # Wherever such a word stands between underscores: `API_KEY_PROD`, `TOKEN_OF_CI`, `TOKENS_JSON`. Some of it is harmless
-# (Docker's GPG_KEY); leaving that out does little harm, and `extra` brings it back.
+# (`SSH_KEY_PATH`); leaving that out does little harm, and `extra` brings it back.
 _WORDS: Final = frozenset(
     {
         *("APIKEY", "APIKEYS", "KEY", "KEYS", "TOKEN", "TOKENS", "SECRET", "SECRETS", "BEARER", "MNEMONIC"),
@@ -34,16 +34,20 @@ _WORD_ENDINGS: Final = (
     *("AUTH", "OAUTH", "COOKIE", "COOKIES", "DSN", "JWT", "PAT", "PWD", "SALT", "SEED", "SEED_PHRASE", "SAS"),
     *("WEBHOOK", "WEBHOOKS", "WEBHOOK_URL", "WEBHOOK_URLS", "WEBHOOK_URI", "HEADERS"),
 )
-# English that ends like a secret, programs that ask for a password, and the working folder.
+# English that ends like a secret, programs that ask for a password, and settings of the keyboard.
 _OTHER_WORDS: Final = (
-    *("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "MONKEYS", "DONKEYS", "HOTKEYS"),
+    *("MONKEY", "DONKEY", "TURKEY", "HOCKEY", "JOCKEY", "WHISKEY", "HOTKEY", "LESSKEY"),
+    *("MONKEYS", "DONKEYS", "HOTKEYS"),
     *("BYPASS", "COMPASS", "SURPASS", "TRESPASS", "OVERPASS", "UNDERPASS", "ASKPASS"),
 )
 # The names of git's settings. Git refuses to run where one is missing that GIT_CONFIG_COUNT counts.
 _OF_GIT: Final = "GIT_CONFIG_KEY_"
 # Variables that name a program to run.
 _PROGRAMS: Final = ("_COMMAND", "_CMD", "_HELPER", "_PROGRAM")
+# The working folder, now and before.
 _NO_SECRETS: Final = frozenset({"PWD", "OLDPWD"})
+# How long a fingerprint is, in hexadecimal digits.
+_FINGERPRINT: Final = 40
 # Such a value is a switch, whatever its variable is called.
 _SWITCHES: Final = frozenset({"", "0", "1", "true", "false", "yes", "no", "on", "off", "none", "null", "auto"})
 # Words whose numbers are counts and seeds (`MAX_TOKENS=4096`); a password may be a number.
@@ -114,15 +118,32 @@ def _is_secret_name(name: str, value: str) -> bool:
         return True
     if upper.startswith(_OF_GIT):
         return False
-    plain = upper.rstrip("0123456789").rstrip("_")  # numbered ones: `OPENAI_API_KEY_2`
-    if plain in _NO_SECRETS or plain.endswith(_OTHER_WORDS):
+    plain = _without_number(upper)
+    if is_harmless_name(name):
         return False
+    if plain.startswith("GPG_KEY") and _is_fingerprint(value):
+        return False  # the name of a public key, as images of Docker have it
     words = plain.replace("-", "_").replace(".", "_").split("_")
     if value.isdecimal() and any(word in _COUNTED for word in words):
         return False
     if plain.endswith(_GLUED_ENDINGS) or not _WORDS.isdisjoint(words):
         return True
     return f"_{plain}".endswith(tuple(f"_{ending}" for ending in _WORD_ENDINGS))
+
+
+def is_harmless_name(name: str) -> bool:
+    """Return whether a variable's name only looks like that of a secret: the working folder, or another word."""
+    plain = _without_number(name.upper())
+    return plain in _NO_SECRETS or plain.endswith(_OTHER_WORDS)
+
+
+def _is_fingerprint(value: str) -> bool:
+    return len(value) == _FINGERPRINT and all(character in "0123456789abcdefABCDEF" for character in value)
+
+
+def _without_number(upper: str) -> str:
+    """Return the name without the number of `OPENAI_API_KEY_2`."""
+    return upper.rstrip("0123456789").rstrip("_")
 
 
 # Compiled when they are first needed: this module is part of the start of every child, and of our own.

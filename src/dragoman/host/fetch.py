@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.host.address import Url, UrlRefused, check_reference, check_url, is_public
+from dragoman.host.decoding import is_binary_text
 from dragoman.host.readable import decode, html_text
 from dragoman.host.response import HEAD_BYTES, Body, FetchFailed, Head, read_head
 
@@ -140,12 +141,11 @@ class _Visit:
         text, is_cut = f"[{kind or 'data'}, which cannot be shown as text]", False
         if self.body is not None:
             data, is_cut = bytes(self.body.data), self.body.is_cut
-            if not _is_html(kind) and b"\0" in data[:1024] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            text = decode(data, _charset(self._head), is_html=_is_html(kind))
+            if _is_html(kind):
+                text = html_text(text, self._url.text)
+            if is_binary_text(text):
                 text = "[data, which cannot be shown as text]"
-            else:
-                text = decode(data, _charset(self._head), is_html=_is_html(kind))
-                if _is_html(kind):
-                    text = html_text(text, self._url.text)
         return Page(self._url.text, self._head.status, kind, text, is_cut)
 
 

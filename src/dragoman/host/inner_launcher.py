@@ -90,7 +90,6 @@ def _is_visible(hidden: Sequence[str]) -> bool:
     return not any(is_inside(path, folder) for path in needed for folder in (*FRESH, *hidden))
 
 
-@functools.cache
 def _python() -> str:
     return os.path.realpath(sys.executable)
 

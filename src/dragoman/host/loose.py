@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from dragoman.host import wildcards
+
 # What Linux takes as one argument (MAX_ARG_STRLEN): a longer text cannot be handed to a shell.
 TEXT_BYTES: Final = 128 * 1024
 # Shells in shells in substitutions. Nobody writes more.
@@ -26,10 +28,12 @@ class TooMuch(Exception):
 
 
 class Loose(NamedTuple):
-    """A command that may run: its words without quotes, and the files it may write."""
+    """A command that may run: its words without quotes, the files it may write, and what it may be fed."""
 
     words: tuple[str, ...]
     written: tuple[str, ...] = ()
+    # The words behind `<`, `<<` and `<<<`: a file, or the text itself.
+    read: tuple[str, ...] = ()
 
     def names(self) -> Iterator[tuple[str, int]]:
         """Every name this command may go by, without its folder, and where in `words` it stands."""
@@ -39,6 +43,8 @@ class Loose(NamedTuple):
         for at, word in enumerate(self.words):
             if starts and (_ASSIGNMENT.match(word) or word in _PREFIXES):
                 continue
+            if starts and word in ("-p", "--") and "time" in self.words[max(at - 2, 0) : at]:
+                continue  # options of a word of the shell
             if starts or wrapped:
                 yield name_of(word), at
             wrapped = wrapped or word in _RUNS_THE_REST or (starts and name_of(word) in WRAPPERS | SHELLS)
@@ -71,29 +77,38 @@ WRAPPERS: Final = _words(
     "sudo doas su runuser env nice ionice chrt taskset nohup setsid timeout stdbuf command builtin exec time watch"
     " xargs parallel chroot unshare nsenter busybox toybox strace ltrace gdb flock script eval ssh systemd-run bwrap"
     " firejail proot fakeroot setpriv setarch linux32 linux64 valgrind rlwrap unbuffer entr fd fdfind pkexec chronic"
-    " tmux screen gosu su-exec xvfb-run dbus-run-session caffeinate numactl cgexec catchsegv"
+    " tmux screen gosu su-exec xvfb-run dbus-run-session dbus-launch caffeinate numactl cgexec catchsegv prlimit chpst"
+    " softlimit cpulimit choom run0 watchexec dumb-init tini ssh-agent uvx bunx pnpx proxychains proxychains4 sg"
 )
 # What runs a text.
 _TEXT_RUNNERS: Final = SHELLS | _words(
     "eval su runuser ssh script watch parallel trap env flock tmux screen npx npm pnpm yarn vi vim nvim ex emacs"
+    " sg hyperfine nodemon concurrently watchexec nix-shell man"
 )
 # A word behind which a command stands, for these programs.
-_RUN: Final = _words("docker podman uv poetry pdm hatch pipenv conda mamba micromamba mise rye pixi nix compose")
+_RUN: Final = _words("docker podman uv poetry pdm hatch pipenv conda mamba micromamba mise rye pixi nix pipx compose")
 _RUNS_AFTER: Final = {
     "run": _RUN | {"bisect"},
     "exec": _RUN | _words("bundle kubectl asdf direnv"),
     "foreach": frozenset({"submodule"}),
+    "x": frozenset({"mise"}),
+    "-c": frozenset({"nix"}),
+    "--command": frozenset({"nix"}),
 }
 # What git runs as text: the word, or the beginning of the option, before it.
 _GIT_TEXTS: Final = ("-x", "--exec", "foreach", "--extcmd", "filter-branch", "difftool")
 _PREFIXES: Final = _words("! { } if then elif else while until do time coproc")
 _RUNS_THE_REST: Final = _words("-exec -execdir -ok -okdir")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+# Variables whose values other programs run.
+_RUN_VALUE: Final = re.compile(r"[A-Z_]*(?:PAGER|EDITOR|VISUAL|COMMAND|BROWSER|LESSOPEN|_SSH|ASKPASS)=(.+)", re.DOTALL)
+_BEFORE_COMMENT: Final = frozenset(" \t\n;&|(")
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _PLAIN: Final = re.compile(r"[^\s'\"\\`$<>|&;()]+")
 _QUOTED: Final = re.compile(r"[^\"\\`$]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!_-]")
 _HOME: Final = frozenset({"HOME", "{HOME}"})
+_DESCRIPTOR: Final = re.compile(r"[0-9]+|\{[A-Za-z_][A-Za-z0-9_]*\}")
 _WRITES: Final = re.compile(r"&>>?|>>|>\||>&|<>|>(?!\()")
 _READS: Final = re.compile(r"<<<|<<-?|<&|<(?!\()")
 _ANSI: Final = re.compile(
@@ -134,8 +149,11 @@ class _Scan:
         if any(_runs_text(loose) for loose in reader.found):
             # Something here runs text. Which text cannot be told, so it is all of it.
             inner += [" ".join(loose.words[1:]) for loose in reader.found if len(loose.words) > 1]
+            inner += [text for loose in reader.found for text in loose.read]
             texts = [word for loose in reader.found for word in loose.words if _may_be_text(word)]
             inner += [text for word in texts for text in (word, *_value_of(word))]
+        values = (_RUN_VALUE.fullmatch(word) for loose in reader.found for word in loose.words)
+        inner += [value[1] for value in values if value]
         inner += [word.partition("=!")[2] for loose in reader.found for word in loose.words if "=!" in word]  # git -c
         for part in inner:
             self.read(part, depth + 1)
@@ -163,28 +181,32 @@ def _may_be_text(word: str) -> bool:
 class _Reader:
     """One text, in one pass. Quotes are honoured; where they make no sense the rest of the text is still read."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, has_comments: bool = True) -> None:
         self.found: list[Loose] = []
         self.inner: list[str] = []
         self._text = text
+        self._has_comments = has_comments
         self._at = 0
         self._words: list[str] = []
         self._written: list[str] = []
+        self._read: list[str] = []
         self._word: list[str] | None = None
-        self._redirected = False
+        # Where the next word goes: among the words of the command, or to what a redirect names.
+        self._into = self._words
 
     def read(self) -> None:
         text = self._text
         while self._at < len(text):
             character = text[self._at]
-            if match := _PLAIN.match(text, self._at):
+            if character == "#" and self._word is None and self._has_comments:
+                self._comment()
+            elif match := _PLAIN.match(text, self._at):
                 self._take(match[0], match.end())
             elif match := _BLANKS.match(text, self._at):
                 self._end_word()
                 self._at = match.end()
             elif character in "<>&" and (match := _WRITES.match(text, self._at) or _READS.match(text, self._at)):
-                self._end_word()
-                self._redirected = ">" in match[0]
+                self._redirect(match[0])
                 self._at = match.end()
             elif character in "<>":
                 self._substitution(self._at + 1)
@@ -207,6 +229,22 @@ class _Reader:
             self._word = []
         self._word.append(text)
         self._at = end
+
+    def _comment(self) -> None:
+        """Read a comment by itself: a quote in it ends with its line, or it would hide the lines below."""
+        end = _until(self._text, "\n", self._at)
+        comment = _Reader(self._text[self._at : end], has_comments=False)
+        comment.read()
+        self.found += comment.found
+        self.inner += comment.inner
+        self._at = end
+
+    def _redirect(self, operator: str) -> None:
+        """Begin what a redirect names. A number, or `{name}`, that touches it is no word: `2>/dev/null rm x`."""
+        if self._word is not None and _DESCRIPTOR.fullmatch("".join(self._word)):
+            self._word = None
+        self._end_word()
+        self._into = self._written if ">" in operator else self._read
 
     def _double_quoted(self) -> None:
         text = self._text
@@ -248,15 +286,27 @@ class _Reader:
 
     def _end_word(self) -> None:
         if self._word is not None:
-            (self._written if self._redirected else self._words).append("".join(self._word))
-            self._redirected = False
+            self._into.append("".join(self._word))
+            self._into = self._words
         self._word = None
 
     def _end_command(self) -> None:
         self._end_word()
-        if self._words or self._written:
-            self.found.append(Loose(tuple(self._words), tuple(self._written)))
-        self._words, self._written, self._redirected = [], [], False
+        if self._words or self._written or self._read:
+            words = [*_expanded(self._words[0]), *self._words[1:]] if self._words else []
+            self.found.append(Loose(tuple(words), tuple(self._written), tuple(self._read)))
+        self._words, self._written, self._read = [], [], []
+        self._into = self._words
+
+
+def _expanded(word: str) -> list[str]:
+    """Return the words that the braces in the name of a command make of it: `{rm,-rf,x}`."""
+    if "{" not in word or "," not in word:
+        return [word]
+    try:
+        return wildcards.expand_braces(word)
+    except wildcards.PatternRefused:
+        return [HOLE]
 
 
 def _until(text: str, character: str, start: int) -> int:
@@ -280,6 +330,8 @@ def _closing(text: str, start: int, opens: str, closes: str) -> int:
             quote = "" if character == quote else quote
         elif character in "'\"":
             quote = character
+        elif character == "#" and opens == "(" and text[at - 1] in _BEFORE_COMMENT:
+            at = max(at, text.find("\n", at))  # a quote or a bracket in a comment means nothing
         elif character == opens:
             depth += 1
         elif character == closes:

@@ -16,6 +16,7 @@ from itertools import groupby, islice
 from typing import Final, Literal, NamedTuple
 
 from dragoman.host import wildcards
+from dragoman.host.decoding import decode_text
 from dragoman.host.engines import Found, Search, SearchFailed, ask_searcher, by_ripgrep, by_searcher, cut_by
 from dragoman.host.finder import BINARY_BYTES, Hit
 from dragoman.host.guardian import Guardian
@@ -217,13 +218,19 @@ def _with_text(root: str, found: Sequence[Found]) -> list[Match]:
         except OSError:
             continue
         try:
-            if b"\0" not in os.pread(fd, BINARY_BYTES, 0):
+            if is_searched(os.pread(fd, BINARY_BYTES, 0)):
                 matches += [Match(shown, each.hit.line, _line(fd, each.hit)) for each in hits]
         except OSError:
             continue
         finally:
             os.close(fd)
     return matches
+
+
+def is_searched(beginning: bytes) -> bool:
+    """Return whether `grep` reports matches in a file that begins like this: it is text, and in UTF-8."""
+    decoded = decode_text(beginning, is_cut=True)
+    return decoded is not None and decoded.encoding == "UTF-8"
 
 
 def _line(fd: int, hit: Hit) -> str:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from dragoman.host.environment import is_secret
+from dragoman.host.environment import is_harmless_name, is_secret
 from dragoman.host.protected import plain
 
 SYSTEM_SECRETS: Final = (
@@ -120,9 +120,11 @@ def _known_places(home: str) -> frozenset[str]:
     return frozenset((*SYSTEM_SECRETS, *(credential_paths(home) if home else ())))
 
 
-# Anywhere in a name; "PASS" would be in BYPASS, "PAT" in PATH.
+# Anywhere in a name, but not as a part of words that mean something else: KEYBOARD_LAYOUT, TOKENIZERS_PARALLELISM,
+# AUTHOR. "PASS" would be in BYPASS, "PAT" in PATH.
 _SECRET_PARTS: Final = re.compile(
-    r"KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH|COOKIE|PRIVATE|_PAT(_|$)|_DSN(_|$)|WEBHOOK|_SAS(_|$)|CONN_?STR"
+    r"KEY(?!BOARD|MAP|TIMEOUT|WORD)|TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|AUTH(?!OR(?!I[ZS]))|COOKIE|PRIVATE"
+    r"|_PAT(_|$)|_DSN(_|$)|WEBHOOK|_SAS(_|$)|CONN_?STR"
 )
 # Doors to daemons and screens of the host, and what changes the meaning of a command line before it is read.
 _DOORS: Final = re.compile(
@@ -151,4 +153,5 @@ def confined_environment(
 def _is_kept_back(name: str, value: str) -> bool:
     upper = name.upper()
     plain = re.sub(r"_PROXY$", "", upper)  # a proxy's password counts as any other
-    return bool(is_secret(plain, value) or _SECRET_PARTS.search(upper) or _DOORS.fullmatch(upper))
+    looks_secret = _SECRET_PARTS.search(upper) and not is_harmless_name(upper)
+    return bool(is_secret(plain, value) or looks_secret or _DOORS.fullmatch(upper))

@@ -6,13 +6,13 @@ that task is an answer as well. Until an answer has its place in the outbox, its
 
 import asyncio
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman import limits
 from dragoman.dialects.contract import Answer, Id
-from dragoman.dialects.handshake import HeardClient, hear_client, say_agent
+from dragoman.dialects.handshake import HeardClient, check_hello_id, hear_client, say_agent
 from dragoman.dialects.named import named
 from dragoman.errors import (
     CANCELLED,
@@ -26,6 +26,7 @@ from dragoman.errors import (
 )
 from dragoman.link.asking import Asking
 from dragoman.link.contract import Handler
+from dragoman.link.deadline import REQUESTS, Deadline
 from dragoman.link.ear import Ear
 from dragoman.link.voice import Voice
 from dragoman.vocabulary.asking import Note, Reply, Request
@@ -33,10 +34,6 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 
 if TYPE_CHECKING:
     from dragoman.link.link import Link
-
-# Handlers whose answer nobody waits for any more may clean up for this long: with the answers' second before it, a
-# process is gone two seconds after its input.
-_STOP_SECONDS: Final = 0.5
 
 
 class Answering:
@@ -92,14 +89,14 @@ class Answering:
             # Not before the task has begun: a coroutine that never ran cannot say that it was cancelled.
             self._loop.call_soon(self._working[id].cancel)
 
-    async def stop(self) -> None:
+    async def stop(self, deadline: Deadline) -> None:
         """Cancel whatever still works on an answer: nobody can be told any more. Bounded."""
         tasks = list(self._working.values())
         if tasks:
             await asyncio.sleep(0)  # each has begun: a coroutine that never ran would complain
             for task in tasks:
                 task.cancel()
-            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+            await asyncio.wait(tasks, timeout=deadline.left(REQUESTS))
 
     # -- a request ---------------------------------------------------------------------------------------------------
 
@@ -157,6 +154,7 @@ class Answering:
         if link.met is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
         heard = named(link.name).hear_client(params) if link.name else hear_client(params, self._spoken)
+        check_hello_id(id, heard)
         agent = self._handler.on_hello(heard.hello)
         if isinstance(agent, AgentHello):
             self._greet(id, heard, agent)
@@ -169,9 +167,8 @@ class Answering:
         self._link.name = name
         said = named(name).say_agent(agent, client) if name else say_agent(version, agent, client)
         self._say([Answer(id, said)])
+        self._outbox.flush()  # before `meet` imports the tables of the version
         self._link.meet(version, client, agent)
-        # The answer leaves before the tables of its version are imported.
-        self._outbox.flush()
 
     async def _greet_later(self, id: Id, heard: HeardClient, agent: Awaitable[AgentHello]) -> None:
         """Wait for our own words, then take what was heard meanwhile."""

@@ -77,6 +77,8 @@ class Ear:
                 self._untaken, self._unframed = self._untaken + self._unframed, 0
                 if self._untaken > limits.INBOX_BYTES:
                     self._hold_back()
+            if self._framer.broken:
+                self._link.break_off(self._framer.broken)
             return
         if self._framer.style is not None:
             self._outbox.style = self._framer.style  # answered in kind
@@ -87,6 +89,8 @@ class Ear:
         finally:
             if held:
                 self._outbox.release()
+        if self._framer.broken:
+            self._link.break_off(self._framer.broken)
 
     def writable(self) -> None:
         """The transport has room again."""

@@ -10,6 +10,7 @@ Promises
 """
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Literal
 
@@ -25,6 +26,7 @@ from dragoman.link.answering import Answering
 from dragoman.link.asking import Asking
 from dragoman.link.calls import Waiter
 from dragoman.link.contract import Handler, Role
+from dragoman.link.deadline import ANSWERS, FLUSH, Deadline
 from dragoman.link.ear import Ear
 from dragoman.link.streams import text_stream
 from dragoman.link.voice import Voice
@@ -63,6 +65,11 @@ class Link:
         self.version = 0
         # Both hellos, from the answer to `initialize` on.
         self.met: tuple[ClientHello, AgentHello] | None = None
+        # The time budget of the end; `serve_process` begins it earlier than the link can.
+        self.begin_deadline: Callable[[], Deadline] = Deadline
+        self.deadline: Deadline | None = None
+        # Why we have ended the link by ourselves, where the peer's bytes left nothing else to do.
+        self.fault: LinkClosed | None = None
         self.on_bug: Final = handler.on_bug
         trace = None if trace is None else _guarded(trace, handler.on_bug)
         framer = Framer(limit=frame_limit) if greeted is None else greeted.framer
@@ -125,18 +132,10 @@ class Link:
 
     @property
     def dialect(self) -> Dialect:
-        """How this link speaks; its tables are imported at the first use, after `initialize` was answered."""
+        """How this link speaks. Raises `UsageError` before `initialize` was answered."""
         if self._dialect is None:
-            if self.met is None:
-                raise UsageError("nothing can be said before initialize was answered")
-            self._dialect = dialect_for(self.version, self.role, *self.met, self.name)
-            self._peer.unlimited = self._dialect.unlimited
-            self._peer.null_ids = self._dialect.null_ids
+            raise UsageError("nothing can be said before initialize was answered")
         return self._dialect
-
-    def _learn(self) -> None:
-        if self._lost is None:
-            assert self.dialect is not None
 
     # -- what we say -------------------------------------------------------------------------------------------------
 
@@ -187,6 +186,8 @@ class Link:
         elif isinstance(heard, SendBack):
             self._voice.send_back(heard.payload)
             self._ear.mind_refusals()
+            if heard.reason:
+                self._handler.on_noise(heard.reason)
         elif heard.reason:
             self._handler.on_noise(heard.reason)
 
@@ -219,13 +220,18 @@ class Link:
     # -- its parts call these ----------------------------------------------------------------------------------------
 
     def meet(self, version: int, client: ClientHello, agent: AgentHello) -> None:
-        """`initialize` is answered: this is who we are, and how we speak."""
+        """Set up the dialect; `initialize` is answered. Imports the dialect's tables, so send that answer before.
+
+        From here on, and before the next frame is looked at, the dialect's rules hold: whether an id may be null, and
+        which methods pass the limit of requests in flight.
+        """
         self.version = version
         self.met = (client, agent)
-        # Behind the answer, and not when the next request has come: nobody waits for the tables then.
-        self._loop.call_soon(self._learn)
+        dialect = self._dialect = dialect_for(version, self.role, client, agent, self.name, salt=_new_salt())
+        self._peer.unlimited = dialect.unlimited
+        self._peer.null_ids = dialect.null_ids
         if self.role == "client":
-            self._ear.hear_update = self.dialect.hear_update
+            self._ear.hear_update = dialect.hear_update
 
     def hand_up(self, told: Sequence[Told]) -> None:
         """Tell the layer above what was not said in so many words."""
@@ -238,6 +244,14 @@ class Link:
             cause = error if isinstance(error, LinkClosed) else LinkClosed("the connection ended")
             self._ending = self._loop.create_task(self._wind_down("answer" if error is None else "drop", cause))
 
+    def break_off(self, reason: str) -> None:
+        """End the link because nothing more can be understood. What was asked before is answered, within a bound."""
+        if self._ending is None:
+            self._handler.on_noise(f"{reason}; the connection ends")
+            self.fault = LinkClosed(f"the connection was ended: {reason}")
+            self._ear.shut()
+            self._ending = self._loop.create_task(self._wind_down("answer", self.fault))
+
     # -- the end -----------------------------------------------------------------------------------------------------
 
     async def _end(self, ending: Ending, cause: LinkClosed) -> None:
@@ -247,21 +261,22 @@ class Link:
 
     async def _wind_down(self, ending: Ending, cause: LinkClosed) -> None:
         """The one way a link ends. Where the other direction may still be open, what is owed leaves first."""
+        self.deadline = self.begin_deadline()
         try:
             self._asking.give_up(self._peer.give_up_calls(), cause)
             last_words = self._tell_closed(cause)
             if ending == "answer":
-                deadline = self._loop.time() + limits.EOF_ANSWER_SECONDS
-                await self._answer_all(last_words, deadline)
-                await self.outbox.drained(max(deadline - self._loop.time(), 0))
+                until = self._loop.time() + min(limits.EOF_ANSWER_SECONDS, self.deadline.left(ANSWERS))
+                await self._answer_all(last_words, until)
+                await self.outbox.drained(max(until - self._loop.time(), 0))
             elif ending == "flush":
-                await self.outbox.drained(limits.CLOSE_FLUSH_SECONDS)
+                await self.outbox.drained(min(limits.CLOSE_FLUSH_SECONDS, self.deadline.left(FLUSH)))
         finally:
             self._lost = cause
             self._asking.give_up(self._peer.close(), cause)
             self.outbox.close(cause)
             await self._transport.close()
-            await self._answering.stop()
+            await self._answering.stop(self.deadline)
             if not self._ended.done():
                 self._ended.set_result(None)
 
@@ -280,6 +295,11 @@ class Link:
         if last_words is not None:
             waited.append(asyncio.ensure_future(last_words))
         await asyncio.wait(waited, timeout=max(deadline - self._loop.time(), 0))
+
+
+def _new_salt() -> str:
+    """Return what keeps the ids that a dialect makes up apart from those of every other link."""
+    return f"{os.urandom(4).hex()}-"
 
 
 def _guarded(trace: Trace, on_bug: Callable[[Exception], None]) -> Trace:

@@ -13,7 +13,7 @@ from dragoman import limits
 from dragoman.dialects.contract import Answer, AnswerError, Id, Notify, Out
 from dragoman.errors import INTERNAL_ERROR, UsageError, WireError
 from dragoman.outbox import Outbox
-from dragoman.wire.jsonrpc import Peer
+from dragoman.wire.jsonrpc import Peer, encode_error
 
 # Beside its body an answer or an update has an envelope; this only decides who has to wait.
 _ENVELOPE: Final = 128
@@ -62,6 +62,8 @@ class Voice:
         outbox.put(payload)
         size += outbox.size
         end = outbox.written + outbox.size
+        while self._refused and self._refused[0][0] <= outbox.written:
+            self._refused.popleft()
         if self._refused and end - self._refused[-1][0] < limits.WRITE_BYTES:
             size += self._refused.pop()[1]
         self._refused.append((end, size))
@@ -72,9 +74,7 @@ class Voice:
     def choked(self) -> bool:
         """Whether the peer is past what it may ask, and does not read what it is told about that."""
         outbox = self._outbox
-        while self._refused and self._refused[0][0] <= outbox.written:
-            self._refused.popleft()
-        waiting = sum(size for _, size in self._refused)
+        waiting = sum(size for end, size in self._refused if end > outbox.written)
         return waiting > limits.REFUSAL_BYTES or (outbox.crowded and self._peer.owed > 2 * limits.IN_FLIGHT)
 
     def _payloads(self, outs: Iterable[Out]) -> Iterable[bytes]:
@@ -118,4 +118,4 @@ def _cost(out: Out) -> int:
     if isinstance(out, Notify):
         check_size(len(out.params))
         return len(out.params) + _ENVELOPE
-    return 2 * _ENVELOPE
+    return len(encode_error(*out.error)) + _ENVELOPE

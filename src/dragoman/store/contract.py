@@ -23,7 +23,11 @@ class SessionMissing(StoreFailed):
 
 
 class SessionHeld(StoreFailed):
-    """Another process has the session open."""
+    """The session is open already; unless it is a `SessionOpenHere`, another process has it open."""
+
+
+class SessionOpenHere(SessionHeld):
+    """This store itself has the session open, or is opening it."""
 
 
 class SessionDamaged(StoreFailed):

@@ -12,9 +12,9 @@ from dragoman.store.contract import (
     Page,
     Record,
     SessionDamaged,
-    SessionHeld,
     SessionMeta,
     SessionMissing,
+    SessionOpenHere,
     StoreFailed,
 )
 from dragoman.store.entries import Entry, Said, joined
@@ -95,7 +95,7 @@ class SqliteStore:
 
     async def _adopt(self, session_id: str, take: Callable[[], _Taken]) -> SqliteLog:
         if session_id in self._keeper.logs or session_id in self._opening:
-            raise SessionHeld("the session is open here")
+            raise SessionOpenHere("the session is open in this process already")
         self._opening.add(session_id)
         taking = asyncio.ensure_future(self._keeper.run(take))
         try:

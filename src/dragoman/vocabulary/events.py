@@ -4,6 +4,8 @@ A prompt is accepted, then the session is running, requires action, or is idle w
 plans and terminals are patched by id: UNSET leaves a field alone, None clears it, a value replaces it.
 """
 
+from typing import Final
+
 from msgspec import UNSET, UnsetType, field
 
 from dragoman.vocabulary.content import Content, Text
@@ -154,6 +156,10 @@ class UsageChanged(Event, frozen=True, gc=False, tag="usage_update"):
     used: int
     size: int
     cost: Cost | None | UnsetType = UNSET
+
+
+# In `_meta` of a notice: true says that the answer so far is broken off, and begins anew.
+BROKEN_OFF: Final = "dragoman/brokenOff"
 
 
 class Notice(Event, frozen=True, gc=False, tag="notice"):

@@ -10,12 +10,14 @@ class Manner(NamedTuple):
 
     `modes` maps the modes its clients know to ours; empty: they know ours. `same_servers`: a session is opened again
     only with the MCP servers it was begun with. `open_models`: a client may name a model that was not listed.
+    `resume_misses`: where the session that the command line names cannot be had, a new one is opened and nothing said.
     `fetches`: looking at a page on the network is a look like any other.
     """
 
     modes: Mapping[str, str] = MappingProxyType({})
     same_servers: bool = False
     open_models: bool = False
+    resume_misses: bool = False
     fetches: bool = False
 
 

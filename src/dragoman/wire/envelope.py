@@ -127,7 +127,7 @@ def parse(frame: bytes) -> Message:
         return _read(frame)
     if isinstance(id, int):
         text = str(id)
-    elif isinstance(id, str):
+    elif isinstance(id, str) and len(id) <= limits.ID_CHARACTERS:
         text = f'"{id}"'
     else:
         return _read(frame)
@@ -240,9 +240,10 @@ def _members(frame: bytes) -> tuple[dict[str, Raw], set[str]]:
 def _id(members: dict[str, Raw]) -> Id:
     """The id, or None where there is none that could be answered to."""
     try:
-        return _decode_id(members.get("id", _NULL))
+        id = _decode_id(members.get("id", _NULL))
     except DecodeError:
         return None
+    return None if isinstance(id, str) and len(id) > limits.ID_CHARACTERS else id
 
 
 def _is_answer(members: dict[str, Raw]) -> bool:
@@ -254,6 +255,8 @@ def _fault(members: dict[str, Raw]) -> str:
     if "jsonrpc" not in members or _text(members["jsonrpc"]) != "2.0":
         return '`jsonrpc` must be "2.0"'
     if "id" in members and _id(members) is None and members["id"] != _NULL:
+        if len(members["id"]) > limits.ID_CHARACTERS:
+            return f"`id` must have at most {limits.ID_CHARACTERS} characters"
         return "`id` must be a string, an integer of 64 bits or null"
     if _is_answer(members):
         return "" if "id" in members else "an answer needs an `id`"

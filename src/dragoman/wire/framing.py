@@ -8,7 +8,7 @@ frame may not hold is refused once with a code and skipped without being kept; n
 from typing import Final, Literal, TypeAlias
 
 from dragoman import limits
-from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, PeerMistake
+from dragoman.errors import INVALID_REQUEST, PARSE_ERROR, FrameTooLarge, LargeFrameHead, PeerMistake
 
 Style: TypeAlias = Literal["ndjson", "content-length"]
 Found: TypeAlias = list[bytes | PeerMistake]
@@ -25,6 +25,7 @@ _WINDOW: Final = 128
 _HEAD: Final = 128
 # More digits than any length that could be meant; also keeps `int` away from absurd work.
 _LENGTH_DIGITS: Final = 18
+_ABSURD: Final = 10**_LENGTH_DIGITS
 
 
 def frame(payload: bytes, style: Style) -> bytes:
@@ -41,14 +42,20 @@ class Framer:
 
     The style is decided by the first bytes that are not blank: "Content-" in any case, or else lines. A byte order
     mark before them is skipped. `limit` counts the bytes of a body, or of a line without its newline.
+
+    `broken` is a reason once the peer has announced more than can be skipped (`skip_limit`): nothing that follows can
+    be told from that message, so no more frames come out, and the connection has to end.
     """
 
-    def __init__(self, *, limit: int, header_limit: int = limits.HEADER_BYTES) -> None:
+    def __init__(
+        self, *, limit: int, header_limit: int = limits.HEADER_BYTES, skip_limit: int = limits.SKIP_BYTES
+    ) -> None:
         self.style: Style | None = None
+        self.broken = ""
         self._opening = b""
         self._marked = False
         self._lines = _Lines(limit)
-        self._blocks = _Blocks(limit, header_limit)
+        self._blocks = _Blocks(limit, header_limit, skip_limit)
 
     def feed(self, data: bytes) -> Found:
         """The frames that `data` completes, in order."""
@@ -56,7 +63,9 @@ class Framer:
             data = self._open(data)
         if self.style == "ndjson":
             return self._lines.feed(data)
-        return self._blocks.feed(data)  # before the style is known there is nothing to feed
+        found = self._blocks.feed(data)  # before the style is known there is nothing to feed
+        self.broken = self._blocks.broken
+        return found
 
     def eof(self) -> Found:
         """No more bytes will come. An unfinished message is never dispatched; `pending` tells that there was one."""
@@ -84,8 +93,8 @@ class Framer:
         return data
 
 
-def _too_large(limit: int, head: bytes) -> FrameTooLarge:
-    mistake = FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": limit})
+def _too_large(limit: int, head: bytes, kind: type[FrameTooLarge] = FrameTooLarge) -> FrameTooLarge:
+    mistake = kind(INVALID_REQUEST, "Message too large", {"limit": limit})
     mistake.head = head
     return mistake
 
@@ -161,17 +170,20 @@ class _Blocks:
 
     After a header block that makes no sense (no length, not a number, two lengths, not a header, too long) nobody
     knows where the body ends. Reading goes on at the next `Content-Length` that stands at the beginning of a line, or
-    ends a line right behind a closing bracket, as it does behind a body. A body past the limit is skipped by length,
-    and refused as soon as its head was seen.
+    ends a line right behind a closing bracket, as it does behind a body. A body past the limit is refused with its
+    header and skipped by length; its head follows when it has come, because it may be the answer that a call waits for.
+    A length that cannot be skipped is the end: whatever follows is part of that body, if the peer says the truth.
     """
 
-    def __init__(self, limit: int, header_limit: int) -> None:
+    def __init__(self, limit: int, header_limit: int, skip_limit: int) -> None:
         self.held = bytearray()
+        self.broken = ""
         self._limit = limit
         self._header_limit = header_limit
+        self._skip_limit = skip_limit
         self._body = 0  # bytes of the body still to come
         self._keep = True
-        self._head: bytes | None = None  # of a body that is not kept, until it is refused
+        self._head: bytes | None = None  # of a body that is not kept, until it is handed on
         self._lost = False
         self._seen = 0  # bytes of the line being read; `held` has them, or the end of them when lost
         self._block = 0  # bytes of the block's finished lines
@@ -181,7 +193,7 @@ class _Blocks:
     def feed(self, data: bytes) -> Found:
         found: Found = []
         at = 0
-        while at < len(data):
+        while at < len(data) and not self.broken:
             at = self._take_body(data, at, found) if self._body else self._take_line(data, at, found)
         return found
 
@@ -198,7 +210,7 @@ class _Blocks:
         elif self._head is not None:
             self._head += data[at : min(end, at + _HEAD)]
             if len(self._head) >= _HEAD or not self._body:
-                found.append(_too_large(self._limit, self._head[:_HEAD]))
+                found.append(_too_large(self._limit, self._head[:_HEAD], LargeFrameHead))
                 self._head = None
         return end
 
@@ -243,16 +255,24 @@ class _Blocks:
         name, colon, value = line.partition(b":")
         name = name.strip().lower()
         if not colon or not name.replace(b"-", b"").isalnum():
-            return self._lose("not a header", found)
+            self._lose("not a header", found)
+            return self._header_behind_body(line, found)
         if name != _LENGTH:
             return None
         value = value.strip()
-        if not value.isdigit() or len(value) > _LENGTH_DIGITS:
+        if not value.isdigit():
             return self._lose("the length is not a number", found)
-        if self._length not in (None, int(value)):
+        length = int(value) if len(value.lstrip(b"0")) <= _LENGTH_DIGITS else _ABSURD
+        if self._length not in (None, length):
             return self._lose("two lengths", found)
-        self._length = int(value)
+        self._length = length
         return None
+
+    def _header_behind_body(self, line: bytes, found: Found) -> None:
+        """Go on with the header that ends a line which is none: the rest of a body that was longer than announced."""
+        rest = self._search(line, cut=True)
+        if not self._lost:
+            self._header(rest, found)
 
     def _end_of_headers(self, found: Found) -> None:
         if not self._any:
@@ -262,7 +282,10 @@ class _Blocks:
         self._body = self._length
         self._keep = self._length <= self._limit
         if not self._keep:
+            found.append(_too_large(self._limit, b""))
             self._head = b""
+            if self._length > self._skip_limit:
+                self.broken = f"a message of more than {self._skip_limit} bytes was announced, too many to be skipped"
         elif not self._body:
             found.append(b"")
         return self._forget_block()

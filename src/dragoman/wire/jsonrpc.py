@@ -8,7 +8,7 @@ every request of theirs is answered at most once.
 
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from msgspec import DecodeError, Raw, Struct
+from msgspec import UNSET, DecodeError, Raw, Struct
 from msgspec.json import Decoder, Encoder
 
 from dragoman import limits
@@ -16,6 +16,7 @@ from dragoman.errors import (
     INVALID_REQUEST,
     TOO_MANY_IN_FLIGHT,
     FrameTooLarge,
+    LargeFrameHead,
     LinkClosed,
     PeerMistake,
     UsageError,
@@ -56,9 +57,14 @@ class Refused(Struct, Generic[W], frozen=True):
 
 
 class SendBack(Struct, frozen=True, gc=False):
-    """What came was refused; this error has to go out. Nothing else is to be done."""
+    """What came was refused; this error has to go out. Nothing else is to be done.
+
+    `reason` is what to report besides, where the refusal alone would leave a loss untold: a client reads the agent, and
+    of an update that was skipped only its agent would know.
+    """
 
     payload: bytes
+    reason: str = ""
 
 
 class CancelAsked(Struct, frozen=True, gc=False):
@@ -123,7 +129,13 @@ class Peer(Generic[W]):
             if isinstance(frame, FrameTooLarge) and (number := answered_id(frame.head)) is not None:
                 data = Raw(_encode(frame.data))
                 return self._answered(Failure(number, frame.code, "The answer is too large", data))
-            return self._refuse(frame, None, answer=self._answers_noise or isinstance(frame, FrameTooLarge))
+            reason = "" if self._answers_noise else _SKIPPED
+            if isinstance(frame, LargeFrameHead):
+                return Ignored(reason)
+            if isinstance(frame, FrameTooLarge):
+                # Without a head it may still turn out to be an answer.
+                return SendBack(_failure(None, frame.code, frame.message, frame.data), reason if frame.head else "")
+            return self._refuse(frame, None, answer=self._answers_noise)
         try:
             message = parse(frame)
         except BadMessage as bad:
@@ -242,6 +254,12 @@ class _Cancel(Struct, gc=False):
     requestId: int | str | None
 
 
+class _Error(Struct, gc=False):
+    code: int
+    message: str
+    data: object = UNSET
+
+
 _decode_cancel: Final = Decoder(_Cancel).decode
 _encode: Final = Encoder().encode
 
@@ -250,29 +268,41 @@ _ABANDONED: Final = 1024
 _HEAD: Final = b'{"jsonrpc":"2.0","id":'
 _PARAMS: Final = b',"params":'
 _VERSION: Final = len(b'{"jsonrpc":"2.0"')
-# The beginnings of notifications. A bridge passes names on that its peer invents, so there is a bound.
+_SKIPPED: Final = "a message that was too large"
+# Characters that are kept of the message of an error that is too large.
+_MESSAGE: Final = 200
+# The beginnings of notifications. A bridge passes names on that its peer invents, so there are bounds.
 _HEADS: Final = 256
+_HEAD_CHARACTERS: Final = 128
 _heads: Final[dict[str, bytes]] = {}
 
 
 def _remember(method: str) -> bytes:
     head = b'{"jsonrpc":"2.0","method":%b%b' % (_encode(method), _PARAMS)
-    if len(_heads) < _HEADS:
+    if len(_heads) < _HEADS and len(method) <= _HEAD_CHARACTERS:
         _heads[method] = head
     return head
 
 
 def _failure(id: Id, code: int, message: str, data: object = None) -> bytes:
-    """An error as it goes out. Lone surrogates in the message are replaced; data that has some is left out."""
-    error: dict[str, object] = {"code": code, "message": message}
-    if data is not None:
-        error["data"] = data
+    return b"".join((_HEAD, _encode(id), b',"error":', encode_error(code, message, data), b"}"))
+
+
+def encode_error(code: int, message: str, data: object = None) -> bytes:
+    """Return the error object of a response. Never fails, and is never larger than `limits.FRAME_BYTES`.
+
+    Lone surrogates in the message are replaced. Data that no JSON can carry is left out. Of an error that is too large
+    the code stays and the message says what happened to the rest.
+    """
     try:
-        text = _encode(error)
-    except UnicodeEncodeError:
-        clean = message.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        text = _encode({"code": code, "message": clean})
-    return b"".join((_HEAD, _encode(id), b',"error":', text, b"}"))
+        text = _encode(_Error(code, message, UNSET if data is None else data))
+    except (TypeError, ValueError, RecursionError, OverflowError):  # a UnicodeEncodeError is a ValueError
+        message = message.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        text = _encode(_Error(code, message))
+    if len(text) <= limits.FRAME_BYTES:
+        return text
+    cut = f"{message[:_MESSAGE]}{'…' if len(message) > _MESSAGE else ''}"
+    return _encode(_Error(code, f"{cut} (the rest of this error was too large to be sent)"))
 
 
 def _unasked(message: Reply | Failure, last: int) -> str:

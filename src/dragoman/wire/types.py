@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar, overload
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from dragoman.errors import INVALID_PARAMS, PARSE_ERROR, PeerMistake
+from dragoman.errors import INVALID_PARAMS, PARSE_ERROR, PeerMistake, echo
 
 T = TypeVar("T")
 # Any JSON value as msgspec reads it: None, bool, int, float, str, list, dict.
@@ -138,7 +138,7 @@ def mistake(error: Exception) -> PeerMistake:
     """What the peer is told: where it is wrong and why, but never what it sent."""
     match error:
         case Invalid():
-            path = f"${error.path}"
+            path = echo(f"${error.path}")
             return PeerMistake(INVALID_PARAMS, f"Invalid params at {path}: {error.reason}", {"path": path})
         case Exhausted():
             return PeerMistake(INVALID_PARAMS, "Invalid params: too much that is unknown or invalid")

@@ -121,24 +121,33 @@ ALWAYS = PermissionOption("always", "Always", "allow_always")
 TALL = RequestPermission("s", "ls", [YES, ALWAYS, NO], subject=CommandSubject("\n".join(["x" * 3000] * 25), "/"))
 
 
-async def test_a_question_taller_than_the_screen_is_answered_only_below_its_end(person: Person) -> None:
-    person.lines = ["y", "1", "", "", "yes", "A", "y"]
-    answer = await person.asker.permission(TALL)
-    assert answer == YES
-    before, last = person.seen.rsplit("n: no: ", 1)
-    assert person.seen.count("Enter: go on") == 6
-    assert "1  yes, this once" not in before
-    assert "1  yes, this once" in last
-    assert last.endswith("║ 1-2, y or n: ")
+async def test_a_question_taller_than_the_screen_is_answered_only_when_all_of_it_was_shown(person: Person) -> None:
+    person.lines = ["y", "1", "v", "", "y", "A", "2"]
+    assert await person.asker.permission(TALL) == ALWAYS
+    first, *pages = person.seen.split("╔═ dragoman asks")[1:]
+    assert first.count("That cannot be chosen: not all of it is shown yet, and v shows it.") == 2
+    assert "1  yes, this once  “Yes” (after v)" in first
+    assert pages[0].count("Enter: go on") == 3  # one of them says to read to the end
+    assert pages[0].count("x") == 25 * 3000
+    assert "2  yes, and do not ask again  “Always” " in pages[1]
+    assert pages[1].endswith("║ 1-3, v, y or n: ")
+
+
+async def test_a_question_that_is_viewed_does_not_hide_what_is_left_of_it(person: Person) -> None:
+    """What is shown again after that fits on the screen, with the answers."""
+    person.lines = ["v", "a", "n"]
+    assert await person.asker.permission(TALL) == NO
+    first, _, last = person.seen.split("╔═ dragoman asks")[1:]
+    assert max(first.count("\n"), last.count("\n")) <= 22
 
 
 async def test_no_page_of_a_tall_question_is_longer_than_the_screen(person: Person) -> None:
-    person.lines = [""] * 100
+    person.lines = ["v", *[""] * 100]
     person.lines[-1] = None
     assert await person.asker.permission(TALL) is None
     pages = person.seen.split("n: no: ")
     assert len(pages) > 40
-    assert all(page.count("\n") <= 22 for page in pages[:-1])
+    assert all(page.count("\n") <= 22 for page in pages[1:-1])
 
 
 def rows_of_pages(seen: str, columns: int) -> list[int]:
@@ -147,17 +156,27 @@ def rows_of_pages(seen: str, columns: int) -> list[int]:
     return [sum(max(1, -(-len(row) // columns)) for row in f"{page}n: no: ".split("\n")) for page in pages]
 
 
-@pytest.mark.parametrize("size", [(20, 6), (25, 9), (34, 10), (80, 24)])
+@pytest.mark.parametrize("size", [(60, 16), (80, 24)])
 async def test_no_page_is_longer_than_a_small_screen(size: tuple[int, int], person: Person) -> None:
+    short = RequestPermission("s", "ls", [YES, NO], subject=CommandSubject("\n".join(["x" * 99] * 9), "/"))
+    person.size = size
+    person.lines = ["v", *[""] * 200, None]
+    assert await person.asker.permission(short) is None
+    shown = person.seen.split("╔═ dragoman asks", 2)[2]
+    assert 0 < max(rows_of_pages(shown, size[0])) < size[1]
+
+
+@pytest.mark.parametrize("size", [(20, 6), (25, 9), (34, 10)])
+async def test_a_question_of_which_nothing_fits_is_shown_page_by_page(size: tuple[int, int], person: Person) -> None:
     short = RequestPermission("s", "ls", [YES, NO], subject=CommandSubject("\n".join(["x" * 99] * 9), "/"))
     person.size = size
     person.lines = [*[""] * 200, None]
     assert await person.asker.permission(short) is None
-    assert 0 < max(rows_of_pages(person.seen, size[0])) < size[1]
+    assert 0 < max(rows_of_pages(person.seen.partition("or n: ")[0], size[0])) < size[1]
 
 
 async def test_no_page_is_longer_than_a_screen_that_is_made_smaller_meanwhile(person: Person) -> None:
-    person.lines = [*[""] * 10, None]
+    person.lines = ["v", *[""] * 10, None]
     person.later_size = (40, 10)
     assert await person.asker.permission(TALL) is None
     assert max(rows_of_pages(person.seen.split("n: no: ", 1)[1], 40)) < 10
@@ -170,15 +189,44 @@ async def test_on_a_screen_that_can_show_nothing_it_can_only_be_refused(size: tu
     assert await person.asker.permission(RequestPermission("s", "ls", [YES, ALWAYS, NO])) == NO
 
 
-async def test_a_tall_question_can_be_refused_on_its_first_page(person: Person) -> None:
-    person.lines = ["n"]
+@pytest.mark.parametrize("lines", [["n"], ["v", "n"], ["v", "", "no"]])
+async def test_a_tall_question_can_be_refused_at_any_time(lines: list[str | None], person: Person) -> None:
+    person.lines = lines
     assert await person.asker.permission(TALL) == NO
 
 
-async def test_who_types_other_things_below_a_page_has_not_answered(person: Person) -> None:
-    person.lines = ["y"] * 100
+@pytest.mark.parametrize("lines", [["y"], ["v", "y"]])
+async def test_who_types_other_things_has_not_answered(lines: list[str], person: Person) -> None:
+    person.lines = [*lines, *["y"] * 100]
     assert await person.asker.permission(TALL) is None
-    assert "1  yes, this once" not in person.seen
+
+
+async def test_what_is_no_answer_is_told_what_can_be_typed(person: Person) -> None:
+    short = RequestPermission("s", "ls", [YES, ALWAYS, NO], subject=CommandSubject("ls", "/"))
+    person.lines = ["x", "", "4", "y"]
+    assert await person.asker.permission(short) == YES
+    assert person.seen.count("║ That is no answer; type 1-3, y or n.\n║ 1-3, y or n: ") == 3
+    person.lines = ["perhaps", "yes"]
+    asked = Elicit("Sure?", Form({"type": "object", "properties": {"sure": {"type": "boolean"}}}), SessionScope("s"))
+    assert await filled(person.asker, asked) == {"sure": True}
+    assert "║ That is no answer; type y or n, or nothing.\n" in person.seen
+
+
+async def test_a_question_on_a_small_screen_can_be_viewed_before_its_last_page(person: Person) -> None:
+    person.size = (40, 12)
+    person.lines = ["v", "a", "a", "y"]
+    assert await person.asker.permission(TALL) == YES
+    assert "v: view all, n: no: " in person.seen
+    assert person.seen.count("x") >= 25 * 3000
+
+
+@pytest.mark.parametrize("options", [[YES], [ALWAYS, PermissionOption("never", "Never", "reject_always")]])
+async def test_no_is_an_answer_where_the_agent_offers_no_option_for_it(
+    options: list[PermissionOption], person: Person
+) -> None:
+    person.lines = ["n"]
+    assert await person.asker.permission(RequestPermission("s", "ls", options)) is None
+    assert "That is no answer" not in person.seen
 
 
 async def test_questions_wait_for_each_other(person: Person) -> None:

@@ -38,7 +38,7 @@ async def test_keys_are_ours_before_the_prompt_is_shown(tmp_path: Path, monkeypa
             noted.append("as before")
 
         monkeypatch.setattr(keys, "raw_mode", raw_mode)
-        composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "")
+        composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "", lambda: None)
         keys.send_text("hi\r")
         assert await composer.read() == "hi"
     assert noted[:2] == ["raw", "> "]
@@ -48,6 +48,6 @@ async def test_keys_are_ours_before_the_prompt_is_shown(tmp_path: Path, monkeypa
 async def test_bytes_that_are_no_text_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
-        composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "")
+        composer = Composer(tmp_path / "history", str(tmp_path), list, lambda order: [], lambda: "", lambda: None)
         keys.send_bytes(b"caf\xe9\r")
         assert await composer.read() == "caf\ufffd"

@@ -2,6 +2,7 @@
 
 import base64
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from dragoman.cli.face.telling import REMEMBERED, Piece, Teller
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.options import PlanEntry, PlanItems
-from dragoman.vocabulary.tools import ContentItem, Diff, ExitStatus, TerminalItem, TerminalOutput
+from dragoman.vocabulary.tools import ContentItem, Diff, ExitStatus, TerminalItem, TerminalOutput, ToolContent
 
 
 def told(*happened: events.AnyEvent) -> list[Piece]:
@@ -67,6 +68,32 @@ def test_a_call_is_headed_once_and_again_if_it_gets_another_title() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("```\nThe user doesn't want to proceed.\n```", " (The user doesn't want to proceed.)"),
+        ("```text\n\nno such file\n```\n", " (no such file)"),
+        ("~~~\n---\nno such file\n~~~", " (no such file)"),
+        ("```no such file```", " (no such file)"),
+        ("```\n```", ""),
+        ("\n\n", ""),
+    ],
+)
+def test_the_reason_of_a_failure_is_its_first_line_that_says_something(text: str, reason: str) -> None:
+    call = events.ToolCallUpdate(
+        "c1", title="Write a.txt", kind="edit", status="failed", content=[ContentItem(Text(text))]
+    )
+    assert told(call)[-1] == Piece("failed", f"Write a.txt: failed{reason}")
+
+
+def test_a_reason_of_one_line_is_said_once_also_in_a_fence() -> None:
+    content: list[ToolContent] = [ContentItem(Text("```\nno such file\n```"))]
+    assert told(events.ToolCallUpdate("c1", title="Write", kind="edit", status="failed", content=content)) == [
+        Piece("tool", "Write"),
+        Piece("failed", "Write: failed (no such file)"),
+    ]
+
+
 def test_a_diff_is_shown_once_though_it_is_told_with_every_update() -> None:
     call = events.ToolCallUpdate("c1", title="Edit", kind="edit", content=[Diff.of("/a", "1\n", "2\n")])
     assert [piece.text for piece in told(call, call) if piece.form == "diff"].count("+2") == 1
@@ -119,3 +146,12 @@ def test_what_is_remembered_of_a_turn_is_bounded() -> None:
         teller.tell(events.ToolCallUpdate(f"c{number}", title="t", content=[TerminalItem(f"t{number}")]))
     assert len(teller.running) == REMEMBERED
     assert len(teller._said) <= REMEMBERED
+
+
+def test_why_a_compaction_failed_is_shown_also_if_it_was_told_before_its_end() -> None:
+    begun = events.CompactionUpdate("s", "in_progress", error="no room")
+    other = events.CompactionUpdate("t", "completed")
+    assert told(begun, other, events.CompactionUpdate("s", "failed")) == [
+        Piece("notice", "The conversation so far was summarised"),
+        Piece("notice", "The conversation so far could not be summarised: no room"),
+    ]

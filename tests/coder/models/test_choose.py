@@ -46,9 +46,22 @@ def test_a_key_is_for_its_own_provider_only() -> None:
     assert found("ollama/llama3.2", {"OPENAI_API_KEY": KEY}, openai=KEY).key is None
 
 
-def test_variables_of_the_sdks_do_not_move_a_provider() -> None:
-    environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://evil.example.org", "HOME": "/elsewhere"}
-    assert found("openai/gpt-5", environment).base_url == "https://api.openai.com/v1"
+def test_the_configuration_moves_a_provider_before_the_variable_of_its_sdk_does() -> None:
+    environment = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://gateway.example.org/openai/"}
+    moved = found("openai/gpt-5", environment)
+    assert (moved.base_url, moved.source) == ("https://gateway.example.org/openai", "OPENAI_BASE_URL")
+    assert moved.place == "gateway.example.org, set by OPENAI_BASE_URL"
+    config = {"providers": {"openai": {"base_url": "https://mine.example.org"}}}
+    moved = found("openai/gpt-5", environment, config)
+    assert (moved.base_url, moved.source) == ("https://mine.example.org", "config.toml")
+    assert found("openai/gpt-5", {**environment, "OPENAI_BASE_URL": " "}).source == "default"
+
+
+def test_a_variable_moves_its_own_provider_only() -> None:
+    environment = {"ANTHROPIC_API_KEY": KEY, "OPENAI_BASE_URL": "https://gateway.example.org/v1"}
+    assert found("anthropic/claude-opus-5", environment).base_url == "https://api.anthropic.com"
+    config = {"providers": {"mine": {"base_url": "https://models.example.org/v1"}}}
+    assert found("mine/big", environment, config).base_url == "https://models.example.org/v1"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""A model provider on loopback, as wicked as a test wants it: real sockets, hand-made HTTP."""
+"""A model provider on loopback, as wicked as a test wants it: real sockets, hand-made HTTP.
+
+It refuses what the real APIs refuse (`strict`), so that no test passes with a conversation that no provider takes.
+"""
 
 import asyncio
 import json
@@ -7,6 +10,8 @@ import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, NamedTuple
+
+from tests.coder.models.strict import refusal
 
 
 class Request(NamedTuple):
@@ -81,6 +86,11 @@ class Upstream:
         self.requests: list[Request] = []
         self.replies: list[Reply] = []
         self.connections = 0
+        # Tokens of a conversation; one that has more is refused as too long.
+        self.window: int | None = None
+        self.is_strict = True
+        # The errors of requests that were refused for what they hold.
+        self.refusals: list[dict[str, Any]] = []
         # Set when a connection has ended.
         self.ended = asyncio.Event()
 
@@ -93,6 +103,11 @@ class Upstream:
             while True:
                 request = await _read(reader)
                 self.requests.append(request)
+                refused = refusal(request.path, request.body, self.window) if self.is_strict else None
+                if refused is not None:
+                    self.refusals.append(refused.body)
+                    await Exchange(request, reader, writer).answer(*refused)
+                    continue
                 reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
                 await reply(Exchange(request, reader, writer))
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
@@ -103,9 +118,10 @@ class Upstream:
 
 
 @asynccontextmanager
-async def upstream(*replies: Reply) -> AsyncGenerator[Upstream, None]:
-    """A running server on a free port."""
+async def upstream(*replies: Reply, strict: bool = True, window: int | None = None) -> AsyncGenerator[Upstream, None]:
+    """A running server on a free port. Not `strict`: it takes every conversation."""
     it = Upstream()
+    it.is_strict, it.window = strict, window
     it.then(*replies)
     tasks: set[asyncio.Task[None]] = set()
 

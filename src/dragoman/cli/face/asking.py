@@ -1,16 +1,23 @@
 """Asking the person at the terminal, a line at a time, while the agent waits.
 
+What does not fit on the screen is shown at the key `v`, in the pager or in pages, and then the question again.
+
 The terminal stays as it is (no raw mode), so it needs no rescue if we are killed here. What was typed before the
 question was shown is no answer to it. Nobody there, an end of input, a hang-up: no answer, and that is a no.
 """
 
 import asyncio
 import os
+import re
 import termios
-from collections.abc import Callable
-from typing import Final, TextIO, TypeVar
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from typing import Final, Literal, TextIO, TypeVar
 
-from dragoman.cli.face.box import MOST_ROWS, OPTIONS, chosen, framed, question, screen_rows
+from dragoman.cli.face.box import MOST_ROWS, frame_rows, question, screen_rows, whole_question
+from dragoman.cli.face.viewer import Pager, show_in
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 T = TypeVar("T")
@@ -21,6 +28,11 @@ LINE_BYTES: Final = 4096
 ATTEMPTS: Final = 20
 # What can be typed below a page of a long question.
 _PAGE_KEYS: Final = ("", "a", "n", "no")
+_PAGE_HELP: Final = "Enter: go on, a: all the rest, n: no"
+# The same for a question of which more can be viewed than these pages.
+_VIEW_KEYS: Final = (*_PAGE_KEYS, "v")
+_VIEW_HELP: Final = "Enter: go on, v: view all, n: no"
+_COLOUR: Final = re.compile(r"\x1b\[[0-9]*m")
 
 
 class Gone(Exception):
@@ -76,13 +88,31 @@ class Keyboard:
             typed += got
         return typed.decode("utf-8", "replace").strip()
 
+    @contextmanager
+    def terminal(self) -> Iterator[int]:
+        """Yield a descriptor of the terminal for another program: unlike ours, reading from it blocks."""
+        descriptor = os.open(os.ttyname(self._descriptor), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
     def close(self) -> None:
         """Not needed any more."""
         os.close(self._descriptor)
 
 
-def _goes_on(at: int, rows: int) -> str:
-    return f"{at} of {rows} rows. Enter: go on, a: all the rest, n: no"
+# What became of rows that were to be shown: all of them were, or the person wants to view the question, or says no.
+Shown = Literal["all", "view", "no"]
+
+
+def _goes_on(at: int, help: str) -> str:
+    return f"{at:,} rows so far. {help}"
+
+
+def _plain(row: str) -> str:
+    """Return a row without our colours."""
+    return _COLOUR.sub("", row)
 
 
 def _set(ready: "asyncio.Future[None]") -> None:
@@ -102,89 +132,131 @@ class Asker:
         hold: Callable[[bool], None],
         *,
         coloured: bool = False,
+        find_pager: "Callable[[], Pager | None]" = lambda: None,
     ) -> None:
         """`size` is the columns and rows of the terminal now; `hold` is told when a question stands there, and when it
-        does not any more."""
+        does not any more; `find_pager` says what shows a question that is longer than the screen."""
         self._keyboard = keyboard
         self._write = write
         self._size = size
         self._word = word
         self._hold = hold
         self._coloured = coloured
+        self._find_pager = find_pager
         self._turn = asyncio.Lock()
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
         """The option chosen; None if nobody chose."""
-        lines, options = question(request, *self._size())
-        how = f"1-{min(len(options), OPTIONS)}, y or n" if options else "n"
-        no = chosen("n", options)
-        # What can only be refused need not be read to its end.
-        paged = any(not option.kind.startswith("reject_") for option in options)
-        attempts = ATTEMPTS if options else 1
-        return await self.ask(lines, how, lambda words: chosen(words, options), no=no, paged=paged, attempts=attempts)
+        return await self._held(self._decide(request))
 
-    async def ask(
-        self,
-        lines: list[str],
-        how: str,
-        understood: "Callable[[str], T | None]",
-        *,
-        no: "T | None" = None,
-        paged: bool = True,
-        attempts: int = ATTEMPTS,
-    ) -> "T | None":
-        """The answer, as soon as it can be understood.
+    async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+        """Return the answer; None after too many that cannot be understood."""
+        return await self._held(self._answer(lines, how, understood))
 
-        `no` is the answer of a person who does not read a question to its end that is `paged` because it is taller than
-        the screen. After so many `attempts` to understand what was typed there is no answer.
-        """
-        async with self._turn:
-            self._hold(True)
-            try:
-                if not await self._shown(lines, paged):
-                    return no
-                return await self._answer(how, understood, attempts)
-            except Gone:
+    async def _held(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
+        """Show one question and return its answer, while nothing else is written."""
+        try:
+            async with self._turn:
+                return await self._alone(asking)
+        finally:
+            asking.close()  # it may not have begun
+
+    async def _alone(self, asking: "Coroutine[None, None, T | None]") -> "T | None":
+        self._hold(True)
+        try:
+            return await asking
+        except (Gone, OSError, termios.error):
+            with suppress(OSError):  # the window was closed: no answer
                 self._write("\n")
-                return None
-            except asyncio.CancelledError:
+            return None
+        except asyncio.CancelledError:
+            with suppress(OSError):
                 self._write("\n║ The question has gone away.\n")
-                raise
-            finally:
-                self._hold(False)
+            raise
+        finally:
+            self._hold(False)
 
-    async def _shown(self, lines: list[str], paged: bool) -> bool:
-        """Show the question, a screen at a time where it is taller. False: the person has said no before its end."""
-        frame = framed(f"dragoman asks · {self._word}", lines, self._size()[0], coloured=self._coloured)
-        plain = framed(f"dragoman asks · {self._word}", lines, self._size()[0])
-        at = 0
-        others = 0
-        while paged and (page := self._page(plain[at:])) < len(frame) - at:
-            self._write("\n".join(frame[at : at + page]) + "\n")
+    async def _decide(self, request: RequestPermission) -> PermissionOption | None:
+        asked = question(request, *self._size())
+        shown = await self._shown(self._rows(asked.lines), can_view=asked.hides)
+        for _ in range(ATTEMPTS if asked.options else 1):
+            if shown == "no":
+                return asked.chosen("n")
+            words = "v" if shown == "view" else await self._typed(asked.keys)
+            if words.lower() == "v":
+                if not await self._viewed(request):
+                    return asked.chosen("n")
+                asked = question(request, *self._size(), viewed=True)
+                shown = await self._shown(self._rows(asked.lines), can_view=asked.hides)
+                continue
+            option = asked.chosen(words)
+            if option is not None or asked.refuses(words):
+                return option
+            self._write(f"║ {asked.instead(words)}\n")
+        return None
+
+    async def _answer(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":
+        if await self._shown(self._rows(lines)) == "no":
+            return None
+        for _ in range(ATTEMPTS):
+            answer = understood(await self._typed(how))
+            if answer is not None:
+                return answer
+            self._write(f"║ That is no answer; type {how}.\n")
+        return None
+
+    # -- what is shown -----------------------------------------------------------------------------------------------
+
+    def _rows(self, lines: Iterable[str], *, coloured: bool | None = None) -> Iterator[str]:
+        wanted = self._coloured if coloured is None else coloured
+        return frame_rows(f"dragoman asks · {self._word}", lines, self._size()[0], coloured=wanted)
+
+    async def _viewed(self, request: RequestPermission) -> bool:
+        """Show all of a request: in the pager, or else in pages. False: the person has said no before its end."""
+        pager = self._find_pager()
+        if pager is not None:
+            with self._keyboard.terminal() as terminal:
+                rows = self._rows(whole_question(request), coloured=self._coloured and pager.coloured)
+                if await show_in(pager, rows, terminal):
+                    return True
+        return await self._shown(self._rows(whole_question(request))) == "all"
+
+    async def _shown(self, rows: Iterator[str], *, can_view: bool = False) -> Shown:
+        """Show rows, a screen at a time where there are more. `can_view`: they are not all of the question."""
+        keys, help = (_VIEW_KEYS, _VIEW_HELP) if can_view else (_PAGE_KEYS, _PAGE_HELP)
+        ahead: deque[str] = deque()
+        at = others = 0
+        is_all = False
+        while True:
+            ahead.extend(islice(rows, max(self._size()[1] - len(ahead) + 1, 0)) if not is_all else rows)
+            page = len(ahead) if is_all else self._page(ahead, help)
+            self._write("".join(f"{ahead.popleft()}\n" for _ in range(min(page, len(ahead)))))
             at += page
-            words = await self._typed(_goes_on(at, len(frame)))
-            while words.lower() not in _PAGE_KEYS:
+            if not ahead:
+                return "all"
+            words = await self._typed(_goes_on(at, help))
+            while words.lower() not in keys:
                 others += 1
                 if others > ATTEMPTS:
                     raise Gone
-                words = await self._typed("read to the end before you answer. Enter: go on, a: all the rest, n: no")
+                words = await self._typed(f"read to the end before you answer. {help}")
+            if words.lower() == "v":
+                return "view"
             if words.lower() in ("n", "no"):
-                return False
-            if words.lower() == "a":
-                break
-        self._write("\n".join(frame[at:]) + "\n")
-        return True
+                return "no"
+            is_all = words.lower() == "a"
 
-    def _page(self, frame: list[str]) -> int:
-        """Return how many rows of the frame fit on the screen as it is now, at least one."""
+    def _page(self, ahead: Iterable[str], help: str) -> int:
+        """Return how many rows fit on the screen as it is now, at least one; all of them where these are the last."""
         columns, rows = self._size()
         # Below each page is the line that asks to go on, and the one that the cursor moves to.
-        room = rows - 1 - screen_rows(f"║ {_goes_on(MOST_ROWS, MOST_ROWS)}: ", columns)
-        for number, row in enumerate(frame):
-            room -= screen_rows(row, columns)
+        room = rows - 1 - screen_rows(f"║ {_goes_on(MOST_ROWS, help)}: ", columns)
+        number = 0
+        for number, row in enumerate(ahead, 1):
+            room -= screen_rows(_plain(row), columns)
             if room < 0:
-                return max(number, 1)
-        return len(frame)
+                return max(number - 1, 1)
+        return number
 
     async def _typed(self, how: str) -> str:
         """The next line that is typed below what stands there."""
@@ -192,10 +264,3 @@ class Asker:
         self._keyboard.forget()
         self._write(f"║ {how}: ")
         return await self._keyboard.line()
-
-    async def _answer(self, how: str, understood: "Callable[[str], T | None]", attempts: int) -> "T | None":
-        for _ in range(attempts):
-            answer = understood(await self._typed(how))
-            if answer is not None:
-                return answer
-        return None

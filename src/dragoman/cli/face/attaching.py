@@ -1,7 +1,8 @@
 """A prompt as a person writes it: words, and `@path` for files that go with them.
 
 A file goes along whole where the agent takes that and it is text of ordinary length, or a picture where it takes
-pictures; else as a link. What is no file stays a word: people write of @decorators too.
+pictures; else as a link. What is no file stays a word: people write of @decorators too. A file with the name of a
+picture that no model could look at stops the prompt: sent, it would be refused, or spoil the conversation.
 """
 
 import base64
@@ -11,36 +12,34 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from dragoman.host.decoding import decode_text
+from dragoman.host.media import MEDIA_BYTES, MediaBudget, MediaRefused, picture_type
 from dragoman.host.regular_file import read_regular
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.hello import AgentCapabilities
 
 # Longer text is better read by the agent itself, in parts.
 EMBEDDED_BYTES: Final = 256 * 1024
-IMAGE_BYTES: Final = 5 * 1024 * 1024
 FILES: Final = 100
 _AT: Final = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|(\S+))')
-_IMAGES: Final = {
-    ".png": "image/png",
-    ".jpg": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".gif": "image/gif",
-    ".webp": "image/webp",
-}
+_PICTURE_NAMES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
 class Prompt(NamedTuple):
-    """What is sent, and the names that look like files and are none."""
+    """What is sent, the names that look like files and are none, and why it must not be sent as it is."""
 
     blocks: list[Content]
     missing: list[str]
+    problems: list[str]
 
 
 def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> Prompt:
     """The text, and the files named in it; in `typed` alone, where some of the text was written by others."""
     blocks: list[Content] = [Text(text)]
     missing: list[str] = []
+    problems: list[str] = []
     seen: set[str] = set()
+    budget = MediaBudget()
     for named in _named(text if typed is None else typed):
         path = _file(named, folder)
         if path is None:
@@ -48,8 +47,11 @@ def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | No
                 missing.append(named)
         elif path not in seen and len(seen) < FILES:
             seen.add(path)
-            blocks.append(_block(path, named, able))
-    return Prompt(blocks, missing)
+            try:
+                blocks.append(_block(path, named, able, budget))
+            except MediaRefused as refusal:
+                problems.append(f"@{named}: the image {refusal}")
+    return Prompt(blocks, missing, problems)
 
 
 def _named(text: str) -> Iterator[str]:
@@ -69,16 +71,22 @@ def _file(named: str, folder: str) -> str | None:
     return None
 
 
-def _block(path: str, named: str, able: AgentCapabilities) -> Content:
+def _block(path: str, named: str, able: AgentCapabilities, budget: MediaBudget) -> Content:
+    """Return the content block for a file; `MediaRefused` for a picture that is none, or one too many."""
     uri = Path(path).as_uri()
-    kind = _IMAGES.get(os.path.splitext(path)[1].lower())
-    if kind is not None and able.image and (data := _read(path, IMAGE_BYTES)) is not None:
-        return Image(base64.b64encode(data).decode(), kind, uri)
-    if kind is None and able.embedded_context and (data := _read(path, EMBEDDED_BYTES)) is not None:
-        try:
-            return Resource(TextResource(data.decode("utf-8"), uri))
-        except UnicodeDecodeError:
-            pass
+    is_picture = os.path.splitext(path)[1].lower() in _PICTURE_NAMES
+    if is_picture and able.image and (data := _read(path, MEDIA_BYTES)) is not None:
+        # By its bytes: many a photograph is called .png.
+        kind = picture_type(data)
+        encoded = base64.b64encode(data).decode()
+        if kind is None:
+            raise MediaRefused("is empty" if not data else "is no PNG, JPEG, GIF or WebP")
+        budget.check(encoded, kind)
+        return Image(encoded, kind, uri)
+    if not is_picture and able.embedded_context and (data := _read(path, EMBEDDED_BYTES)) is not None:
+        decoded = decode_text(data)
+        if decoded is not None and decoded.is_exact:
+            return Resource(TextResource(decoded.text, uri))
     return ResourceLink(os.path.basename(path) or named, uri)
 
 

@@ -1,64 +1,53 @@
-"""The frame that our own questions stand in, and the words of a permission request inside it.
+"""The frame that our own questions stand in, and what can be answered to a permission request inside it.
 
 No agent can draw it: its glyphs are taken out of everything an agent says, and it bears a word that no agent was told.
-What an agent wrote stands behind our own labels, with every hidden character spelled out, and an option is named by
-what it does and not by what it is called.
+What an agent wrote stands behind our own labels (`request_lines`), and an option is named by what it does and not by
+what it is called.
 
-What cannot be shown whole can only be refused. What is shown whole but is taller than the screen is read page by page
-(`asking`), and like what has hidden characters it cannot be allowed for ever.
+What does not fit on the screen is shown when the person asks for it (`v`, in `asking`), and can be allowed only after
+that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from msgspec import UNSET, UnsetType, json
-
-from dragoman.cli.face.inert import exact, exact_line
+from dragoman.cli.face.inert import exact_line
+from dragoman.cli.face.request_lines import (
+    LINES,
+    MUCH,
+    SOME,
+    WHOLE,
+    ChangedLine,
+    CutLine,
+    is_incomplete,
+    judged_texts,
+    request_lines,
+)
 from dragoman.cli.plain import pad, width
 from dragoman.host.text import hidden_character
-from dragoman.vocabulary.content import Content, Image, Resource, TextResource, UnknownContent, text_of
-from dragoman.vocabulary.events import ToolCallUpdate
-from dragoman.vocabulary.services import (
-    CommandSubject,
-    PermissionOption,
-    RequestPermission,
-    ToolCallSubject,
-    UnknownSubject,
-)
-from dragoman.vocabulary.tool_call_state import INCOMPLETE
-from dragoman.vocabulary.tools import (
-    ClientTerminalItem,
-    ContentItem,
-    Diff,
-    FileChange,
-    Patch,
-    TerminalItem,
-    UnknownChange,
-    UnknownItem,
-)
-from dragoman.vocabulary.word import Extras
+from dragoman.vocabulary.services import PermissionOption, RequestPermission, UnknownSubject
 
 # A wider frame is harder to read and not more informative.
 WIDEST: Final = 100
-# Lines of a message that asks for nothing to be done; more of them are counted.
-LINES: Final = 30
-# What one question can show of a title, of a text and of the places it is about, and how tall it can be. More than
-# that is read by no one, and can only be refused.
-TITLE_CHARACTERS: Final = 4_000
-TEXT_CHARACTERS: Final = 200_000
-PLACES: Final = 500
+# How much of a request is looked at to see whether it fits on the screen.
 QUESTION_CHARACTERS: Final = 500_000
 MOST_ROWS: Final = 3_000
+# Rows that are shown of what does not fit, also where the choices leave no room for them.
+LEAST_HEAD: Final = 3
 # Columns and rows that one row of the frame and the line below it need.
 SMALLEST: Final = (20, 6)
 # Options that fit on a screen. An agent that offers more is mistaken.
 OPTIONS: Final = 20
+# Characters of what an agent calls an option: our own says there what an "always" covers.
+NAME_CHARACTERS: Final = 400
 _MEANINGS: Final = {
     "allow_once": "yes, this once",
     "allow_always": "yes, and do not ask again",
     "reject_once": "no",
     "reject_always": "no, and do not ask again",
 }
+_YES: Final = ("y", "yes")
+_NO: Final = ("n", "no")
 _WORDS: Final = (
     "amber anchor apple badge basil beach birch brook candle cedar cherry cliff clover cobalt copper coral "
     "cotton daisy delta ember fable falcon fern flint forest garnet ginger harbor hazel heron indigo island ivory "
@@ -80,10 +69,6 @@ def secret_word() -> str:
 _GOES_ON: Final = "  … "
 
 
-class _Changed(str):
-    """A line of a diff."""
-
-
 _COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
 
 
@@ -91,19 +76,21 @@ _COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
 _HEADING: Final = f"dragoman asks · {'x' * 17}"
 
 
-def framed(heading: str, lines: Sequence[str], columns: int, *, coloured: bool = False) -> list[str]:
-    """The lines inside the frame; long ones are wrapped."""
+def framed(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> list[str]:
+    """Yield the lines inside the frame; long ones are wrapped."""
+    return list(frame_rows(heading, lines, columns, coloured=coloured))
+
+
+def frame_rows(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> Iterator[str]:
+    """Yield the rows of the frame, each as it is needed."""
     inner = _inner(columns)
     top = f"═ {heading} "
-    return [
-        f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗",
-        *(
-            f"║ {_painted(pad(part, inner), line) if coloured else pad(part, inner)} ║"
-            for line in lines
-            for part in wrapped(line, inner)
-        ),
-        f"╚{'═' * (inner + 2)}╝",
-    ]
+    yield f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗"
+    for line in lines:
+        for part in wrapped(line, inner):
+            row = pad(part, inner)
+            yield f"║ {_painted(row, line) if coloured else row} ║"
+    yield f"╚{'═' * (inner + 2)}╝"
 
 
 def _inner(columns: int) -> int:
@@ -112,7 +99,7 @@ def _inner(columns: int) -> int:
 
 
 def _painted(part: str, line: str) -> str:
-    colour = _COLOURS.get(line.lstrip(" ")[:1]) if isinstance(line, _Changed) else None
+    colour = _COLOURS.get(line.lstrip(" ")[:1]) if isinstance(line, ChangedLine) else None
     return part if colour is None else f"\x1b[{colour}m{part}\x1b[0m"
 
 
@@ -125,6 +112,11 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
     line = line.expandtabs(4)
     if width(line) <= columns:
         yield line
+        return
+    if line.isascii():  # a character a column, which is quick for the longest lines
+        yield line[:columns]
+        step = columns - width(_GOES_ON)
+        yield from (f"{_GOES_ON}{line[at : at + step]}" for at in range(columns, len(line), step))
         return
     part: list[str] = []
     used = 0
@@ -139,31 +131,116 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
 
 
 class Question(NamedTuple):
-    """What an agent wants to do, in lines, and what can be answered."""
+    """What an agent wants to do, in lines, and what can be answered.
+
+    An option has the number of its place among all that the agent offers, whether or not the others can be chosen.
+    `closed` has the places of those that cannot, and why. `hides`: not all of it is in the lines.
+    """
 
     lines: list[str]
     options: list[PermissionOption]
+    closed: dict[int, str]
+    hides: bool
+
+    @property
+    def open(self) -> list[PermissionOption]:
+        """The options that can be chosen."""
+        return [option for place, option in enumerate(self.options) if place not in self.closed]
+
+    @property
+    def keys(self) -> str:
+        """What can be typed now, in words: `1-3, v, y or n`."""
+        places = [place for place in range(min(len(self.options), OPTIONS)) if place not in self.closed]
+        is_row = len(places) > 1 and len(places) == places[-1] - places[0] + 1
+        parts = [f"{places[0] + 1}-{places[-1] + 1}"] if is_row else [str(place + 1) for place in places]
+        parts += ["v"] if self.hides else []
+        parts += [words for words in ("y", "n") if self.chosen(words) or self.refuses(words)]
+        return " or ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+    def chosen(self, words: str) -> PermissionOption | None:
+        """Return the option that an answer means: its number, `y` or `n`. None where it means none that is open."""
+        option = chosen(words, self.options)
+        if option is None or option in self.open:
+            return option
+        return None
+
+    def instead(self, words: str) -> str:
+        """Return what to say of an answer that chooses nothing."""
+        option = chosen(words, self.options)
+        if option is not None and (reason := self.closed.get(self.options.index(option))):
+            return f"That cannot be chosen: {reason}."
+        return f"That is no answer; type {self.keys}."
+
+    def refuses(self, words: str) -> bool:
+        """Return whether an answer is a no to a request that offers no option for it: then none is chosen."""
+        return words.strip().lower() in _NO and not any(option.kind == "reject_once" for option in self.options)
 
 
-class _Cut(str):
-    """A line that says that something is not shown."""
+_LATER: Final = "not all of it is shown yet, and v shows it"
 
 
-def question(request: RequestPermission, columns: int = 80, rows: int = 24) -> Question:
-    """A permission request, to be put into the frame on a screen of this size."""
-    lines = list(_up_to(QUESTION_CHARACTERS, MOST_ROWS, _subject(request, _text)))
+def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, viewed: bool = False) -> Question:
+    """Put a permission request into lines for the frame, on a screen of this size.
+
+    `viewed`: the person has been shown all of it, so nothing is kept back because it does not fit.
+    """
+    lines = list(_up_to(QUESTION_CHARACTERS, MOST_ROWS, request_lines(request, MUCH)))
+    is_cut = any(isinstance(line, CutLine) for line in lines) or _height(lines, columns) > MOST_ROWS
+    if is_cut:
+        lines = list(_up_to(30 * WIDEST, 3 * LINES, request_lines(request, SOME)))
     options = list(request.options)
-    if any(isinstance(line, _Cut) for line in lines) or _height(lines, columns) > MOST_ROWS:
-        lines = list(_up_to(30 * WIDEST, 3 * LINES, _subject(request, _some)))
-        options = [option for option in options if option.kind in ("reject_once", "reject_always")]
-        lines.append("(!) Not all of it can be shown here, so it can only be refused.")
-    elif columns < SMALLEST[0] or rows < SMALLEST[1]:
-        options = [option for option in options if option.kind in ("reject_once", "reject_always")]
-        lines.append(f"(!) It can only be refused on a screen below {SMALLEST[0]} columns and {SMALLEST[1]} rows.")
-    elif (reason := _once_only(request, lines, columns, rows)) and any(one.kind == "allow_always" for one in options):
-        options = [option for option in options if option.kind != "allow_always"]
-        lines.append(f"(!) {reason}, so it cannot be allowed for ever.")
-    return Question([*lines, "", *_choices(options)], options)
+    closed: dict[int, str] = {}
+    notes: list[str] = []
+    allowing = [place for place, one in enumerate(options) if one.kind not in ("reject_once", "reject_always")]
+    always = [place for place in allowing if options[place].kind == "allow_always"]
+    if reason := _only_refused(request, columns, rows):
+        closed = dict.fromkeys(allowing, reason)
+        notes.append(f"(!) {_sentence(reason)}, so it can only be refused.")
+    elif (reason := _once_only(request)) and always:
+        closed = dict.fromkeys(always, reason)
+        notes.append(f"(!) {_sentence(reason)}, so it cannot be allowed for ever.")
+    hides = is_cut or is_taller([*lines, *notes, "", *_choices(options, closed)], columns, rows)
+    if hides and not viewed:
+        closed = dict.fromkeys(allowing, _LATER) | closed
+    choices = list(_choices(options, closed))
+    if hides:
+        lines = _head(lines, [*notes, "", *choices], columns, rows, _Hidden(is_cut, viewed))
+    return Question([*lines, *notes, "", *choices], options, closed, hides)
+
+
+def whole_question(request: RequestPermission) -> Iterator[str]:
+    """Yield all lines of a permission request, however many there are, without the choices."""
+    return request_lines(request, WHOLE)
+
+
+class _Hidden(NamedTuple):
+    """What is known of the rows that are not shown."""
+
+    is_cut: bool  # how many there are is not known
+    viewed: bool
+
+    def note(self, count: int) -> str:
+        """Return the line that says so."""
+        if self.viewed:
+            return "(All of it was shown; v shows it again.)"
+        many = "Most of it is" if self.is_cut else f"{count:,} more rows are"
+        return f"(!) {many} not shown here; v shows all of it."
+
+
+def _head(lines: Sequence[str], below: Sequence[str], columns: int, rows: int, hidden: _Hidden) -> list[str]:
+    """Return the first rows of what does not fit on the screen above `below`, and a line that says so."""
+    inner = _inner(columns)
+    taken = sum(screen_rows(row, columns) for row in framed(_HEADING, [hidden.note(MOST_ROWS), *below], columns))
+    each = screen_rows("x" * (inner + 4), columns)
+    room = max((rows - 2 - taken) // each, LEAST_HEAD)
+    parts: list[str] = []
+    count = 0
+    for line in lines:
+        for part in wrapped(line, inner):
+            count += 1
+            if count <= room:
+                parts.append(ChangedLine(part) if isinstance(line, ChangedLine) else part)
+    return [*parts, hidden.note(count - len(parts))]
 
 
 def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
@@ -172,19 +249,30 @@ def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
         yield line
         characters -= len(line)
         if characters < 0 or number > most:
-            yield _Cut("(!) More of it is not shown here")
+            yield CutLine("(!) More of it is not shown here")
             return
 
 
-def _once_only(request: RequestPermission, lines: Sequence[str], columns: int, rows: int) -> str:
-    """Return the reason why only this one call may be allowed, or the empty text."""
-    if is_taller([*lines, "", *_choices(request.options)], columns, rows):
-        return "It is taller than the screen"
-    if isinstance(request.subject, UnknownSubject):
-        return "It is about something this release does not know"
-    if any(map(hidden_character, _judged_texts(request))):
-        return "It has characters that do not show, which are spelled out here"
+def _only_refused(request: RequestPermission, columns: int, rows: int) -> str:
+    """Return the reason why a request cannot be allowed at all, or the empty text."""
+    if is_incomplete(request):
+        return "not all of it is known here"
+    if columns < SMALLEST[0] or rows < SMALLEST[1]:
+        return f"the screen is smaller than {SMALLEST[0]} columns and {SMALLEST[1]} rows"
     return ""
+
+
+def _once_only(request: RequestPermission) -> str:
+    """Return the reason why only this one call may be allowed, or the empty text."""
+    if isinstance(request.subject, UnknownSubject):
+        return "it is about something this release does not know"
+    if any(map(hidden_character, judged_texts(request))):
+        return "it has characters that do not show, which are spelled out here"
+    return ""
+
+
+def _sentence(reason: str) -> str:
+    return reason[:1].upper() + reason[1:]
 
 
 def screen_rows(row: str, columns: int) -> int:
@@ -202,175 +290,19 @@ def _height(lines: Sequence[str], columns: int) -> int:
     return sum(1 for line in lines for _ in wrapped(line, _inner(columns)))
 
 
-def _judged_texts(request: RequestPermission) -> Iterator[str]:
-    """What a rule would be about: the title, the command, the paths and whatever else the tool is given."""
-    yield request.title
-    match request.subject:
-        case CommandSubject(command=command, cwd=cwd):
-            yield from (command, cwd)
-        case ToolCallSubject(tool_call=call):
-            yield from (place.path for place in call.locations or ())
-            if (given := _untold_input(call)) is not UNSET:
-                yield _as_json(given)
-        case _:
-            pass
-
-
-# A text in lines, whole or the parts of it that tell what it is.
-_Show = Callable[[str], Iterator[str]]
-
-
-def _subject(request: RequestPermission, show: _Show) -> Iterator[str]:
-    yield "The agent asks for permission:"
-    most = TITLE_CHARACTERS if show is _text else 3 * WIDEST
-    yield f"  {exact_line(request.title[:most])}"
-    if len(request.title) > most:
-        yield _Cut("  (!) the title is longer than this")
-    if isinstance(request.description, str):
-        yield from show(request.description)
-    match request.subject:
-        case CommandSubject(command=command, cwd=cwd):
-            yield "Command:"
-            yield from show(command)
-            yield f"In: {exact_line(cwd)}"
-        case ToolCallSubject(tool_call=call):
-            yield from _call(call, show)
-            yield from _unknown(request.extras, show)
-        case UnknownSubject(kind=kind, fields=fields):
-            yield f"About something this release does not know: {exact_line(kind)}"
-            yield from show(_as_json(fields))
-        case _:
-            pass
-
-
-def _call(call: ToolCallUpdate, show: _Show) -> Iterator[str]:
-    if isinstance(call.kind, str):
-        yield f"Kind: {exact_line(call.kind)}"
-    places = list(call.locations or ())
-    most = PLACES if show is _text else 10
-    for place in places[:most]:
-        yield f"File: {exact_line(place.path)}"
-    if len(places) > most:
-        yield _Cut(f"(!) {len(places) - most:,} more files are not shown here")
-    for item in call.content or ():
-        match item:
-            case Diff():
-                yield from _diff(item, show)
-            case ContentItem(content=UnknownContent(kind=kind, fields=fields)):
-                yield f"Content this release does not know: {exact_line(kind)}"
-                yield from show(_as_json(fields))
-            case ContentItem(content=content):
-                yield from _place_of(content)
-                yield from show(text_of((content,)))
-            case TerminalItem(terminal_id=terminal) | ClientTerminalItem(terminal_id=terminal):
-                yield f"Terminal: {exact_line(terminal)}"
-            case UnknownItem(kind=kind) if kind == INCOMPLETE:
-                yield _Cut("(!) The agent told more of this than is kept")
-            case UnknownItem(kind=kind, fields=fields):
-                yield f"Content this release does not know: {exact_line(kind)}"
-                yield from show(_as_json(fields))
-    yield from _input(_untold_input(call), show)
-    yield from _unknown(call.extras, show)
-
-
-def _unknown(extras: "Extras | UnsetType", show: _Show) -> Iterator[str]:
-    if isinstance(extras, Extras):
-        yield "Fields that this release does not know:"
-        yield from show(_as_json(extras.fields))
-
-
-def _place_of(content: Content) -> Iterator[str]:
-    """The address of a text or picture: a file that is judged, and that the text does not tell."""
-    match content:
-        case Resource(resource=TextResource(uri=uri)) | Image(uri=str() as uri):
-            yield f"From: {exact_line(uri)}"
-        case _:
-            pass
-
-
-def _diff(diff: Diff, show: _Show) -> Iterator[str]:
-    """The files that are changed, and how. A patch beside them is for reading, and may name others."""
-    from dragoman.agent.updates import patch_text  # the second version's words, which many turns never need
-
-    for change in diff.changes:
-        if isinstance(change, FileChange) and (isinstance(diff.patch, Patch) or isinstance(change.old_path, str)):
-            source = f"{change.old_path} -> " if isinstance(change.old_path, str) else ""
-            yield f"Change: {exact_line(f'{change.operation} {source}{change.path}')}"
-        if isinstance(change, FileChange) and isinstance(change.file_type, str):
-            yield f"It is: {exact_line(change.file_type)}"
-        if isinstance(change, UnknownChange) and isinstance(diff.patch, Patch):
-            yield f"Change: {exact_line(change.kind)}"
-    for line in show(patch_text(diff)):
-        yield line if isinstance(line, _Cut) else _Changed(line)
-
-
-def _untold_input(call: ToolCallUpdate) -> object:
-    """What the tool is given and no diff tells: texts and paths of it that stand in a diff need not be read twice."""
-    diffs = [item for item in call.content or () if isinstance(item, Diff)]
-    if not diffs or not isinstance(call.raw_input, dict):
-        return call.raw_input
-    from dragoman.client.tool_input import is_told_by_diff
-
-    changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
-    paths = [change.path for change in changes]
-    texts = [text for one in changes for text in (one.old_text, one.new_text) if isinstance(text, str)]
-    if sum(map(len, texts)) > TEXT_CHARACTERS or len(call.raw_input) > PLACES:
-        return call.raw_input
-    given = call.raw_input.items()
-    return {name: value for name, value in given if not is_told_by_diff(str(name), value, paths, texts)}
-
-
-def _input(given: object, show: _Show) -> Iterator[str]:
-    """What the tool is given: a command as it would be typed, the rest as it is."""
-    rest = given
-    if isinstance(given, dict) and isinstance(given.get("command"), str):
-        yield "Command:"
-        yield from show(given["command"])
-        rest = {name: value for name, value in given.items() if name != "command"}
-    if rest is not UNSET and rest not in (None, {}):
-        yield "Input:"
-        yield from show(_as_json(rest))
-
-
-def _as_json(value: object) -> str:
-    try:
-        return json.format(json.encode(value), indent=2).decode()
-    except (TypeError, ValueError, RecursionError):
-        return repr(value)
-
-
-def _text(text: str) -> Iterator[str]:
-    """A text, each line behind our margin."""
-    for line in exact(text[:TEXT_CHARACTERS]).rstrip("\n").split("\n"):
-        yield f"  {line}"
-    if len(text) > TEXT_CHARACTERS:
-        yield _Cut(f"  (!) {len(text) - TEXT_CHARACTERS:,} more characters are not shown here")
-
-
-def _some(text: str) -> Iterator[str]:
-    """The start and the end of a text that is too long to be judged: what it is can still be told."""
-    lines = text.rstrip("\n").split("\n")
-    for line in lines if len(lines) <= LINES else lines[: LINES - 5]:
-        yield from _start_of(line)
-    if len(lines) > LINES:
-        yield _Cut(f"  (!) {len(lines) - LINES:,} more lines are not shown here")
-        for line in lines[-5:]:
-            yield from _start_of(line)
-
-
-def _start_of(line: str) -> Iterator[str]:
-    yield f"  {exact(line[: 3 * WIDEST])}"
-    if len(line) > 3 * WIDEST:
-        yield _Cut(f"  (!) {len(line) - 3 * WIDEST:,} more characters are not shown here")
-
-
-def _choices(options: Sequence[PermissionOption]) -> Iterator[str]:
-    for number, option in enumerate(options[:OPTIONS], 1):
-        yield f"{number}  {_meaning(option)}"
+def _choices(options: Sequence[PermissionOption], closed: Mapping[int, str]) -> Iterator[str]:
+    for place, option in enumerate(options[:OPTIONS]):
+        reason = closed.get(place)
+        if reason is None:
+            yield f"{place + 1}  {_meaning(option)}"
+        else:  # its number means nothing else meanwhile
+            yield f"{place + 1}  {_meaning(option)} (after v)" if reason == _LATER else f"{place + 1}  (not for this)"
 
 
 def _meaning(option: PermissionOption) -> str:
-    called = exact_line(option.name[:80])[:80]
+    called = exact_line(option.name[: NAME_CHARACTERS + 1])
+    if len(called) > NAME_CHARACTERS:
+        called = f"{called[: NAME_CHARACTERS - 1]}…"
     known = _MEANINGS.get(option.kind)
     if known is None:
         return f"(something else) “{called}”"
@@ -383,6 +315,6 @@ def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption 
     if answer.isdecimal() and len(answer) < 4:
         number = int(answer)
         return options[number - 1] if 0 < number <= min(len(options), OPTIONS) else None
-    kind = {"y": "allow_once", "yes": "allow_once", "n": "reject_once", "no": "reject_once"}.get(answer)
+    kind = "allow_once" if answer in _YES else "reject_once" if answer in _NO else None
     found = [option for option in options if option.kind == kind]
     return found[0] if len(found) == 1 else None

@@ -17,6 +17,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 
 from dragoman.cli.face.inert import inert_line
+from dragoman.cli.face.interrupts import SecondPress
 from dragoman.cli.face.screen import colours_wanted
 from dragoman.cli.plain import fit
 from dragoman.cli.typed import readable
@@ -45,12 +46,16 @@ class Composer:
         commands: Callable[[], Iterable[Offered]],
         values: Callable[[str], Iterable[Offered]],
         status: Callable[[], str],
+        on_first_press: Callable[[], None],
     ) -> None:
+        """`on_first_press` is called at a Ctrl-C on an empty line after which another one leaves."""
         import sys
 
         coloured = colours_wanted(sys.stdout)
         self._status = status
         self._writing: Awaitable[None] | None = None
+        self._on_first_press = on_first_press
+        self._presses = SecondPress()
         self._session: PromptSession[str] = PromptSession(
             history=_history(history),
             completer=_Words(folder, commands, values),
@@ -64,6 +69,7 @@ class Composer:
             enable_open_in_editor=False,
             enable_suspend=True,
         )
+        self._session.default_buffer.on_text_changed += lambda buffer: self._presses.reset()
 
     def refresh(self) -> None:
         """The line below says something else now."""
@@ -78,13 +84,38 @@ class Composer:
             self._writing = run_in_terminal(write)  # kept: the loop alone would let it go
         return True
 
+    def press(self) -> None:
+        """Count a Ctrl-C that came before the line was read; `EOFError` if it was the second in a row."""
+        if self._presses.press():
+            raise EOFError
+        self._on_first_press()
+
     async def read(self, begun: str = "") -> str:
-        """What the user says; `begun` stands there already. `EOFError` and `KeyboardInterrupt` are what they always
-        are."""
+        """Return what the user says; `begun` stands there already. `EOFError`: the user leaves.
+
+        Ctrl-C gives up a line that has text, which is in the history then, and goes on with an empty one. On an empty
+        line two in a row leave.
+        """
         # On a dumb terminal the library shows the prompt first and takes the keys afterwards: what is typed in between
-        # would be echoed, and a Ctrl-D lost.
+        # would be echoed, and a Ctrl-D lost. A Ctrl-C between two prompts would be a signal, and end the program.
         with self._session.input.raw_mode():
-            return readable(await self._session.prompt_async("> ", default=begun))
+            while True:
+                try:
+                    text = await self._session.prompt_async("> ", default=begun)
+                except KeyboardInterrupt:
+                    begun = ""
+                    self._give_up()
+                    continue
+                self._presses.reset()
+                return readable(text)
+
+    def _give_up(self) -> None:
+        buffer = self._session.default_buffer
+        if buffer.text:
+            buffer.append_to_history()
+            self._presses.reset()
+        else:
+            self.press()
 
     def _toolbar(self) -> StyleAndTextTuples:
         columns = self._session.app.output.get_size().columns

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from dragoman.cli.face.asking import Asker
-from dragoman.cli.face.box import LINES
 from dragoman.cli.face.inert import exact_line, inert
+from dragoman.cli.face.request_lines import LINES
 from dragoman.cli.face.telling import shortened, title
 from dragoman.client.ask_user import Question
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url

@@ -1,15 +1,22 @@
-"""Ctrl-C and its kin while an agent works: the first asks to stop, the second leaves at once."""
+"""Ctrl-C and its kin: while an agent works the first asks to stop and the second leaves at once; at an empty line two
+in a row leave.
+"""
 
 import asyncio
 import atexit
 import os
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Any, Final, Self
 
 ALL: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LEFT: Final = 130
+# Two presses further apart than this have nothing to do with each other.
+IN_A_ROW_SECONDS: Final = 2.0
+# What `SecondPress` reads the time from.
+clock: Callable[[], float] = time.monotonic
 
 
 class Interrupts:
@@ -45,6 +52,22 @@ class Interrupts:
         if self._count > 1:
             leave_at_once()
         self._loop.call_soon_threadsafe(self._heard.set)
+
+
+class SecondPress:
+    """Tells the second Ctrl-C in a row from the first: `IN_A_ROW_SECONDS` and whatever is typed set it back."""
+
+    def __init__(self) -> None:
+        self._pressed_at: float | None = None
+
+    def press(self) -> bool:
+        """Count a Ctrl-C at an empty line; True if it is the second in a row."""
+        before, self._pressed_at = self._pressed_at, clock()
+        return before is not None and self._pressed_at - before <= IN_A_ROW_SECONDS
+
+    def reset(self) -> None:
+        """Count the next Ctrl-C as the first, because something else was typed or done."""
+        self._pressed_at = None
 
 
 def leave_at_once() -> None:

@@ -1,8 +1,12 @@
 """What the user tells the chat itself: `/mode`, `/model`, `/sessions` and their kin.
 
-An order that is none of ours goes to the agent, if the agent has a command of that name.
+A first word with one slash, at its start, is an order: one of ours, or a command that the agent has announced. Any
+other such word is a mistake, and is not sent, unless it is the path of something (`/etc is odd`). A blank before
+the slash, and a second slash behind it, send the line to the agent: `//word` as `/word`.
 """
 
+import difflib
+import os
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -15,12 +19,15 @@ from dragoman.vocabulary.options import Command, Select
 ORDERS: Final = {
     "/help": "what there is",
     "/mode": "show or choose the agent's mode",
-    "/model": "show or choose who thinks",
+    "/model": "show or choose the model",
     "/sessions": "show the sessions of this folder, or go to one",
     "/new": "begin another session",
     "/exit": "leave",
 }
-_ORDER: Final = re.compile(r"/[A-Za-z][\w:.-]*$")
+# Also an order, and not worth a line of the help.
+_QUIT: Final = "/quit"
+LEAVING: Final = ("/exit", _QUIT)
+_ORDER: Final = re.compile(r"/[A-Za-z][\w:.-]*")
 # Shown of a list that an agent has made.
 SHOWN: Final = 100
 
@@ -33,9 +40,41 @@ class Order(NamedTuple):
 
 
 def order_in(text: str) -> Order | None:
-    """The order that a prompt is; None for what is said to the agent. `/etc/hosts` is a path."""
-    first, _, rest = text.strip().partition(" ")
-    return Order(first, rest.strip()) if _ORDER.match(first) and "\n" not in first else None
+    """Return the order that a prompt is, known or not; None for what is said to the agent, as `/etc/hosts` is."""
+    first, *rest = text.split(maxsplit=1) or [""]
+    if not text.startswith("/") or not _ORDER.fullmatch(first):
+        return None
+    return Order(first, rest[0].strip() if rest else "")
+
+
+def as_sent(text: str) -> str:
+    """Return what the agent gets of a prompt that is no order: `//word` is for it, as `/word`."""
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    return text[1:] if text.startswith("//") and _ORDER.fullmatch(first[1:]) else text
+
+
+def is_path(order: Order) -> bool:
+    """Return whether something on this machine is called so."""
+    return os.path.lexists(order.name.rstrip(".:"))
+
+
+def is_ours(order: Order) -> bool:
+    """Return whether the chat itself knows what to do."""
+    return order.name in ORDERS or order.name == _QUIT
+
+
+def is_announced(conversation: Conversation, order: Order) -> bool:
+    """Return whether the agent has a command of that name."""
+    return any(isinstance(one, Command) and f"/{one.name}" == order.name for one in conversation.commands)
+
+
+def unknown_order(conversation: Conversation, order: Order) -> str:
+    """Return what to say of a word that is no command, with the one that was perhaps meant."""
+    known = [offered.word for offered in commands_of(conversation)]
+    near = difflib.get_close_matches(order.name, known, n=5)
+    near.sort(key=lambda word: sorted(word) != sorted(order.name))  # two letters in the wrong order come first
+    meant = f"did you mean {inert_line(near[0])}?" if near else "/help shows what there is."
+    return f"no such command: {order.name}; {meant} (/{order.name} sends it to the agent)"
 
 
 def commands_of(conversation: Conversation) -> list[Offered]:
@@ -44,7 +83,7 @@ def commands_of(conversation: Conversation) -> list[Offered]:
     theirs = [
         Offered(f"/{command.name}", command.description)
         for command in conversation.commands[:SHOWN]
-        if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _ORDER.match(f"/{command.name}")
+        if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _ORDER.fullmatch(f"/{command.name}")
     ]
     return ours + theirs
 
@@ -69,9 +108,11 @@ def help_lines(conversation: Conversation) -> Iterator[str]:
     """All there is."""
     for offered in commands_of(conversation):
         yield f"{inert_line(offered.word):<14} {inert_line(offered.about)[:200]}"
+    yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
     yield "@path          a file that goes along; Tab completes"
     yield "Alt-Enter      a new line; so does a \\ at the end of one"
-    yield "Ctrl-C         stop the agent; twice: leave. Ctrl-D: leave"
+    yield "Ctrl-C         stop the agent, or give up the line (Up: again); twice on an empty line: leave"
+    yield "Ctrl-D         leave"
 
 
 def option_lines(option: Select) -> Iterator[str]:

@@ -35,6 +35,7 @@ _STYLES: Final = {
     "output": "bright_black",
     "plan": "cyan",
     "notice": "yellow",
+    "break": "bright_black",
     "thought": "italic bright_black",
 }
 _DIFF_STYLES: Final = {"+": "green", "-": "red", "@": "cyan"}

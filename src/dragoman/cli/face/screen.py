@@ -19,7 +19,15 @@ _STEP_SECONDS: Final = 0.1
 # Before that a turn needs no clock.
 _PATIENCE_SECONDS: Final = 0.5
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_STYLES: Final = {"thought": "2", "tool": "1", "failed": "31", "output": "2", "plan": "36", "notice": "33"}
+_STYLES: Final = {
+    "thought": "2",
+    "tool": "1",
+    "failed": "31",
+    "output": "2",
+    "plan": "36",
+    "notice": "33",
+    "break": "2",
+}
 _LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
 _DIFF_STYLES: Final = {"+": "32", "-": "31", "@": "36"}
 

@@ -2,10 +2,12 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 from contextlib import AsyncExitStack, suppress
 from functools import partial
+from types import FrameType
 from typing import Final
 
 from dragoman.cli.complain import complain
@@ -18,13 +20,18 @@ from dragoman.cli.face.forms import answered, filled
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import LEFT, Interrupts
 from dragoman.cli.face.orders import (
-    ORDERS,
+    LEAVING,
     Order,
+    as_sent,
     chosen_option,
     commands_of,
     help_lines,
+    is_announced,
+    is_ours,
+    is_path,
     option_lines,
     order_in,
+    unknown_order,
     values_of,
 )
 from dragoman.cli.face.recap import Recap
@@ -32,6 +39,7 @@ from dragoman.cli.face.screen import colours_wanted, size
 from dragoman.cli.face.stage import Stage
 from dragoman.cli.face.stderr import Stderr
 from dragoman.cli.face.telling import Teller, title
+from dragoman.cli.face.viewer import find_pager
 from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
 from dragoman.cli.home import home
 from dragoman.cli.offer import Offer
@@ -39,11 +47,14 @@ from dragoman.cli.target import Target, Wrong, choose, opened, reopen, session_o
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
-from dragoman.vocabulary.events import AnyEvent
+from dragoman.host.failure_text import failure_text
+from dragoman.vocabulary.events import AnyEvent, CommandsChanged
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
 FAILED: Final = 6
 USAGE: Final = 2
+# How long a word with a slash waits for an agent that has not announced any command yet.
+ANNOUNCE_SECONDS: Final = 2.0
 _ENDS: Final = {
     "cancelled": "Stopped.",
     "refusal": "The agent refuses to go on with this.",
@@ -56,7 +67,6 @@ class Talk:
     """What `dragoman chat` was told to do."""
 
     def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
-        self.warned = False  # that a second Ctrl-C leaves
         self._arguments = arguments
         self._target = target
         self._folder = folder
@@ -70,6 +80,8 @@ class Talk:
         self._recap: Recap | None = None
         self._stderr = Stderr(self._stage.say_or_keep if arguments.show_stderr else None)
         self._greeted = False
+        self._announced = asyncio.Event()  # the agent has told its commands, or has had the time for it
+        self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
 
     @property
     def _conversation(self) -> Conversation:
@@ -119,12 +131,15 @@ class Talk:
                 self._word,
                 self._stage.hold,
                 coloured=colours_wanted(sys.stdout),
+                find_pager=lambda: find_pager(os.environ, [self._folder]),
             )
             settings["elicitation"] = partial(filled, asker)
             settings["ask_user"] = partial(answered, asker)
         target = self._target
         ask = None if asker is None else partial(self._ask, asker)
-        self._offer = Offer(self._folder, lambda: target.policy(""), ask, self._stage.terminal_output)
+        self._offer = Offer(
+            self._folder, lambda: target.policy(""), ask, self._stage.terminal_output, agent=target.recorded_as
+        )
         self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True
 
@@ -142,7 +157,7 @@ class Talk:
             await self._connect(stack)
             self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
         except (DragomanError, Wrong) as error:
-            raise LinkClosed(str(error)) from lost
+            raise LinkClosed(failure_text(error) if isinstance(error, DragomanError) else str(error)) from lost
         self._stage.teller = Teller()
         self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
@@ -172,7 +187,7 @@ class Talk:
         try:
             self._here = await reopen(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
-            raise Wrong(f"session {inert_line(session_id)}: {inert_line(error.message)}") from None
+            raise Wrong(f"session {inert_line(session_id)}: {inert_line(failure_text(error))}") from None
         finally:
             self._recap = None
         self._stage.teller = Teller()
@@ -191,39 +206,47 @@ class Talk:
             lambda: commands_of(self._conversation),
             lambda order: values_of(self._conversation, order),
             lambda: self._stage.status(self._name(), self._conversation),
+            lambda: self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D."),
         )
+        before = signal.signal(signal.SIGINT, self._on_press)
+        stack.callback(signal.signal, signal.SIGINT, before)
         typed = ""
         while True:
             self._stage.say_what_waited()
             try:
+                if self._is_pressed:
+                    composer.press()
                 text = await composer.read(typed)
             except EOFError:
                 return 0
-            except KeyboardInterrupt:
-                if self.warned:
-                    return 0
-                self.warned = True
-                self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D.")
-                continue
             finally:
                 typed = ""
-            self.warned = False
+                self._is_pressed = False
             if not text.strip():
                 continue
-            order = order_in(text)
-            if order is not None and order.name in ("/exit", "/quit") and not self._is_theirs(order):
+            order = await self._order(text)
+            if order is not None and order.name in LEAVING:
                 return 0
             try:
-                if order is not None and not self._is_theirs(order):
-                    await self._obey(order)
+                if order is not None:
+                    await self._obey_or_stop(order)
                 else:
-                    await self._prompt(text)
+                    typed = "" if await self._prompt(as_sent(text)) else text
             except LinkClosed as lost:
                 await self._connect_again(stack, lost)
                 typed = text  # whoever wrote it sees whether it is to be said again
 
-    async def _prompt(self, text: str) -> None:
+    def _on_press(self, number: int, frame: FrameType | None) -> None:
+        """Keep a Ctrl-C that comes between a turn and the line: it is the first of two at an empty line."""
+        self._is_pressed = True
+
+    async def _prompt(self, text: str) -> bool:
+        """Send a prompt and follow its turn; False: it cannot be sent as it is, and the user was told why."""
         prompt = attached(text, self._folder, self._client.agent.capabilities)
+        for problem in prompt.problems:
+            self._paper.say(inert_line(f"{problem}. Nothing was sent."), "red")
+        if prompt.problems:
+            return False
         for name in prompt.missing:
             self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
         self._offer.new_turn()
@@ -245,6 +268,7 @@ class Talk:
                     stopping.cancel()
         if turn.stop_reason in _ENDS:
             self._paper.say(_ENDS[turn.stop_reason])
+        return True
 
     async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
         await interrupts.wait()
@@ -254,6 +278,8 @@ class Talk:
         self._paper.say("(stopping; Ctrl-C once more leaves at once)")
 
     def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
+        if isinstance(event, CommandsChanged):
+            self._announced.set()
         if self._recap is not None:
             self._recap.hear(event)
         else:
@@ -261,9 +287,35 @@ class Talk:
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
-    def _is_theirs(self, order: Order) -> bool:
-        known = {offered.word for offered in commands_of(self._conversation)}
-        return order.name in known and order.name not in ORDERS
+    async def _order(self, text: str) -> Order | None:
+        """Return the order for the chat itself that a line is, a mistyped one included; None: it is for the agent."""
+        order = order_in(text)
+        if order is None or is_ours(order):
+            return order
+        if not self._conversation.commands and not self._announced.is_set():
+            # Agents announce their commands after they have opened a session.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._announced.wait(), ANNOUNCE_SECONDS)
+            self._announced.set()
+        return None if is_announced(self._conversation, order) or is_path(order) else order
+
+    async def _obey_or_stop(self, order: Order) -> None:
+        """Do what the chat itself is told; Ctrl-C gives it up."""
+        with Interrupts([signal.SIGINT]) as interrupts:
+            obeying = asyncio.ensure_future(self._obey(order))
+            stopping = asyncio.ensure_future(interrupts.wait())
+            try:
+                await asyncio.wait([obeying, stopping], return_when=asyncio.FIRST_COMPLETED)
+                if not obeying.done():
+                    obeying.cancel()
+                    await asyncio.wait([obeying])
+                if obeying.cancelled():
+                    self._paper.say(_ENDS["cancelled"])
+                else:
+                    obeying.result()
+            finally:
+                obeying.cancel()
+                stopping.cancel()
 
     async def _obey(self, order: Order) -> None:
         try:
@@ -281,10 +333,12 @@ class Talk:
                     self._paper.say("A new session.")
                     await self._leave(before)
                 case _:
-                    self._paper.say(f"There is no {order.name}; /help shows what there is.", "yellow")
+                    self._paper.say(unknown_order(self._conversation, order), "yellow")
         except LinkClosed:
             raise
-        except (DragomanError, Wrong) as error:
+        except DragomanError as error:
+            self._paper.say(inert(failure_text(error)), "red")
+        except Wrong as error:
             self._paper.say(inert(str(error)), "red")
 
     async def _choose(self, order: Order) -> None:
@@ -296,7 +350,8 @@ class Talk:
                 self._paper.say(line)
         else:
             await self._conversation.set_option(option.config_id, order.rest)
-            self._paper.say(f"{order.name.removeprefix('/')}: {inert_line(order.rest)}")
+            now = chosen_option(self._conversation, order.name.removeprefix("/"))
+            self._paper.say(f"{order.name.removeprefix('/')}: {inert_line(now.current_value if now else order.rest)}")
 
     async def _go(self, wanted: str) -> None:
         if not wanted:

@@ -3,20 +3,30 @@
 Knows no terminal: `run` and `chat` show the same pieces, each in its way. What it keeps of a turn is bounded.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from dragoman.cli.face.inert import InertStream, inert, inert_line
 from dragoman.cli.face.outputs import Outputs
 from dragoman.vocabulary import events
+from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Content, text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
 from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import FINAL_STATUSES, ContentItem, Diff, TerminalItem, ToolContent
 
 # `answer` and `thought` are text as it comes, to be put together; the others are whole lines.
-Form = Literal["answer", "thought", "tool", "failed", "output", "diff", "plan", "notice"]
+Form = Literal["answer", "thought", "tool", "failed", "output", "diff", "plan", "notice", "break"]
 
+# Between the start of an answer that the model broke off, and the same answer from its start.
+BROKEN_OFF: Final = "— broken off, trying again —"
+# The two ends of a compaction.
+_COMPACTED: Final = "The conversation so far was summarised"
+_NOT_COMPACTED: Final = "The conversation so far could not be summarised"
 # Lines shown of one diff.
 DIFF_LINES: Final = 40
 # A title is a line; an agent may put a whole command in it.
@@ -29,6 +39,11 @@ REMEMBERED: Final = 1000
 _MESSAGE_LENGTH: Final = 1024 * 1024
 # The kinds of calls whose text is for the model and not for the user.
 _FOR_THE_MODEL: Final = ("read", "search", "think")
+# Where a reason is looked for in the text of a failed call.
+_REASON_BLOCKS: Final = 10
+_REASON_CHARACTERS: Final = 16 * 1024
+# A line that opens or closes a block of code, with the name of its language.
+_FENCE: Final = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
 _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
 
 
@@ -79,6 +94,7 @@ class Teller:
         self._asked: set[int] = set()
         self._outputs = Outputs()
         self._said: dict[str, _Said] = {}
+        self._compactions: dict[str, CompactionState] = {}
         self._plan = ""
         self._streams = {"answer": InertStream(), "thought": InertStream()}
         self._last = ""
@@ -147,14 +163,26 @@ class Teller:
             case events.PlanUpdate():
                 yield from self._planned(event)
             case events.Notice():
+                yield from self._broken_off(event)
                 yield Piece("notice", notice_text(event))
-            case events.CompactionUpdate() if event.status in ("completed", "failed"):
-                why = f": {inert_line(event.error)}" if event.error else ""
-                yield Piece("notice", f"The conversation so far was summarised ({inert_line(event.status)}){why}")
+            case events.CompactionUpdate():
+                yield from self._compacted(event)
             case events.UnknownEvent():
                 yield Piece("notice", f"(an update this release does not know: {inert_line(event.name)[:80]})")
             case _:
                 return  # the user's own words, and how things stand
+
+    def _compacted(self, event: events.CompactionUpdate) -> Iterator[Piece]:
+        """Yield the line for the end of a compaction; the reason of a failure may have been shown before."""
+        if event.compaction_id not in self._compactions and len(self._compactions) >= REMEMBERED:
+            self._compactions.clear()
+        state = self._compactions.setdefault(event.compaction_id, CompactionState(event.compaction_id))
+        state.apply(replace(event, summary=UNSET))  # the summary is not shown, so it is not kept
+        if event.status in ("completed", "failed"):
+            error = self._compactions.pop(event.compaction_id).value.error
+            why = f": {inert_line(error)}" if error else ""
+            words = _COMPACTED if event.status == "completed" else _NOT_COMPACTED
+            yield Piece("notice", f"{words}{why}")
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -179,6 +207,12 @@ class Teller:
                 yield Piece(form, "\n\n")
             self._last = message_id
             yield Piece(form, shown)
+
+    def _broken_off(self, event: events.Notice) -> Iterator[Piece]:
+        """Mark the end of an answer that begins anew: what was said of it is not part of what follows."""
+        if self._last and isinstance(event.meta, Mapping) and event.meta.get(events.BROKEN_OFF) is True:
+            self._last = ""
+            yield Piece("break", BROKEN_OFF)
 
     def _message_so_far(self, message_id: str) -> "_Said":
         said = self._said.get(message_id)
@@ -222,10 +256,11 @@ class Teller:
             call.ended = True
             pieces += [Piece("output", line) for line in self._outputs.finish(self._screens(call))]
         if failed:
-            reason = _reason(call.items)
+            reason = failure_reason(call.items)
             output = [piece for piece in pieces if piece.form == "output"]
-            if len(output) == 1 and f" ({title(output[0].text)})" == reason:
-                pieces.remove(output[0])  # a text of one line is the reason, and said once
+            said = [piece for piece in output if not _FENCE.match(piece.text)]
+            if len(said) == 1 and f" ({title(said[0].text)})" == reason:
+                pieces = [piece for piece in pieces if piece.form != "output"]  # one line is the reason, and said once
             pieces.append(Piece("failed", f"{call.title}: {status}{reason}"))
         yield from pieces
 
@@ -324,11 +359,14 @@ def shortened(lines: Sequence[str], most: int) -> list[str]:
     return [*lines[:most], f"({len(lines) - most:,} more lines)"]
 
 
-def _reason(items: Sequence[ToolContent]) -> str:
-    """Why a call failed, if it says so: the first line of its text."""
+def failure_reason(items: Sequence[ToolContent]) -> str:
+    """Return why a call failed: the first line of its text that says something; empty if there is none."""
     blocks: list[Content] = [item.content for item in items if isinstance(item, ContentItem)]
-    words = text_of(blocks[:1]).strip()
-    return f" ({title(words.splitlines()[0])})" if words else ""
+    for block in blocks[:_REASON_BLOCKS]:
+        for line in text_of((block,))[:_REASON_CHARACTERS].splitlines():
+            if any(character.isalnum() for character in line) and not _FENCE.match(line):
+                return f" ({title(line.strip().strip('`').strip())})"
+    return ""
 
 
 def _cut(text: str, length: int) -> str:

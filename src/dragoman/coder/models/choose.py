@@ -1,6 +1,6 @@
 """From a name to a model. Cheap: nothing is loaded, connected or probed before the first model call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +10,7 @@ from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_e
 from dragoman.coder.models.names import LOCAL, OFFLINE, SCRIPT, BadModelName, ModelName, parse
 from dragoman.coder.models.patience import Patience
 
-__all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model"]
+__all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model", "usable_providers"]
 
 # What a provider's key alone means; `[providers.NAME] model` says otherwise.
 DEFAULTS: Final = {
@@ -34,7 +34,7 @@ def find_default_model(
             return parse(wanted, configured=configured(config))
         except BadModelName as error:
             raise ModelUnavailable(f"model in the configuration: {error}") from None
-    for provider in _usable(environment, config, credentials):
+    for provider in usable_providers(environment, config, credentials):
         name = _default(config, provider)
         if name is not None:
             return name
@@ -42,11 +42,22 @@ def find_default_model(
 
 
 def choices(
-    environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials, current: ModelName
+    environment: Mapping[str, str],
+    config: Mapping[str, object],
+    credentials: Credentials,
+    current: ModelName,
+    listed: Callable[[str], Iterable[str]] = lambda provider: (),
 ) -> list[ModelName]:
-    """What a client is offered: the current model, the default of every provider that can be used, and `offline`."""
-    defaults = [_default(config, provider) for provider in _usable(environment, config, credentials)]
-    return list(dict.fromkeys([current, *(name for name in defaults if name is not None), ModelName(OFFLINE)]))
+    """What a client is offered: the current model, the models of every provider that can be used, and `offline`.
+
+    Of a provider that is its default, then what it has `listed`.
+    """
+    offered = [current]
+    for provider in usable_providers(environment, config, credentials):
+        default = _default(config, provider)
+        offered += [] if default is None else [default]
+        offered += [ModelName(provider, name) for name in listed(provider)]
+    return list(dict.fromkeys([*offered, ModelName(OFFLINE)]))
 
 
 def make_model(
@@ -84,8 +95,10 @@ def make_model(
     return providers.ProviderModel(endpoint, patience)
 
 
-def _usable(environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials) -> list[str]:
-    """The providers there is a credential for, in the order they are tried."""
+def usable_providers(
+    environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
+) -> list[str]:
+    """Return the providers there is a credential for, in the order they are tried."""
     named = configured(config)
     found = [provider for provider in KEY_VARIABLES if _has_key(provider, environment, config, credentials)]
     if environment.get(OLLAMA_VARIABLE, "").strip() or provider_config(config, "ollama").base_url:

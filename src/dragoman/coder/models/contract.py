@@ -107,6 +107,13 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class HasHelperKinds(Protocol):
+    """A model whose helpers are of several kinds: `assistant` knows them by these names."""
+
+    helper_kinds: tuple[str, ...]
+
+
+@runtime_checkable
 class Preparing(Protocol):
     """A model that takes a while to load."""
 

@@ -1,14 +1,24 @@
 """Where a hosted model is reached, and with which key.
 
-Promise: a key goes to its own provider's address, or to the one its owner's configuration names, and nowhere else.
-The SDKs' own variables (`OPENAI_BASE_URL` and the like) are not read: every address is given to them.
+Promise: a key goes to its own provider's address, or to the one that its owner has set, and nowhere else: `base_url` in
+`[providers.NAME]` of the user's config.toml, else the variable of the provider's own SDK (`ADDRESS_VARIABLES`), else
+the default. Both belong to the user: no file of a project is read for them. The SDKs are given every address, so that
+they look for none themselves.
 """
 
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentials, CredentialsError, Secret, check_key
+from dragoman.coder.credentials import (
+    KEY_VARIABLES,
+    OLLAMA_VARIABLE,
+    Credentials,
+    CredentialsError,
+    Secret,
+    check_key,
+    scrubbed,
+)
 from dragoman.coder.models.names import LOCAL, OFFLINE, PROVIDER_NAME, PROVIDERS, SCRIPT, ModelName
 
 Family = Literal["openai", "anthropic", "google", "ollama", "compatible"]
@@ -17,8 +27,22 @@ _ADDRESSES: Final = {
     "openai": "https://api.openai.com/v1",
     "anthropic": "https://api.anthropic.com",
     "google": "https://generativelanguage.googleapis.com",
+    "ollama": "http://127.0.0.1:11434/v1",
 }
+# The variable that each provider's own SDK or program reads for its address.
+ADDRESS_VARIABLES: Final = {
+    "openai": "OPENAI_BASE_URL",
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "google": "GOOGLE_GEMINI_BASE_URL",
+    "ollama": OLLAMA_VARIABLE,
+}
+CONFIG_SOURCE: Final = "config.toml"
+DEFAULT_SOURCE: Final = "default"
+# What the SDKs put behind the address by themselves, so that it must not stand there twice.
+_ADDED_BY_SDK: Final = {"anthropic": ("/v1",), "google": ("/v1", "/v1beta")}
 _OLLAMA_PORT: Final = 11434
+# What is shown of an address that is none.
+_SHOWN: Final = 80
 _KNOWN_KEYS: Final = {"base_url", "api_key_env", "model", "images", "window"}
 
 
@@ -43,6 +67,13 @@ class ProviderConfig(NamedTuple):
     window: int | None = None
 
 
+class ProviderAddress(NamedTuple):
+    """Where a provider is reached, and where that was set: `config.toml`, a variable's name, or `default`."""
+
+    url: str
+    source: str
+
+
 class Endpoint(NamedTuple):
     """One model's place in the world."""
 
@@ -52,12 +83,19 @@ class Endpoint(NamedTuple):
     base_url: str
     key: Secret | None
     config: ProviderConfig = ProviderConfig()
+    # Where the address was set, as in `ProviderAddress`.
+    source: str = DEFAULT_SOURCE
 
     @property
-    def place(self) -> str:
+    def host(self) -> str:
         """The host, for sentences: no path, and nothing that was in front of an @."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
+
+    @property
+    def place(self) -> str:
+        """The host, and what has set it if that is not the default."""
+        return self.host if self.source == DEFAULT_SOURCE else f"{self.host}, set by {self.source}"
 
 
 def find_endpoint(
@@ -70,12 +108,7 @@ def find_endpoint(
     settings = provider_config(config, provider)
     family: Family = cast(Family, provider) if provider in PROVIDERS else "compatible"
     key = credentials.find(provider, environment, settings.api_key_env or None)
-    base_url = settings.base_url or _ADDRESSES.get(provider, "")
-    if family == "ollama" and not settings.base_url:
-        base_url = ollama_url(environment.get(OLLAMA_VARIABLE, ""))
-    if not base_url:
-        raise ModelUnavailable(f"[providers.{provider}] in the configuration needs a base_url.")
-    _check_url(base_url, provider)
+    address = find_address(provider, environment=environment, config=config)
     if key is None and (settings.api_key_env or provider in KEY_VARIABLES):
         variable = settings.api_key_env or KEY_VARIABLES[provider]
         raise ModelUnavailable(f"{provider} needs a key. Set {variable}, or run: dragoman login {provider}", True)
@@ -84,7 +117,31 @@ def find_endpoint(
             check_key(key.reveal())
         except CredentialsError:
             raise ModelUnavailable(f"What is set as the key of {provider} is no key.", True) from None
-    return Endpoint(family, provider, name.name, base_url, key, settings)
+    return Endpoint(family, provider, name.name, address.url, key, settings, address.source)
+
+
+def find_address(provider: str, *, environment: Mapping[str, str], config: Mapping[str, object]) -> ProviderAddress:
+    """Return the provider's address: config.toml's, else the environment's, else the default.
+
+    A variable that is empty or blank counts as not set. Raises `ModelUnavailable` where the address cannot be one.
+    """
+    settings = provider_config(config, provider)
+    variable = ADDRESS_VARIABLES.get(provider, "")
+    given = environment.get(variable, "").strip() if variable else ""
+    if settings.base_url:
+        # A dialect may have made the table from the same variable (`coder/resolver.py`).
+        source = variable if settings.base_url == given else CONFIG_SOURCE
+        name = f"base_url in [providers.{provider}]" if source == CONFIG_SOURCE else variable
+        return ProviderAddress(_checked_url(settings.base_url, name), source)
+    if given and provider == "ollama":
+        return ProviderAddress(_checked_url(ollama_url(given), variable), variable)
+    if given:
+        url = _checked_url(given, variable)
+        _check_path(url, provider, variable)
+        return ProviderAddress(url, variable)
+    if provider not in _ADDRESSES:
+        raise ModelUnavailable(f"[providers.{provider}] in the configuration needs a base_url.")
+    return ProviderAddress(_ADDRESSES[provider], DEFAULT_SOURCE)
 
 
 def configured(config: Mapping[str, object]) -> list[str]:
@@ -134,13 +191,37 @@ def ollama_url(host: str) -> str:
     return f"{scheme}://{name}{':' if port else ''}{port}{slash}{path}/v1"
 
 
-def _check_url(url: str, provider: str) -> None:
+def _checked_url(url: str, name: str) -> str:
+    """Return the address without a slash at its end, or raise a sentence that begins with the `name` of the setting."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         good = False
+    if good and "@" in parts.netloc:
+        raise ModelUnavailable(f"{name} has a password in it. Take it out, and set the key as a key.")
     if not good or not url.isprintable() or " " in url or parts.query or parts.fragment:
-        raise ModelUnavailable(f"The address of {provider} is no http or https URL.")
-    if "@" in parts.netloc:
-        raise ModelUnavailable(f"The address of {provider} has a password in it. Put the key into api_key_env instead.")
+        raise ModelUnavailable(
+            f"{name} is no http or https URL{_url_text(url)}. Write https://HOST or https://HOST/PATH."
+        )
+    return url.rstrip("/")
+
+
+def _check_path(url: str, provider: str, variable: str) -> None:
+    """Refuse a path with which no request of the provider's own SDK finds its way.
+
+    Only for variables: they have one meaning, that of the SDK. A `base_url` of config.toml was written for us.
+    """
+    for added in _ADDED_BY_SDK.get(provider, ()):
+        if url.endswith(added):
+            right = url.removesuffix(added)
+            raise ModelUnavailable(f"{variable} ends in {added}, but the version is added to it. Write {right}")
+    if provider == "openai" and not urlsplit(url).path:
+        raise ModelUnavailable(f"{variable} has no path, and the addresses of openai end in one. Write {url}/v1")
+
+
+def _url_text(url: str) -> str:
+    """Return a URL behind a colon, for a sentence; nothing where a password may be in it."""
+    if "@" in url or not url.isprintable() or scrubbed(url) != url:
+        return ""
+    return f": {url[:_SHOWN]}{'…' if len(url) > _SHOWN else ''}"

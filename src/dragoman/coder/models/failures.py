@@ -9,9 +9,10 @@ import asyncio
 import json
 import logging
 import os
+import re
 import socket
 import ssl
-from typing import Final
+from typing import Final, cast
 
 import httpx2
 from pydantic_ai.exceptions import (
@@ -32,14 +33,35 @@ from pydantic_ai.exceptions import (
 
 from dragoman.coder.credentials import KEY_VARIABLES, scrubbed
 from dragoman.coder.models.contract import ModelFailed
-from dragoman.coder.models.endpoints import Endpoint
-from dragoman.coder.models.overflow import NEVER, ContextFull
+from dragoman.coder.models.endpoints import ADDRESS_VARIABLES, DEFAULT_SOURCE, Endpoint
+from dragoman.coder.models.overflow import NEVER, ContextFull, RequestRejected
 from dragoman.limits import KIB
 
 # What is repeated of a provider's own words: a sentence or two.
 _WORDS: Final = 300
 # What is looked through for it.
 _HEARD: Final = 16 * KIB
+
+# Statuses that speak of what the request holds.
+_INVALID: Final = (400, 413, 415, 422)
+# How servers of the OpenAI kind say that a conversation is too long, where the library does not know their words.
+_TOO_LONG: Final = (
+    *("context size", "context length", "context window", "exceed_context_size", "prompt is too long"),
+    *("too many tokens", "maximum number of tokens", "input is too long"),
+)
+
+# What a refusal with such a status names where it is about the account, the tools or a setting: leaving out a message
+# or an image would not help. OpenAI names it in `param`, Anthropic and others at the beginning of their sentence.
+_SETTINGS: Final = re.compile(
+    r"(?:max_(?:output_|completion_)?tokens|tools|tool_choice|parallel_tool_calls|functions|thinking|reasoning|stream"
+    r"|system|instructions|temperature|top_[kp]|metadata|model|include|store|service_tier|prompt_cache\w*|output_config"
+    r"|betas|generation_config)[.:\[]"
+)
+_NOT_THE_CONVERSATION: Final = (
+    *("usage limit", "billing", "organization has been disabled", "organization must be verified"),
+    *("location is not supported", "does not support tools", "unsupported parameter", "unknown parameter"),
+    *("thinking is not supported", "does not support thinking"),
+)
 
 # Exceptions that one was made from.
 _CHAIN: Final = 8
@@ -72,7 +94,8 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
                 pass
     match error:
         case ModelAuthenticationError():
-            return ModelFailed("auth", f"{who} does not accept the key. {_how_to_log_in(endpoint)}")
+            where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
+            return ModelFailed("auth", f"{who}{where} does not accept the key. {_how_to_log_in(endpoint)}")
         case ModelContextWindowExceededError():
             return ContextFull(f"{who}/{endpoint.model}")
         case ModelQuotaExceededError():
@@ -86,14 +109,23 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
         case ModelConnectionError():
             return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
         case ModelNotFoundError():
-            sentence = f"{who} has no model {endpoint.model}, or {endpoint.place} is not its address"
+            origin = "" if endpoint.source == DEFAULT_SOURCE else f" (set by {endpoint.source})"
+            sentence = f"{who} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
             return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
-        case ModelRequestRejectedError() | ModelHTTPError():
+        case ModelRequestRejectedError() | ModelHTTPError() if _says_too_long(error):
+            return ContextFull(f"{who}/{endpoint.model}")
+        case ModelHTTPError(status_code=status) if status not in _INVALID:
             return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+        case ModelRequestRejectedError() | ModelHTTPError() if _speaks_of_settings(error):
+            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+        case ModelRequestRejectedError() | ModelHTTPError():
+            return RequestRejected(f"{who} refuses the request{_words(error, endpoint)}")
         case UserError():
-            return ModelFailed("server", f"{who} cannot be asked this{_plain(str(error), endpoint)}", NEVER)
+            return RequestRejected(f"{who} cannot be asked this{_plain(str(error), endpoint)}")
         case ModelAPIError() if _is_redirect(error):
-            return ModelFailed("server", f"{who} sends us to another address; put the right one into base_url", NEVER)
+            return ModelFailed(
+                "server", f"{who} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}", NEVER
+            )
         case ModelAPIError(body=None, __cause__=None):
             # The library's own complaint: the stream ended, and not with an end.
             return ModelFailed("network", f"{who} broke off in the middle of its answer")
@@ -150,6 +182,31 @@ def _status(error: BaseException) -> str:
     return f" (status {error.status_code})" if isinstance(error, ModelHTTPError) else ""
 
 
+def _says_too_long(error: BaseException) -> bool:
+    words = str(error.body)[:_HEARD].lower() if isinstance(error, ModelAPIError) else ""
+    return any(phrase in words for phrase in _TOO_LONG)
+
+
+def _speaks_of_settings(error: BaseException) -> bool:
+    """Whether a refusal is plainly not about what the conversation holds."""
+    body = _plain_error(error.body) if isinstance(error, ModelAPIError) else {}
+    param, message = body.get("param"), body.get("message")
+    if isinstance(param, str) and _SETTINGS.match(f"{param}:"):
+        return True
+    words = message[:_HEARD].lower() if isinstance(message, str) else ""
+    return bool(_SETTINGS.match(words)) or any(phrase in words for phrase in _NOT_THE_CONVERSATION)
+
+
+def _plain_error(body: object) -> dict[str, object]:
+    """The object that describes an error, wherever a provider puts it."""
+    for _ in range(2):  # {"error": {…}}, in a list with some
+        if isinstance(body, list) and body:
+            body = body[0]
+        if isinstance(body, dict) and isinstance(body.get("error"), dict):
+            body = body["error"]
+    return cast(dict[str, object], body) if isinstance(body, dict) else {}
+
+
 def _words(error: BaseException, endpoint: Endpoint) -> str:
     """What the provider said, if it said something a person can read."""
     body = error.body if isinstance(error, ModelAPIError) else None
@@ -162,13 +219,19 @@ def _words(error: BaseException, endpoint: Endpoint) -> str:
 
 
 def _plain(text: str, endpoint: Endpoint) -> str:
-    """One short line of somebody else's text, behind a colon; nothing where it is a web page."""
-    text = " ".join(text.split())
+    """One short line of somebody else's text, behind a colon and without its full stop; nothing for a web page."""
+    text = " ".join(text.split()).rstrip(".")
     if not text or text.startswith("<"):
         return ""
     text = scrubbed(text[:_HEARD], [endpoint.key] if endpoint.key else [])
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return ": " + (text if len(text) <= _WORDS else text[:_WORDS] + "…")
+
+
+def _how_to_move(endpoint: Endpoint) -> str:
+    """Say where the right address goes: where the wrong one was set."""
+    variable = ADDRESS_VARIABLES.get(endpoint.provider)
+    return f"put the right one into {variable if variable == endpoint.source else 'base_url'}"
 
 
 def _how_to_log_in(endpoint: Endpoint) -> str:

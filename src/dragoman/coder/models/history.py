@@ -4,8 +4,6 @@ A response goes back to the provider that made it in its own form (`ModelSaid.ra
 to everybody else, and where that form cannot be read, as text and calls.
 """
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, cast
 
@@ -25,6 +23,7 @@ from pydantic_ai.messages import (
 )
 
 from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid
+from dragoman.host.media import MediaRefused, check_picture, decode_media, normal_type
 from dragoman.vocabulary.content import (
     Audio,
     BlobResource,
@@ -37,8 +36,6 @@ from dragoman.vocabulary.content import (
     UnknownContent,
 )
 
-# What every provider that looks at pictures can look at.
-_PICTURES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 # No provider takes an empty result.
 _NOTHING: Final = "(no output)"
 
@@ -143,9 +140,12 @@ def _resource(resource: TextResource | BlobResource, *, images: bool) -> UserCon
 
 def _picture(data: str, kind: str, *, images: bool) -> BinaryContent | None:
     """A picture for a model that looks at it; None where it cannot."""
-    if not images or kind not in _PICTURES:
+    if not images:
         return None
     try:
-        return BinaryContent(base64.b64decode(data, validate=True), media_type=kind)
-    except (binascii.Error, ValueError):
+        # Checked when it came; a session of an earlier release may hold one that was not.
+        decoded = decode_media(data)
+        check_picture(decoded, kind)
+    except MediaRefused:
         return None
+    return BinaryContent(decoded, media_type=normal_type(kind))

@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
+from dragoman.errors import echo_in_words
+
 OFFLINE: Final = "offline"
 SCRIPT: Final = "script"
 LOCAL: Final = "local"
@@ -22,6 +24,7 @@ _FAMILIES: Final = (
     (re.compile(r"claude-"), "anthropic"),
     (re.compile(r"gemini-"), "google"),
 )
+_FAMILY_PROVIDERS: Final = frozenset(provider for _, provider in _FAMILIES)
 # Names go into URLs: no spaces, nothing that needs escaping, no way up. The longest real ones have about 80 characters.
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 PROVIDER_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
@@ -47,7 +50,8 @@ class ModelName(NamedTuple):
 def parse(text: str, *, configured: Collection[str] = (), current: ModelName | None = None) -> ModelName:
     """What the one who started us means. `configured` are the providers of the configuration.
 
-    A bare name stays with the current provider; without one, its family decides.
+    A bare name stays with the current provider, unless it is known to be another maker's; without one, its family
+    decides.
     """
     text = text.strip()
     if text.lower() == OFFLINE:
@@ -69,6 +73,11 @@ def parse_from_client(text: str, *, configured: Collection[str] = (), current: M
     return parse(text, configured=configured, current=current)
 
 
+def is_model_name(name: str) -> bool:
+    """Return whether this can be the name of a provider's model, without the provider."""
+    return _NAME.fullmatch(name) is not None and ".." not in name and "//" not in name
+
+
 def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
     found = re.search("[:/]", text)
     if found is not None:
@@ -78,14 +87,18 @@ def _hosted(text: str, known: set[str], current: ModelName | None) -> ModelName:
             return ModelName(provider, _checked(name))
         # `llama3.2:3b` is a whole name at Ollama.
         if found[0] == "/" or not _stays(current):
-            raise BadModelName(f"Unknown provider {_short(provider)}; there are {', '.join(sorted(known))}.")
+            raise BadModelName(f"Unknown provider {echo_in_words(provider)}; there are {', '.join(sorted(known))}.")
     name = _checked(text)
-    if current is not None and _stays(current):
+    makers = [provider for family, provider in _FAMILIES if family.match(name)]
+    # Other providers serve models of many makers, these only their own.
+    stays = current is not None and _stays(current) and not (makers and current.provider in _FAMILY_PROVIDERS)
+    if current is not None and stays:
         return ModelName(current.provider, name)
-    for family, provider in _FAMILIES:
-        if family.match(name):
-            return ModelName(provider, name)
-    raise BadModelName(f"Whose model is {_short(name)}? Write PROVIDER/NAME, for example ollama/{_short(name)}.")
+    if makers:
+        return ModelName(makers[0], name)
+    raise BadModelName(
+        f"Model {echo_in_words(name)} needs a provider: write PROVIDER/NAME, e.g. ollama/{echo_in_words(name)}."
+    )
 
 
 def _stays(current: ModelName | None) -> bool:
@@ -95,12 +108,6 @@ def _stays(current: ModelName | None) -> bool:
 def _checked(name: str) -> str:
     if not name:
         raise BadModelName("Which model? Write PROVIDER/NAME.")
-    if _NAME.fullmatch(name) is None or ".." in name or "//" in name:
-        raise BadModelName(f"{_short(name)} cannot be the name of a model.")
+    if not is_model_name(name):
+        raise BadModelName(f"{echo_in_words(name)} cannot be the name of a model.")
     return name
-
-
-def _short(text: str) -> str:
-    """A stranger's text, short and harmless enough for a sentence."""
-    clean = "".join(letter if letter.isprintable() else "?" for letter in text[:60])
-    return clean + ("…" if len(text) > 60 else "")

@@ -1,11 +1,11 @@
-"""The one failure that waiting never mends and a shorter conversation does."""
+"""The failures of a model call that waiting never mends and another conversation does."""
 
 import math
 from typing import Final
 
-from dragoman.coder.models.contract import ModelFailed
+from dragoman.coder.models.contract import FailureKind, ModelFailed
 
-# Waiting does not help: whoever would retry tells the user instead.
+# Waiting does not help: the loop tells the user instead of trying again.
 NEVER: Final = math.inf
 
 
@@ -14,3 +14,10 @@ class ContextFull(ModelFailed):
 
     def __init__(self, model: str) -> None:
         super().__init__("server", f"The conversation is too long for {model}", NEVER)
+
+
+class RequestRejected(ModelFailed):
+    """The provider takes the conversation for invalid (HTTP 400 and the like), so it will do so again."""
+
+    def __init__(self, message: str, kind: FailureKind = "server") -> None:
+        super().__init__(kind, message, NEVER)

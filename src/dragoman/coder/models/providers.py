@@ -7,8 +7,8 @@ import asyncio
 import importlib.util
 import sys
 import threading
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from dragoman.coder.models.abilities import Abilities, abilities
@@ -110,14 +110,23 @@ class ProviderModel:
 _loading: Final = threading.Lock()
 
 
-def _open(endpoint: Endpoint, known: Abilities, patience: Patience) -> "Line":
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import large packages in this block, in a thread: one thread at a time, which gives way to the loop.
+
+    A thread that imports gives way after five milliseconds, each time another thread wants to run; a cancel needs a
+    dozen such turns. In this block it gives way sooner.
+    """
     with _loading:
-        # A thread that imports gives way after five milliseconds, each time somebody else wants to run; a cancel needs
-        # a dozen such turns. While we load, it gives way sooner.
         before = sys.getswitchinterval()
         sys.setswitchinterval(min(before, _TURN_SECONDS))
         try:
-            from dragoman.coder.models.hosted import Line
+            yield
         finally:
             sys.setswitchinterval(before)
-        return Line(endpoint, known, patience)
+
+
+def _open(endpoint: Endpoint, known: Abilities, patience: Patience) -> "Line":
+    with loading():
+        from dragoman.coder.models.hosted import Line
+    return Line(endpoint, known, patience)

@@ -105,6 +105,7 @@ class ScriptModel:
         self.name = "script"
         self.window = script.window
         self.sees: frozenset[str] = frozenset({"image", "audio"})
+        self.helper_kinds = tuple(script.agents)
         self._script = script
         self._assistants: dict[str, ScriptModel] = {}
         self._turn = -1

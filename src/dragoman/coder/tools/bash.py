@@ -27,6 +27,8 @@ from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.errors import PeerError, StartFailed, WorldError
 from dragoman.host.commands import is_unrecoverable, paths_of
+from dragoman.host.decoding import without_binary
+from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused
 from dragoman.host.pipes import PolledReadEnd
 from dragoman.host.process import Child
@@ -123,8 +125,8 @@ class Bash:
                     exited = None
                 output = await terminal.output()
         except PeerError as error:
-            return Outcome(f"The editor's terminal failed: {error}", failed=True)
-        text = cut(output.output) + ("\n[the beginning was cut]" if output.truncated else "")
+            return Outcome(f"The editor's terminal failed: {failure_text(error)}", failed=True)
+        text = cut(without_binary(output.output)) + ("\n[the beginning was cut]" if output.truncated else "")
         if exited is None:
             return Outcome(f"{text}\n[stopped after {seconds} s]", failed=True)
         return _ended(text, exited.exit_code or 0, exited.signal or None)
@@ -280,9 +282,9 @@ class _Output:
         return data
 
     def text(self) -> str:
-        """What is kept."""
+        """What is kept; of binary output a sentence."""
         middle = f"\n[… {self._dropped} bytes cut …]\n".encode() if self._dropped else b""
-        return (bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace")
+        return without_binary((bytes(self._head) + middle + bytes(self._tail)).decode("utf-8", "replace"))
 
     def finish(self) -> None:
         """It has exited: read what is there and wait for no more."""

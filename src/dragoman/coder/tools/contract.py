@@ -79,9 +79,12 @@ class Tool(Protocol):
     kind: str
     # For the model.
     description: str
-    schema: dict[str, Any]
     # The most it can do; a mode that forbids this does not offer the tool. Readers of one response run together.
     does: ActKind
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema of its input, for the model."""
 
     def check(self, call: Call) -> None:
         """Raise `BadInput` for a call that cannot be run."""

@@ -1,15 +1,18 @@
 """`agent(prompt, description, name?)`: a sub-agent with a context of its own. Its calls go through the same gate."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
+from dragoman.agent.identity import new_id
 from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
+from dragoman.coder.compaction import ContextBudget
 from dragoman.coder.context import Context, UserSaid
-from dragoman.coder.models.contract import Model
+from dragoman.coder.models.contract import HasHelperKinds, Model
 from dragoman.coder.modes import Act, ActKind
 from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.spending import Spending
 from dragoman.coder.tools.contract import (
     BadInput,
     Desk,
@@ -21,9 +24,8 @@ from dragoman.coder.tools.contract import (
     text_input,
     title_text,
 )
-from dragoman.host.text import visible_line
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessageChunk, Idle, Notice
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Notice
 
 # A helper that needs more than this has lost its way.
 MODEL_CALLS: Final = 50
@@ -32,10 +34,17 @@ _PIECE: Final = 1024
 _NAME: Final = "agent"
 # Of a name, in front of the title of every call the helper makes.
 _NAME_CHARACTERS: Final = 60
-_SYSTEM: Final = (
-    "You are a helper of a coding agent. You were given one task, in a conversation of its own. Do it with the tools "
-    "and end with a report that says everything your employer needs to know: nothing else of your work is seen.\n"
-)
+
+
+def agent_schema(kinds: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of the input, where helpers are of these kinds."""
+    several = {"name": {"type": "string", "enum": list(kinds), "description": "the kind of helper"}}
+    return schema(
+        ["prompt", "description"],
+        prompt={"type": "string", "description": "the whole task; the helper sees nothing else"},
+        description={"type": "string", "description": "the task in a few words"},
+        **(several if len(kinds) > 1 else {}),
+    )
 
 
 class Delegate:
@@ -46,17 +55,27 @@ class Delegate:
     # A helper does nothing but think; whatever it calls is judged by itself.
     does: ActKind = "free"
     description = "Give a task to a helper with a context of its own, and get its report. For searches and side tasks."
-    schema = schema(
-        ["prompt", "description"],
-        prompt={"type": "string", "description": "the whole task; the helper sees nothing else"},
-        description={"type": "string", "description": "the task in a few words"},
-        name={"type": "string", "description": "a kind of helper, where there are several"},
-    )
 
-    def __init__(self, model: Callable[[], Model], hands: Callable[[str], loop.Hands], roots: Sequence[str]) -> None:
+    def __init__(
+        self,
+        model: Callable[[], Model],
+        hands: Callable[[str], loop.Hands],
+        system: Callable[[], Awaitable[str]],
+        spending: Callable[[], Spending] = Spending,
+    ) -> None:
         self._model = model
         self._hands = hands
-        self._system = f"{_SYSTEM}The working folder is {visible_line(roots[0])}.\n"
+        # The system prompt as it is now: mode and notes of the project are those of the agent.
+        self._system = system
+        # The session's: what a helper costs, the session has cost.
+        self._spending = spending
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """`name` is in it only where there are several kinds of helpers to choose from."""
+        model = self._model()
+        kinds = model.helper_kinds if isinstance(model, HasHelperKinds) else ()
+        return agent_schema(kinds)
 
     def check(self, call: Call) -> None:
         only_known(call, "prompt", "description", "name")
@@ -74,12 +93,20 @@ class Delegate:
         name = str(call.input.get("name") or _NAME)
         model = self._model().assistant(name)
         model.begin_turn()
-        task = UserSaid("", [Text(text_input(call, "prompt"))])
+        task = UserSaid(new_id("task"), [Text(text_input(call, "prompt"))])
+        context = Context([], _unnoted)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
         hands = self._hands(f"{title_text(name[:_NAME_CHARACTERS])}: ")
         turn = loop.turn(
-            model, Context([], _unnoted), hands, task, system=_SYSTEM + self._system, model_calls=MODEL_CALLS
+            model,
+            context,
+            hands,
+            task,
+            system=await self._system(),
+            model_calls=MODEL_CALLS,
+            budget=ContextBudget(context, _unshown),
+            spending=self._spending(),
         )
         async with aclosing(turn) as events:
             async for event in events:
@@ -123,3 +150,7 @@ class _Report:
 
 async def _unnoted(note: object) -> None:
     """A helper's context ends with it."""
+
+
+async def _unshown(event: AnyEvent) -> None:
+    """Drop an event: the compaction of a helper is not one of the session."""

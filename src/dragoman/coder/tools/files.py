@@ -6,13 +6,14 @@ What is read is text. A file that is not, or is too big to be shown, is told to 
 import asyncio
 import hashlib
 import os
-from codecs import utf_8_decode
 from typing import Final, NamedTuple
 
 from dragoman.coder.modes import Act
 from dragoman.coder.permissions import Approved, Call
 from dragoman.coder.tools.contract import BadInput, Desk, OutOfReach, text_input
 from dragoman.errors import RequestFailed
+from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
+from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
 from dragoman.host.protected import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
@@ -20,18 +21,21 @@ from dragoman.host.secrets import home_for, is_credential
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.
 FILE_BYTES: Final = 4 * 1024 * 1024
 _CUT: Final = f"only the first {FILE_BYTES} bytes were read"
+_CUT_BY_EDITOR: Final = f"only the first {FILE_BYTES} characters were read"
 _NOT_TEXT: Final = "it is not all UTF-8 (what is not was read as \ufffd)"
 
 
 class Loaded(NamedTuple):
     """A file as it is now. `text` None: there is none. `lacks` says what the text is not, where it is not the file.
 
-    `stamp` is what it looks like, in short: also the bytes that the text does not show.
+    `stamp` is what it looks like, in short: also the bytes that the text does not show. `binary` names the kind and the
+    size of a file that is not text; its `text` is a line that says so, for a diff.
     """
 
     text: str | None
     stamp: str = "none"
     lacks: str = ""
+    binary: str = ""
 
     @property
     def whole(self) -> bool:
@@ -121,23 +125,40 @@ async def load(place: Place, desk: Desk) -> Loaded:
     """The file, for showing. Raises `BadInput` for what is no file."""
     if desk.rig.files_of_editor() and desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
         try:
-            text = await desk.session.read_text_file(place.path)
-            return Loaded(text, _stamp(text.encode("utf-8", "surrogatepass")))
+            return _loaded_by_editor(await desk.session.read_text_file(place.path))
         except RequestFailed as error:
-            raise BadInput(f"{place.path}: the editor says: {error}") from None
+            raise BadInput(f"{place.path}: the editor says: {failure_text(error)}") from None
     try:
         data, more = await asyncio.to_thread(read_bytes, place, FILE_BYTES)
     except PathRefused as error:
         if isinstance(error.__cause__, FileNotFoundError):
             return Loaded(None)
         raise BadInput(str(error)) from None
-    stamp = _stamp(data, await asyncio.to_thread(facts_of, place) if more else None)
-    try:
-        # Cut inside a character is not the same as not being text.
-        text, _ = utf_8_decode(data, "strict", not more)
-    except UnicodeDecodeError:
-        return Loaded(data.decode("utf-8", "replace"), stamp, f"{_CUT}, and {_NOT_TEXT}" if more else _NOT_TEXT)
-    return Loaded(text, stamp, _CUT if more else "")
+    facts = await asyncio.to_thread(facts_of, place) if more else None
+    return _loaded(data, facts)
+
+
+def _loaded(data: bytes, facts: os.stat_result | None) -> Loaded:
+    """Return a file from its first bytes; `facts` where it has more of them."""
+    stamp = _stamp(data, facts)
+    decoded = decode_text(data, is_cut=facts is not None)
+    if decoded is None:
+        return _binary(describe_binary(data, facts.st_size if facts else len(data)), stamp)
+    lacks = [_CUT] if facts else []
+    lacks += [f"it is {decoded.encoding} and not UTF-8"] if decoded.encoding != "UTF-8" else []
+    lacks += [] if decoded.is_exact else [_NOT_TEXT]
+    return Loaded(decoded.text, stamp, ", and ".join(lacks))
+
+
+def _loaded_by_editor(text: str) -> Loaded:
+    stamp = _stamp(text.encode("utf-8", "surrogatepass"))
+    if is_binary_text(text):
+        return _binary(f"binary data, {len(text):,} characters in the editor", stamp)
+    return Loaded(text[:FILE_BYTES], stamp, _CUT_BY_EDITOR) if len(text) > FILE_BYTES else Loaded(text, stamp)
+
+
+def _binary(what: str, stamp: str) -> Loaded:
+    return Loaded(f"[{what}]\n", stamp, f"it is not text: {what}", what)
 
 
 async def save(approved: Approved, place: Place, before: Loaded, text: str, desk: Desk) -> None:
@@ -163,7 +184,7 @@ async def _put(place: Place, text: str, desk: Desk) -> None:
         else:
             await asyncio.to_thread(write_bytes, place, text.encode("utf-8", "replace"))
     except RequestFailed as error:
-        raise BadInput(f"{place.path}: the editor says: {error}") from None
+        raise BadInput(f"{place.path}: the editor says: {failure_text(error)}") from None
     except PathRefused as error:
         raise BadInput(str(error)) from None
 

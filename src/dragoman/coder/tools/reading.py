@@ -59,6 +59,8 @@ class ReadFile:
         file = await load(place, desk)
         if file.text is None:
             raise BadInput(f"{place.path}: no such file or directory.")
+        if file.binary:
+            raise BadInput(f"{place.path} is not text: {file.binary}.")
         lines = file.text.splitlines(keepends=True)
         chosen = "".join(lines[start - 1 : end])
         if start > len(lines) > 0:

@@ -1,5 +1,6 @@
 """`list_files`, `glob` and `grep`: looking through the workspace without reading all of it."""
 
+import asyncio
 import os
 from typing import Any, Final
 
@@ -31,7 +32,9 @@ from dragoman.coder.tools.files import (
 )
 from dragoman.errors import WorldError
 from dragoman.host import search
-from dragoman.host.paths import Place
+from dragoman.host.decoding import decode_text, describe_binary
+from dragoman.host.finder import BINARY_BYTES
+from dragoman.host.paths import PathRefused, Place, facts_of, read_bytes
 from dragoman.host.ripgrep import find_ripgrep
 from dragoman.vocabulary.tools import Location
 
@@ -131,6 +134,7 @@ class Grep:
         place = _place(call, desk)
         check_unmoved(approved, Place(desk.roots.seen(place.path), ()))
         most = count_input(call, "max_results", 1) or search.GREP_RESULTS
+        await _check_text(place, desk)
         try:
             found = await search.grep(
                 text_input(call, "pattern"),
@@ -150,6 +154,21 @@ class Grep:
         await _locate(shown, [Location(desk.roots.seen(match.path), match.line) for match in matches])
         lines = [f"{_short(match.path, desk)}:{match.line}:{match.text}" for match in matches]
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
+
+
+async def _check_text(place: Place, desk: Desk) -> None:
+    """Raise `BadInput` for a named file that is not searched: "nothing matches" would say that it was."""
+    try:
+        data, more = await asyncio.to_thread(read_bytes, place, BINARY_BYTES)
+    except PathRefused:
+        return  # a folder, or what the search itself complains about
+    if search.is_searched(data):
+        return
+    path, decoded = desk.roots.seen(place.path), decode_text(data, is_cut=more)
+    if decoded is not None:
+        raise BadInput(f"{path} is {decoded.encoding}, and grep searches UTF-8. Use read_file.")
+    size = (await asyncio.to_thread(facts_of, place)).st_size
+    raise BadInput(f"{path} is not text: {describe_binary(data, size)}.")
 
 
 def _where(call: Call) -> str:

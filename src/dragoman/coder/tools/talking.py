@@ -17,8 +17,8 @@ STEPS: Final = 200
 _PRIORITIES: Final = ("high", "medium", "low")
 _STATUSES: Final = ("pending", "in_progress", "completed")
 _ASK_USER: Final = "_agentao.cn/ask_user"
-# What that method's clients answer when nobody is there.
-_NOBODY: Final = "(user unavailable)"
+# What that method's clients answer when the user is away; models know it by this very text.
+_USER_UNAVAILABLE: Final = "(user unavailable)"
 _UNANSWERED: Final = "The user did not answer."
 
 
@@ -86,8 +86,8 @@ class AskUser:
         else:
             await session.say("\n".join([question, *(f"{n}. {choice}" for n, choice in enumerate(choices, 1))]) + "\n")
             return Outcome("The question was shown. The user answers with the next prompt: end your turn now.")
-        if answer is None:
-            return Outcome(_UNANSWERED, failed=True)
+        if answer is None or answer == _USER_UNAVAILABLE:
+            return Outcome(answer or _UNANSWERED, failed=True)
         return Outcome(answer, raw={"answer": answer})
 
 
@@ -141,6 +141,7 @@ async def _by_form(session: Session, question: str, choices: list[str]) -> str |
 
 
 async def _by_extension(session: Session, question: str, choices: list[str]) -> str | None:
+    """Ask by the extension method. None: no answer; `_USER_UNAVAILABLE` where the client says so."""
     params = {"sessionId": session.id, "question": question, **({"options": choices} if choices else {})}
     try:
         result = await session.request(_ASK_USER, params)
@@ -149,9 +150,11 @@ async def _by_extension(session: Session, question: str, choices: list[str]) -> 
     if isinstance(result, str):
         given: object = result
     elif isinstance(result, dict):
-        if result.get("outcome") in ("cancelled", "unavailable", "declined"):
-            return None
         given = next((result[name] for name in ("answer", "text") if isinstance(result.get(name), str)), None)
+        if result.get("outcome") == "unavailable":
+            return _USER_UNAVAILABLE
+        if result.get("outcome") in ("cancelled", "declined") and given != _USER_UNAVAILABLE:
+            return None
     else:
         given = None
-    return given if isinstance(given, str) and given != _NOBODY else None
+    return given if isinstance(given, str) else None

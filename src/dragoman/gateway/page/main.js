@@ -3,6 +3,7 @@
 import { find, harmless, make, visible } from "./dom.js";
 import { askForToken, login } from "./login.js";
 import { answered, draft, forget, forgetPageKey, keepDraft, recall, remember, rememberAnswer } from "./memory.js";
+import { forgetNewOptions, keepNext, newOptions, next, rememberNewOptions } from "./memory.js";
 import { Questions } from "./question.js";
 import { Story } from "./story.js";
 import { drawOptions, drawPlan, redrawOptions, usageText } from "./surroundings.js";
@@ -22,7 +23,10 @@ let cursor = null;
 let frame = null;
 let reopened = () => {};
 let opened = Promise.resolve(); // the session that is shown is open in the connection there is
-let beginning = null; // the first session of somebody who has begun to write
+let beginning = null; // the session that is being made for the first prompt
+// The session that the next prompt makes, while none is shown: what a new one offers, and what was chosen of that.
+let offered = [];
+let chosen = {};
 
 // -- coming and going -------------------------------------------------------------------------------------------------
 
@@ -30,7 +34,10 @@ function enter(who) {
   me = who;
   find("app").hidden = false;
   find("who").textContent = visible(who.name);
-  find("folder").value ||= who.folder;
+  const drafted = next(who.name);
+  find("folder").value = drafted.folder || find("folder").value || who.folder;
+  chosen = drafted.chosen ?? {};
+  offered = newOptions(who.name);
   find("prompt").value = draft(who.name);
   stories.clear();
   shown = null;
@@ -39,7 +46,8 @@ function enter(who) {
     const story = storyOf(id);
     Object.assign(story, { from: one.from, cwd: one.cwd, options: one.options, title: one.title });
   }
-  const wanted = named() ? stories.get(named()) : [...stories.values()].at(-1);
+  const last = drafted.open ? undefined : [...stories.values()].at(-1);
+  const wanted = named() ? stories.get(named()) : last;
   if (!remembered?.connection || !wanted) {
     notOpen();
     wire = new Wire(listener);
@@ -75,8 +83,10 @@ async function logOut() {
   leave();
   forget();
   keepDraft("", "");
+  keepNext("", {});
   await post("/logout").catch(() => null);
   forgetPageKey();
+  forgetNewOptions();
   location.assign("/");
 }
 
@@ -112,10 +122,11 @@ const listener = {
   state(word) {
     find("link").textContent = word;
   },
-  async fresh() {
+  async fresh(hello) {
     const current = shown;
     stories.clear();
     forget();
+    remember({ deletes: Boolean(hello.capabilities?.session?.delete) });
     await list();
     if (current) await open({ sessionId: current.id, cwd: current.cwd, title: current.title });
     else if (named()) await openNamed(named());
@@ -140,6 +151,7 @@ const questions = new Questions(find("question"), {
   refuse: (id) => wire.refuse(id),
   name: (id) => (id === undefined || id === shown?.id ? "" : stories.get(id)?.title || known.get(id)?.title || "another session"),
   call: (sessionId, callId) => stories.get(sessionId)?.calls.get(callId)?.seen,
+  answered: focusPrompt,
 });
 
 // -- sessions --------------------------------------------------------------------------------------------------------
@@ -154,7 +166,9 @@ async function list(more = false) {
 }
 
 function drawList() {
-  const rows = [...known.values()].map((session) => {
+  // Sessions in which nothing was ever said are left out: there is nothing to open. Ours may have begun since we asked.
+  const listed = [...known.values()].filter((session) => !session._meta?.["dragoman/empty"] || stories.has(session.sessionId));
+  const rows = listed.map((session) => {
     const current = session.sessionId === shown?.id;
     const button = make("button", { type: "button", "aria-current": current ? "true" : null, "data-session": session.sessionId },
       make("span", { class: "name" }, harmless(session.title || "Untitled")),
@@ -177,23 +191,89 @@ function when(text) {
   return today ? time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : time.toLocaleDateString();
 }
 
-async function startAnew(folder = me.folder) {
+/** Make the session of the first prompt, with what was chosen for it. Nothing is sent where that cannot be had. */
+async function makeSession() {
   if (!me.scopes.includes("prompt")) return;
   const from = wire.heard;
-  const made = await tried(wire.request("session/new", { cwd: folder, mcpServers: [] }));
+  const cwd = find("folder").value.trim() || me.folder;
+  const wanted = shownBefore();
+  const made = await tried(wire.request("session/new", { cwd, mcpServers: [] }));
   if (!made) return;
+  rememberNewOptions(me.name, (offered = made.configOptions ?? []));
   const story = storyOf(made.sessionId);
-  Object.assign(story, { from, cwd: folder, options: made.configOptions ?? [], state: "idle" });
+  Object.assign(story, { from, cwd, options: offered, state: "idle" });
+  try {
+    await setOptions(story, wanted);
+  } catch (error) {
+    stories.delete(story.id);
+    wire.request("session/delete", { sessionId: story.id }).catch(() => null);
+    chosen = {};
+    showNone();
+    return trouble(error.message);
+  }
+  chosen = {};
   find("trouble").hidden = true;
   show(story);
   list();
 }
 
-/** A session is made when somebody begins to write: who only looks leaves none behind. */
+/** The options as they stand before there is a session: what is offered, with what was chosen. */
+function shownBefore() {
+  return offered.map((option) => (option.configId in chosen ? withValue(option, chosen[option.configId]) : option));
+}
+
+/** A model may be named that is not listed: whether there is such a one, the agent says when it is set. */
+function withValue(option, value) {
+  const rows = option.options?.flatMap((one) => one.options ?? [one]);
+  const listed = !rows || rows.some((row) => row.value === value);
+  return { ...option, currentValue: value, ...(!listed && { options: [...option.options, { value, name: value }] }) };
+}
+
+/** What was shown counts: an option that the new session has otherwise is set, before anything is sent. */
+async function setOptions(story, wanted) {
+  for (const { configId, type, currentValue } of wanted) {
+    const there = story.options.find((option) => option.configId === configId);
+    if (!there || there.type !== type || there.currentValue === currentValue) continue;
+    const value = { type: type === "boolean" ? "boolean" : "id", value: currentValue };
+    const answer = await wire.request("session/set_config_option", { sessionId: story.id, configId, ...value });
+    story.options = answer.configOptions;
+  }
+}
+
+/** A session is made when its first prompt is sent: looking, writing and choosing leave none behind. */
 function begin() {
   if (shown || !wire) return beginning ?? Promise.resolve();
-  beginning ??= opened.then(() => shown || startAnew()).finally(() => { beginning = null; });
+  beginning ??= opened.then(() => shown || makeSession()).finally(() => { beginning = null; });
   return beginning;
+}
+
+/** Show no session: the next prompt makes one. */
+async function startAnew() {
+  if (!me.scopes.includes("prompt")) return;
+  find("trouble").hidden = true;
+  chosen = {};
+  showNone();
+  if (offered.length || !recall()?.deletes) return;
+  // What can be chosen is known of a session alone: of one that is deleted as soon as it has said so.
+  const made = await tried(wire.request("session/new", { cwd: find("folder").value.trim() || me.folder, mcpServers: [] }));
+  if (!made) return;
+  await tried(wire.request("session/delete", { sessionId: made.sessionId }));
+  rememberNewOptions(me.name, (offered = made.configOptions ?? []));
+  if (!shown) drawNext();
+}
+
+function drawNext() {
+  drawOptions({ id: "", options: shownBefore() }, (option, { value }) => {
+    chosen[option.configId] = value;
+    keepFirst();
+    redrawOptions();
+    drawNext();
+  });
+}
+
+/** What is chosen for the next session outlives a reload, as what is written does. */
+function keepFirst() {
+  keepNext(me.name, { open: shown === null, folder: find("folder").value, chosen });
 }
 
 async function openNamed(id) {
@@ -271,7 +351,8 @@ function show(story) {
   changed(story);
   follow(true);
   drawList();
-  if (!matchMedia("(pointer: coarse)").matches && find("question").hidden) find("prompt").focus();
+  keepFirst();
+  focusPrompt();
 }
 
 function showNone() {
@@ -280,14 +361,19 @@ function showNone() {
   find("title").textContent = "New session";
   document.title = "Dragoman";
   find("transcript").replaceChildren();
-  find("options").replaceChildren();
   redrawOptions();
+  drawNext();
   find("stop").hidden = find("plan").hidden = true;
   find("usage").textContent = "";
   drawScopes();
   drawList();
-  if (!matchMedia("(pointer: coarse)").matches) find("prompt").focus();
-  if (find("prompt").value) begin();
+  keepFirst();
+  focusPrompt();
+}
+
+/** What is typed next is meant for the prompt. A finger gets no keyboard that it did not ask for. */
+function focusPrompt() {
+  if (!matchMedia("(pointer: coarse)").matches && find("question").hidden) find("prompt").focus();
 }
 
 function named() {
@@ -424,12 +510,14 @@ function giveBack(text) {
 
 function stop() {
   if (shown?.running) wire.notify("session/cancel", { sessionId: shown.id });
+  focusPrompt();
 }
 
 function toggleMenu(wanted = !document.body.classList.contains("menu")) {
   document.body.classList.toggle("menu", wanted);
   find("menu").setAttribute("aria-expanded", String(wanted));
   if (wanted) find("list").querySelector("button")?.focus();
+  else focusPrompt();
 }
 
 async function tried(promise) {
@@ -456,7 +544,7 @@ find("more").addEventListener("click", () => list(true));
 find("new").addEventListener("submit", (event) => {
   event.preventDefault();
   toggleMenu(false);
-  startAnew(find("folder").value.trim());
+  startAnew();
 });
 find("composer").addEventListener("submit", (event) => {
   event.preventDefault();
@@ -470,8 +558,8 @@ find("transcript").addEventListener("pointermove", (event) => event.buttons && h
 new ResizeObserver(() => follow()).observe(find("transcript")); // a question takes some of its room
 find("prompt").addEventListener("input", ({ target }) => {
   keepDraft(me.name, target.value);
-  begin();
 });
+find("folder").addEventListener("input", keepFirst);
 find("prompt").addEventListener("keydown", (event) => {
   const sends = event.key === "Enter" && !event.shiftKey && !event.isComposing && !matchMedia("(pointer: coarse)").matches;
   if (sends) {

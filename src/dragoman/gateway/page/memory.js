@@ -4,6 +4,8 @@
 const ANSWERED = 200; // the last ones; a question is not open for that long
 const NAME = "dragoman";
 const DRAFT = "dragoman-draft"; // apart: it outlives the connection
+const NEXT = "dragoman-next"; // what was chosen for a session that is not made yet
+const OPTIONS = "dragoman-options"; // what a new session offers
 const PAGE_KEY = "dragoman-page-key";
 const KEY_FORM = /^[A-Za-z0-9_-]{1,64}$/; // so that it can stand in a header
 
@@ -52,6 +54,50 @@ export function keepDraft(name, text) {
     else sessionStorage.removeItem(DRAFT);
   } catch {
     // too long to be kept; it still stands where it was written
+  }
+}
+
+/** What the user of this name chose for the next session; `open`: it is the one that is shown. */
+export function next(name) {
+  try {
+    const [owner, choice] = JSON.parse(sessionStorage.getItem(NEXT));
+    return owner === name ? choice : {};
+  } catch {
+    return {};
+  }
+}
+
+export function keepNext(name, choice) {
+  try {
+    sessionStorage.setItem(NEXT, JSON.stringify([name, choice]));
+  } catch {
+    // there is no room: it is chosen again
+  }
+}
+
+/** The options of a new session, as the last one that was made here had them. */
+export function newOptions(name) {
+  try {
+    const [whose, options] = JSON.parse(localStorage.getItem(OPTIONS));
+    return whose === name && Array.isArray(options) ? options : [];
+  } catch {
+    return [];
+  }
+}
+
+export function rememberNewOptions(name, options) {
+  try {
+    localStorage.setItem(OPTIONS, JSON.stringify([name, options]));
+  } catch {
+    // they are known again when a session is made
+  }
+}
+
+export function forgetNewOptions() {
+  try {
+    localStorage.removeItem(OPTIONS);
+  } catch {
+    // there are none
   }
 }
 

@@ -19,12 +19,13 @@ const SIGNS = { allow_once: "✓", allow_always: "✓✓", reject_once: "✕", r
 
 export class Questions {
   /** `reply(id, result)` sends an answer; `refuse(id)` says that we cannot; `name(sessionId)` is what a person calls it. */
-  constructor(box, { reply, refuse, name, call }) {
+  constructor(box, { reply, refuse, name, call, answered = () => {} }) {
     this.box = box;
     this.reply = reply;
     this.refuse = refuse;
     this.name = name;
     this.call = call;
+    this.answered = answered; // nothing is left to answer, and what had the focus is gone
     this.open = new Map();
     this.shown = undefined;
     document.addEventListener("keydown", (event) => this.key(event));
@@ -54,9 +55,12 @@ export class Questions {
   show() {
     const next = this.open.entries().next().value;
     if (next === undefined) {
+      const focused = document.activeElement;
+      const ours = this.shown !== undefined && (focused === null || focused === document.body || this.box.contains(focused));
       this.box.hidden = true;
       this.shown = undefined;
       this.box.replaceChildren();
+      if (ours) this.answered();
       return;
     }
     const [id, { method, params }] = next;

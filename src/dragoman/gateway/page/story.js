@@ -3,6 +3,7 @@
 
 import { diffView } from "./diff.js";
 import { link, make, visible } from "./dom.js";
+import { failureText } from "./failure.js";
 import { Markdown, markdown } from "./markdown.js";
 import { Output } from "./output.js";
 
@@ -89,13 +90,13 @@ export class Story {
     this.over(null);
     if (update.state !== "idle") return;
     if (update.usage) this.usage = update.usage;
-    if (update.error) this.line("notice error", update.error.message ?? "Something went wrong.");
+    if (update.error) this.line("notice error", failureText(update.error));
     else if (ENDS[update.stopReason]) this.line("notice info", ENDS[update.stopReason]);
   }
 
   compacted(update) {
     const words = { in_progress: "is being summed up", completed: "was summed up", failed: "could not be summed up" };
-    this.line("notice info", `The conversation ${words[update.status] ?? update.status}.`, update.error);
+    this.line(update.status === "failed" ? "notice warning" : "notice info", `The conversation ${words[update.status] ?? update.status}.`, update.error);
   }
 
   /** A prompt that was sent; what is returned takes it away again. */

@@ -40,6 +40,26 @@ export function redrawOptions() {
   find("options").dataset.drawn = "";
 }
 
+/** The value of the row that asks for a name; no model has an empty one. */
+const OTHER = "";
+
+/** A field in the place of the list, for a model that is not in it: Enter takes the name, leaving brings the list back. */
+function nameModel(list, option, choose) {
+  const field = make("input", { placeholder: "provider/name", "aria-label": option.name, "data-named": option.configId });
+  const restore = () => { list.value = option.currentValue; field.replaceWith(list); };
+  field.addEventListener("blur", restore);
+  field.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" && event.key !== "Escape") return;
+    event.preventDefault();
+    event.stopPropagation();
+    const name = field.value.trim();
+    field.blur();
+    if (event.key === "Enter" && name) choose(option, { type: "id", value: name });
+  });
+  list.replaceWith(field);
+  field.focus();
+}
+
 function optionView(option, choose) {
   let input;
   if (option.type === "boolean") {
@@ -49,7 +69,11 @@ function optionView(option, choose) {
     const row = (one) => make("option", { value: one.value, title: one.description, selected: one.value === option.currentValue }, one.name);
     input = make("select", { title: option.description, "data-option": option.configId }, ...option.options.map((one) =>
       one.options ? make("optgroup", { label: one.name }, ...one.options.map(row)) : row(one)));
-    input.addEventListener("change", () => choose(option, { type: "id", value: input.value }));
+    if (option.category === "model") input.append(make("option", { value: OTHER }, "Another…"));
+    input.addEventListener("change", () => {
+      if (input.value === OTHER) nameModel(input, option, choose);
+      else choose(option, { type: "id", value: input.value });
+    });
   } else return null;
   return make("label", {}, make("span", {}, option.name), input);
 }

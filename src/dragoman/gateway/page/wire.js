@@ -4,6 +4,7 @@
 // how many of ours have arrived, and send the rest again. Where the server has forgotten the connection a new one is
 // made: whatever still waited for an answer fails (`lost`), and who asks opens its sessions again (`fresh`).
 
+import { failureText } from "./failure.js";
 import { pageKey } from "./memory.js";
 
 const KEPT = 4 * 1024 * 1024; // characters sent and perhaps not arrived
@@ -13,7 +14,7 @@ const ASKED = { jsonrpc: "2.0" };
 
 export class Failed extends Error {
   constructor(error) {
-    super(error.message);
+    super(failureText(error));
     this.code = error.code;
     this.data = error.data;
   }
@@ -148,7 +149,7 @@ export class Wire {
   }
 
   met(message) {
-    if (message.error) return this.on.state(message.error.message);
+    if (message.error) return this.on.state(failureText(message.error));
     this.connection = message.result.connectionId;
     this.failures = 0;
     this.open();

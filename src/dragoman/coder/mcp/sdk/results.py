@@ -1,7 +1,5 @@
 """What a server answered to a call, as an outcome. It is data: cut, escaped, and never anything but the result."""
 
-import binascii
-from base64 import b64decode
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -20,10 +18,10 @@ from dragoman import limits
 from dragoman.coder.mcp.definition import deeper_than
 from dragoman.coder.mcp.plain import one_line, plain
 from dragoman.coder.tools.contract import RESULT_CHARACTERS, Outcome, cut
+from dragoman.host.decoding import is_flood
+from dragoman.host.media import MediaBudget, MediaRefused, normal_type
 from dragoman.vocabulary import content as words
 
-# Pictures and sounds of one result, as base64. Providers take 5 MB for a picture.
-MEDIA_CHARACTERS: Final = 7 * limits.MIB
 # For programs; what is larger has its text.
 RAW_BYTES: Final = 64 * limits.KIB
 RAW_DEPTH: Final = 32
@@ -49,7 +47,7 @@ class _Reading:
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.content: list[words.Content] = []
-        self._media = MEDIA_CHARACTERS
+        self._media = MediaBudget()
         self._characters = RESULT_CHARACTERS
 
     def take(self, block: TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource) -> None:
@@ -57,10 +55,10 @@ class _Reading:
             case TextContent():
                 self.texts.append(block.text)
             case ImageContent():
-                if self._has_room("image", block.data):
-                    self.content.append(words.Image(block.data, _short(block.mime_type)))
+                if self._is_taken("image", block.data, block.mime_type):
+                    self.content.append(words.Image(block.data, normal_type(block.mime_type)))
             case AudioContent():
-                if self._has_room("sound", block.data):
+                if self._is_taken("sound", block.data):
                     self.content.append(words.Audio(block.data, _short(block.mime_type)))
             case ResourceLink():
                 self.content.append(words.ResourceLink(_short(block.name), _uri(block.uri)))
@@ -72,7 +70,7 @@ class _Reading:
     def _take_resource(self, resource: TextResourceContents | BlobResourceContents) -> None:
         uri, kind = _uri(resource.uri), _short(resource.mime_type or "")
         if isinstance(resource, BlobResourceContents):
-            if self._has_room("resource", resource.blob):
+            if self._is_taken("resource", resource.blob, kind if kind.startswith("image/") else None):
                 blob = words.BlobResource(resource.blob, uri, kind or msgspec.UNSET)
                 self.content.append(words.Resource(blob))
             return
@@ -83,21 +81,19 @@ class _Reading:
         self._characters = max(0, self._characters - len(text))
         self.content.append(words.Resource(words.TextResource(text, uri, kind or msgspec.UNSET)))
 
-    def _has_room(self, what: str, data: str) -> bool:
-        """Whether it can be passed on. A provider refuses the whole conversation for one picture that is none."""
-        if len(data) > self._media:
-            self.texts.append(f"[{what} left out: too large]")
-            return False
+    def _is_taken(self, what: str, data: str, picture_type: str | None = None) -> bool:
+        """Return whether data can be passed on; if not, say so in the texts. One bad picture spoils a conversation."""
         try:
-            b64decode(data, validate=True)
-        except (binascii.Error, ValueError):
-            self.texts.append(f"[{what} left out: not base64]")
+            self._media.check(data, picture_type)
+        except MediaRefused as refusal:
+            self.texts.append(f"[{what} left out: it {plain(str(refusal))}]")
             return False
-        self._media -= len(data)
         return True
 
 
 def _bounded(text: str, limit: int = RESULT_CHARACTERS) -> str:
+    if is_flood(text):
+        return f"[binary data left out: {len(text):,} characters]"
     # Twice: before, so that a huge text is not gone through; after, because writing out makes it longer.
     return cut(plain(cut(text, limit)), limit)
 

@@ -63,7 +63,7 @@ class Reach(NamedTuple):
         name = tool if tool in self.offered else _SANDBOX + tool
         result = yield Called(name, {key: value for key, value in given.items() if value is not None})
         assert result is not None
-        if result.text == DENIED:
+        if result.text.startswith(DENIED):
             raise Denied(f"Permission denied ({_titled(tool, given)}), so I stopped here.")
         if result.text == STOPPED:
             raise Denied(f"You stopped {_titled(tool, given)}, so I stopped, too.")

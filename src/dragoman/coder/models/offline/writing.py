@@ -20,14 +20,30 @@ def create(reach: Reach, wish: Create) -> Walk[None]:
     """A new file. One that is there stays, unless the user said to overwrite it."""
     reach.need("write_file")
     if not wish.overwrite:
-        there = yield from reach.call("read_file", path=wish.path)
-        if not there.failed:
+        there = yield from _is_there(reach, wish.path)
+        if there:
             yield Said(f"`{wish.path}` exists already. To replace all of it, say: overwrite {wish.path} with …\n")
             return
     said = yield from reach.call("write_file", path=wish.path, content=wish.content)
     lines = len(wish.content.splitlines())
     done = f"Wrote `{wish.path}`, {'1 line' if lines == 1 else f'{lines} lines'}.\n"
     yield Said(f"`{wish.path}` could not be written: {said.text}\n" if said.failed else done)
+
+
+def _is_there(reach: Reach, path: str) -> Walk[bool]:
+    """Return whether a file exists, by the listings of its folders: reading a file that is not there is a failure, and
+    the user would see one before every new file."""
+    *folders, name = reach.short(path).split("/")
+    if reach.has("list_files") and not {"", ".", "..", "~"}.intersection((*folders, name)):
+        for depth, inner in enumerate((*folders, name)):
+            listed = yield from reach.call("list_files", path="/".join(folders[:depth]) or None)
+            entries = listed.text.splitlines()
+            if listed.failed or not {inner, f"{inner}/", f"{inner}@"}.intersection(entries):
+                if listed.failed or (entries and entries[-1].startswith("[")):
+                    break  # not all of it is listed
+                return False
+    said = yield from reach.call("read_file", path=path)
+    return not said.failed
 
 
 def append(reach: Reach, wish: Append) -> Walk[None]:

@@ -1,0 +1,252 @@
+"""Checks what an author hands to an agent, a session or a tool call, at the call that hands it over.
+
+A mistake is a `UsageError` that quotes the line to write. Only authors are judged here: what a peer sends is decoded by
+the dialects, and kinds that this release does not know pass through. The same holds for values of your own: where the
+protocol leaves room for them, they begin with an underscore, such as `kind="_deploy"`.
+
+Nothing here is called for pieces of text: those come by the hundred thousand.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final, TypeVar, get_args
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
+
+from dragoman.agent.plain_values import plain, plain_text
+from dragoman.errors import UsageError
+from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.events import Cost
+from dragoman.vocabulary.options import (
+    Choice,
+    ChoiceGroup,
+    Command,
+    Option,
+    PlanEntry,
+    PlanPriority,
+    PlanStatus,
+    Select,
+    Toggle,
+    UnknownCommand,
+)
+from dragoman.vocabulary.tools import ContentItem, Location, ToolContent, ToolKind, ToolStatus
+from dragoman.vocabulary.word import Extras, Word
+
+KINDS: Final = get_args(ToolKind)
+STATUSES: Final = get_args(ToolStatus)
+SEVERITIES: Final = ("info", "warning", "error")
+_PRIORITIES: Final = get_args(PlanPriority)
+_STEP_STATUSES: Final = get_args(PlanStatus)
+# A path of a client on Windows is absolute wherever the agent runs.
+_WINDOWS_PATH: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+
+T = TypeVar("T")
+W = TypeVar("W", bound=Word)
+
+
+def check_text(value: object, name: str, example: str) -> None:
+    """Raise `UsageError` unless `value` is text; `name` and `example` are for the message."""
+    if not isinstance(value, str):
+        raise UsageError(f"{name} is text, not {_shorten(value)}: write `{example}`")
+
+
+def check_known(value: object, name: str, known: Iterable[str]) -> None:
+    """Raise `UsageError` unless `value` is one of the known words, or the author's own with an underscore."""
+    words = tuple(known)
+    if value not in words and not (isinstance(value, str) and value.startswith("_") and len(value) > 1):
+        raise UsageError(f"{name} is one of {', '.join(words)}, or your own with an underscore; not {value!r}")
+
+
+def check_list(values: Iterable[T], name: str, example: str) -> list[T]:
+    """Return `values` as a list. Text and mappings are iterable too, but never meant: they raise `UsageError`."""
+    if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+        raise UsageError(f"{name} is a list, not {_shorten(values)}: write `{example}`")
+    return list(values)
+
+
+def absolute(path: "str | os.PathLike[str]", name: str) -> str:
+    """Return a path as text; `UsageError` for a relative one, because the protocol has absolute paths only."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise UsageError(f"{name} is a path, not {_shorten(path)}: write `os.path.join(session.cwd, 'file')`")
+    text = str.__str__(os.fspath(path))
+    if not os.path.isabs(text) and _WINDOWS_PATH.match(text) is None:
+        raise UsageError(f"{name} is an absolute path: write `os.path.join(session.cwd, {text!r})`")
+    return text
+
+
+# -- plans -----------------------------------------------------------------------------------------------------------
+
+
+def plan_steps(entries: "Iterable[str | PlanEntry]") -> list[PlanEntry]:
+    """Return the steps of a plan."""
+    return [_step(entry) for entry in check_list(entries, "a plan", 'session.plan(["first step", "second step"])')]
+
+
+def _step(entry: object) -> PlanEntry:
+    if isinstance(entry, str):
+        return PlanEntry(plain_text(entry))
+    if not isinstance(entry, PlanEntry):
+        raise UsageError(f"a step of a plan is text or a PlanEntry, not {_shorten(entry)}: write `PlanEntry('step')`")
+    step = check_fields(entry, "PlanEntry('step', status='completed')")
+    check_known(step.priority, "the priority of a PlanEntry", _PRIORITIES)
+    check_known(step.status, "the status of a PlanEntry", _STEP_STATUSES)
+    return step
+
+
+# -- tool calls ------------------------------------------------------------------------------------------------------
+
+
+def places(locations: "Iterable[str | os.PathLike[str] | Location]") -> list[Location]:
+    """Return the files that a tool call touches."""
+    return [_place(one) for one in check_list(locations, "locations", 'session.tool(..., locations=["/path/of/file"])')]
+
+
+def _place(place: "str | os.PathLike[str] | Location") -> Location:
+    if not isinstance(place, Location):
+        return Location(absolute(place, "a location"))
+    found = check_fields(place, "Location('/path/of/file', 12)")
+    absolute(found.path, "the path of a Location")
+    return found
+
+
+def contents(content: "Iterable[ToolContent]") -> list[ToolContent]:
+    """Return the content of a tool call as it was given, whole."""
+    return [
+        tool_content(one)
+        for one in check_list(content, "content", "session.tool(..., content=[ContentItem(Text('…'))])")
+    ]
+
+
+def tool_content(content: object) -> ToolContent:
+    """Return an item of a tool call's content; text and content blocks become one."""
+    if isinstance(content, str):
+        return ContentItem(Text(content))
+    if isinstance(content, ToolContent):
+        return content
+    if isinstance(content, Content):
+        return ContentItem(check_block(content))
+    hint = "write `await call.add(terminal.item)`" if hasattr(content, "item") else "write `await call.add('text')`"
+    raise UsageError(f"a tool call shows text, content blocks, diffs and terminals, not {_shorten(content)}: {hint}")
+
+
+def check_block(content: object) -> Content:
+    """Return a content block of the author's, checked. Its data may be megabytes, so only cheap checks are made."""
+    if not isinstance(content, Content):
+        hint = "`session.emit(event)`" if isinstance(content, Word) else "str(...)"
+        raise UsageError(f"a session says text or content blocks, not {type(content).__name__}: use {hint}")
+    if isinstance(content, Text):
+        check_text(content.text, "the text of a Text block", "Text('…')")
+    return content
+
+
+# -- options and commands --------------------------------------------------------------------------------------------
+
+
+def check_options(options: Iterable[Option], name: str) -> list[Option]:
+    """Return the options of a session: each can be chosen from, and each has an id of its own."""
+    example = 'options=[Select("mode", "Mode", "ask", [Choice("ask", "Ask"), Choice("act", "Act")])]'
+    listed: list[Option] = []
+    ids: set[str] = set()
+    for option in check_list(options, name, example):
+        if not isinstance(option, Option):
+            raise UsageError(f"{name} holds Select and Toggle values, not {_shorten(option)}: write `{example}`")
+        if not isinstance(option, (Select, Toggle)):
+            listed.append(option)
+            continue
+        listed.append(_checked_option(option))
+        if option.config_id in ids:
+            raise UsageError(f"two options have the id {option.config_id!r}: give each its own")
+        ids.add(option.config_id)
+    return listed
+
+
+def _checked_option(option: Select | Toggle) -> Select | Toggle:
+    if isinstance(option, Toggle):
+        return check_fields(option, f'Toggle({option.config_id!r}, "Name", True)')
+    # The shape of its choices first: a list of words is the commonest mistake.
+    entries = check_list(option.options, "the options of a Select", '[Choice("ask", "Ask")]')
+    for entry in entries:
+        if not isinstance(entry, (Choice, ChoiceGroup)):
+            raise UsageError(f"a Select offers Choice values, not {_shorten(entry)}: write `Choice({entry!r}, 'Name')`")
+    option = check_fields(replace(option, options=entries), 'Select("mode", "Mode", "ask", [Choice("ask", "Ask")])')
+    values = [choice.value for choice in option.choices()]
+    if len(set(values)) < len(values):
+        raise UsageError(f"two choices of the Select {option.config_id!r} have the same value: give each its own")
+    if option.current_value not in values:
+        offered = ", ".join(map(repr, values)) or "none"
+        raise UsageError(
+            f"the current value {option.current_value!r} of the Select {option.config_id!r} is none of its choices:"
+            f" write one of {offered}"
+        )
+    return option
+
+
+def check_commands(commands: "Iterable[Command | UnknownCommand]") -> "list[Command | UnknownCommand]":
+    """Return the slash commands of a session."""
+    example = 'session.set_commands([Command("plan", "Make a plan first")])'
+    listed = check_list(commands, "commands", example)
+    for command in listed:
+        if not isinstance(command, (Command, UnknownCommand)):
+            raise UsageError(f"commands are Command values, not {_shorten(command)}: write `{example}`")
+        check_fields(command, 'Command("plan", "Make a plan first")')
+    return listed
+
+
+def check_schema(schema: object) -> dict[str, object]:
+    """Return the schema of a form; raise unless a form can be made of it."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties"), Mapping):
+        raise UsageError('a form is a JSON Schema: write `{"type": "object", "properties": {"name": {...}}}`')
+    return plain(dict(schema), "the schema of a form")
+
+
+def check_cost(cost: object) -> None:
+    """Raise `UsageError` unless `cost` is a well-formed `Cost`."""
+    if not isinstance(cost, Cost):
+        raise UsageError(f"a cost is a Cost, not {_shorten(cost)}: write `Cost(0.25, 'USD')`")
+    check_fields(cost, "Cost(0.25, 'USD')")
+
+
+# -- values ----------------------------------------------------------------------------------------------------------
+
+
+def check_fields(value: W, example: str) -> W:
+    """Return `value`; `UsageError` if a field has another type than declared. Encodes it, so not for large values."""
+    value = plain(value, f"a {type(value).__name__}")
+    try:
+        msgspec.json.decode(msgspec.json.encode(value, enc_hook=_no_extras), type=type(value))
+    except _HasExtras:
+        pass  # decoded, and so checked, when it came from the peer
+    except (msgspec.ValidationError, TypeError) as error:
+        raise UsageError(f"{type(value).__name__}: {error}; write `{example}`") from None
+    return value
+
+
+class _HasExtras(Exception):
+    """The value has fields that this release does not know, so it came from a peer."""
+
+
+def _no_extras(value: object) -> object:
+    if isinstance(value, Extras):
+        raise _HasExtras
+    raise TypeError(f"a field has no JSON: {_shorten(value)}")
+
+
+def check_count(value: object, name: str, example: str) -> None:
+    """Raise `UsageError` unless `value` is a whole number, 0 or more."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UsageError(f"{name} is a whole number, 0 or more, not {value!r}: write `{example}`")
+
+
+def check_optional_text(value: "str | UnsetType | None", name: str, example: str) -> None:
+    """Raise `UsageError` unless `value` is text, None or UNSET."""
+    if value is not None and value is not UNSET:
+        check_text(value, name, example)
+
+
+def _shorten(value: object) -> str:
+    """Return a value for an error message: its repr, or its type where that is long."""
+    shown = repr(value)
+    return shown if len(shown) <= 60 else f"a value of type {type(value).__name__}"

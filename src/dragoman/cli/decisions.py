@@ -1,0 +1,96 @@
+"""`$DRAGOMAN_HOME/log/decisions.jsonl`: what `run` and `chat` allowed and refused to agents that are not our own.
+
+Our own agent keeps its decisions with its sessions (`coder.decision_log`); a session of another agent is not ours to
+write to. A line has the same fields, and the agent's name at the end; `dragoman sessions audit ID` shows them all. Like
+there, commands, paths and the words of rules are in it only with the setting `audit_content`. The files are for their
+owner alone and bounded: the oldest lines go. Not being able to write is no failure of the command.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from dragoman.cli.home import home_folder
+from dragoman.cli.log import FILE_BYTES, OLDER_FILES, append_line
+from dragoman.host.environment import without_keys
+from dragoman.host.regular_file import read_regular
+
+if TYPE_CHECKING:
+    from dragoman.client.decision import PermissionDecision
+
+NAME: Final = "decisions.jsonl"
+# Of one process, beside what the user has answered: an agent that asks more often has nothing new to say.
+LINES: Final = 5_000
+_TEXT_CHARACTERS: Final = 500
+_ID_CHARACTERS: Final = 200
+# The agent's own word for an option; the known ones have less than half of that.
+_KIND_CHARACTERS: Final = 40
+
+
+class DecisionRecorder:
+    """Records the decisions about one agent. `content`: with what was shown and the words of rules."""
+
+    def __init__(self, agent: str, *, content: bool) -> None:
+        self._agent = agent
+        self._content = content
+        self._written = 0
+
+    def record(self, decision: "PermissionDecision") -> None:
+        """Append a decision to the file. Does nothing after `LINES` of them, or where the file cannot be written."""
+        if decision.by != "user":
+            if self._written >= LINES:
+                return
+            self._written += 1
+        line = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "session": decision.session_id[:_ID_CHARACTERS],
+            "principal": None,
+            "token": None,
+            "mode": None,
+            "tool": decision.method,
+            "title": self._text(decision.title) if self._content else decision.kind,
+            "decision": "allow" if decision.is_allowed else "deny",
+            "option": decision.option[:_KIND_CHARACTERS] or None,
+            "rule": self._rule(decision),
+            "by": decision.by,
+            "agent": self._agent[:_ID_CHARACTERS],
+        }
+        with suppress(OSError):
+            append_line(decisions_file(), json.dumps(line).encode() + b"\n")
+
+    def _rule(self, decision: "PermissionDecision") -> str | None:
+        """Return what decided in place of the user; without content only the sort of it."""
+        if decision.by == "user":
+            return None
+        return self._text(decision.reason) if self._content else decision.basis
+
+    def _text(self, text: str) -> str:
+        return without_keys(text, "[hidden]")[:_TEXT_CHARACTERS]
+
+
+def decisions_file() -> str:
+    """Return the path of the file with the newest decisions, which need not exist."""
+    return os.path.join(home_folder(), "log", NAME)
+
+
+def decisions_of(given: str) -> dict[str, list[bytes]]:
+    """Return the lines of the sessions whose ids are, or begin with, what is given; by their ids, the oldest first."""
+    found: dict[str, list[bytes]] = {}
+    for line in _lines():
+        try:
+            session = json.loads(line)["session"]
+        except (ValueError, TypeError, KeyError):
+            continue  # half a line, after a full disk
+        if isinstance(session, str) and session.startswith(given):
+            found.setdefault(session, []).append(line)
+    return {given: found[given]} if given in found else found
+
+
+def _lines() -> Iterator[bytes]:
+    file = decisions_file()
+    for path in [*(f"{file}.{number}" for number in range(OLDER_FILES, 0, -1)), file]:
+        with suppress(OSError):
+            yield from read_regular(path, 2 * FILE_BYTES).splitlines()

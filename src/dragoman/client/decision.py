@@ -1,0 +1,53 @@
+"""A decision about what an agent asked for: what was decided, by whom and by which words. A value."""
+
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
+
+from dragoman.client.evidence import Judged
+from dragoman.client.rule import Rule
+from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
+
+By = Literal["user", "rule", "policy"]
+_METHODS: Final = {
+    RequestPermission: "session/request_permission",
+    ReadTextFile: "fs/read_text_file",
+    WriteTextFile: "fs/write_text_file",
+    CreateTerminal: "terminal/create",
+}
+
+
+class PermissionDecision(NamedTuple):
+    """What became of one request. `title` and `reason` may hold content: paths and commands."""
+
+    session_id: str
+    # How it was asked for, and what sort of act it is: `read`, `edit`, `execute`, `fetch`, `other`.
+    method: str
+    kind: str
+    title: str
+    is_allowed: bool
+    by: By
+    # The kind of the option that was chosen; empty: none was.
+    option: str = ""
+    # What decided, where the user did not: in a few words without content, the rule if it was one, and why.
+    basis: str = ""
+    rule: Rule | None = None
+    reason: str = ""
+
+
+OnDecision = Callable[[PermissionDecision], None]
+
+
+def method_of(request: Judged) -> str:
+    """Return the method by which an agent asks for something."""
+    return _METHODS[type(request)]
+
+
+def title_of(request: Judged) -> str:
+    """Return what a request is about, in a line."""
+    match request:
+        case RequestPermission(title=title):
+            return title
+        case ReadTextFile(path=path) | WriteTextFile(path=path):
+            return path
+        case CreateTerminal(command=command, args=args):
+            return " ".join([command, *(args or ())])

@@ -1,0 +1,112 @@
+"""Writes that the user has just said yes to, so that the same write is not asked about a second time.
+
+Some agents ask for an edit, make it, and then have the client write the same file with the same text. A yes counts for
+one write of exactly the text that the question showed, in the same session and turn, and only if the question showed
+the whole file: what it gave as the text before was all that the file held then. The file must still hold that, or the
+new text already. Anything else is asked.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from dragoman.host.paths import PathRefused, Roots, read_bytes
+from dragoman.limits import MIB
+from dragoman.vocabulary.services import RequestPermission, ToolCallSubject, WriteTextFile
+from dragoman.vocabulary.tools import Diff, FileChange
+
+# Of one question, and in all: an edit is about a handful of files.
+_FILES: Final = 64
+_MOST: Final = 256
+_FILE_BYTES: Final = 16 * MIB
+
+
+class GrantedWrite(NamedTuple):
+    """One write: the session, the real path of the file, and the hash of all it is to hold."""
+
+    session_id: str
+    path: str
+    digest: bytes
+
+
+class ShownWrite(NamedTuple):
+    """A write that a question shows, and the hash of all that the file held then; None: there was no file."""
+
+    write: GrantedWrite
+    before: bytes | None
+
+
+class GrantedWrites:
+    """The writes of the running turn that may be made once without a question."""
+
+    def __init__(self, roots: Roots) -> None:
+        self._roots = roots
+        # With the hash of what the file held when the question was shown.
+        self._open: OrderedDict[GrantedWrite, bytes | None] = OrderedDict()
+
+    def __repr__(self) -> str:
+        return f"<GrantedWrites open={len(self._open)}>"
+
+    def shown_by(self, request: RequestPermission) -> list[ShownWrite]:
+        """Return the writes that a question shows whole. Blocks: files are read, as they are before the answer."""
+        if not isinstance(request.subject, ToolCallSubject):
+            return []
+        diffs = [item for item in request.subject.tool_call.content or () if isinstance(item, Diff)]
+        changes = [change for diff in diffs for change in diff.changes if isinstance(change, FileChange)]
+        found = (self._whole(request.session_id, change) for change in changes[:_FILES])
+        return [shown for shown in found if shown is not None]
+
+    def add(self, writes: Iterable[ShownWrite]) -> None:
+        """Note that the user has said yes to these."""
+        self._open |= dict(writes)
+        while len(self._open) > _MOST:
+            self._open.popitem(last=False)
+
+    def take(self, request: WriteTextFile, now: bytes | None) -> bool:
+        """Return whether a write was granted; it is no more after that. `now` is what the file holds."""
+        write = self._write(request)
+        if write is None or write not in self._open:
+            return False
+        before = self._open.pop(write)
+        held = None if now is None else hashlib.sha256(now).digest()
+        return held in (before, write.digest)
+
+    def is_open(self, request: WriteTextFile) -> bool:
+        """Return whether a write may have been granted, so that it is worth looking at the file."""
+        return self._write(request) in self._open
+
+    def _write(self, request: WriteTextFile) -> GrantedWrite | None:
+        try:
+            path = self._roots.place(request.path).path
+        except (PathRefused, OSError, ValueError):
+            return None
+        return GrantedWrite(request.session_id, path, _digest(request.content))
+
+    def clear(self) -> None:
+        """Forget them all: the turn is over, or cancelled."""
+        self._open.clear()
+
+    def _whole(self, session_id: str, change: FileChange) -> ShownWrite | None:
+        if change.operation not in ("add", "modify") or not isinstance(change.new_text, str):
+            return None
+        try:
+            place = self._roots.place(change.path)
+            data, more = read_bytes(place, _FILE_BYTES)
+            is_whole = not more and isinstance(change.old_text, str) and data == _encode(change.old_text)
+            before = hashlib.sha256(data).digest()
+        except PathRefused as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                return None
+            is_whole, before = not change.old_text, None  # there was no file
+        except (OSError, ValueError):
+            return None
+        return ShownWrite(GrantedWrite(session_id, place.path, _digest(change.new_text)), before) if is_whole else None
+
+
+def _encode(text: str) -> bytes:
+    return text.encode("utf-8", errors="surrogatepass")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(_encode(text)).digest()

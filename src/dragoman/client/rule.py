@@ -1,0 +1,184 @@
+"""One permission rule of a policy, checked when it is made: a rule that can never match is refused. Pure.
+
+A rule to reject or to ask may match generously: `*` and `?` in a command, `rm *` for every `rm`, a folder's name for
+all that is in it. A rule to allow is exact: it names the words of one command, and covers at least that command itself.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from dragoman.errors import UsageError
+from dragoman.host import wildcards
+from dragoman.host.commands import covers, denies
+from dragoman.host.shell import parse
+
+Effect = Literal["allow", "reject", "ask"]
+RULE_KINDS: Final = ("read", "edit", "execute", "fetch", "other")
+# Kinds of tool calls that a rule knows by another name.
+_OTHER_KINDS: Final = {"search": "read", "delete": "edit", "move": "edit", "write": "edit", "command": "execute"}
+_WILD: Final = re.compile(r"[*?\[]")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_OPERATOR: Final = re.compile(r"[();<>|&]+")
+# What stands in regular expressions, and in no command or path that is meant.
+_REGEX_COMMAND: Final = re.compile(r"^\^|\$$|(?<!\*)\.[*+]|\\[sSwWdDb.]|\[[^\]]*\][*+]")
+_REGEX_PATH: Final = re.compile(r"^\^|\$$|\\[A-Za-z./]")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_NEVER: Final = "(?!)"
+
+
+class RuleRefused(UsageError):
+    """A rule that can match nothing, or not what was meant. `field` is the name of the field; empty: the whole rule."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of a policy. Everything it names has to match: the kind of act, the paths, the commands.
+
+    A rule to allow has to match everything in a request; one to reject or to ask, anything in it.
+    """
+
+    effect: Effect
+    kind: str = ""
+    path: str = ""
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if not (self.kind or self.path or self.command):
+            raise RuleRefused("", "a rule names a kind, a path or a command")
+        if self.kind and self.kind not in RULE_KINDS:
+            other = _OTHER_KINDS.get(self.kind.strip().lower())
+            hint = f"; {self.kind.strip()} is {other} here" if other else ""
+            raise RuleRefused("kind", f"unknown kind {self.kind!r}; there are {', '.join(RULE_KINDS)}{hint}")
+        if self.path:
+            _check_path(self)
+        if self.command and self.command != "*":
+            _check_command(self)
+        if self.effect == "allow" and self.command and self.kind not in ("", "execute"):
+            raise RuleRefused("kind", f"a command is of the kind execute and of no other, so never {self.kind}")
+
+    def __str__(self) -> str:
+        named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]
+        return f"the rule {self.effect} {', '.join(named)}"
+
+
+# -- commands --------------------------------------------------------------------------------------------------------
+
+
+def words_of(command: str) -> tuple[str, ...]:
+    """Return the words of a rule's command; none if it cannot be read."""
+    try:
+        return tuple(shlex.split(command))
+    except ValueError:
+        return ()
+
+
+@lru_cache(maxsize=256)
+def wild_words_of(command: str) -> tuple[str, ...]:
+    """Return the words of a command to reject: a `*` among them stands for anything, also for nothing.
+
+    Other programs write `rm:*` for `rm *`; that is understood.
+    """
+    first, *others = words_of(command)
+    others = [f"{word[:-2]}*" if word.endswith(":*") else word for word in others]
+    return (first.removesuffix(":*") or "*", *(word for word in others if word.strip("*")))
+
+
+def _check_command(rule: Rule) -> None:
+    command, words = rule.command, words_of(rule.command)
+    if not words:
+        raise RuleRefused("command", f"the command {command!r} cannot be read; write its words as in a shell, or *")
+    if _REGEX_COMMAND.search(command.strip()):
+        raise RuleRefused(
+            "command", f"{command!r} looks like a regular expression; a rule has the words of a command, and * and ?"
+        )
+    if "\n" in command.strip() or any(_OPERATOR.fullmatch(token) for token in _tokens(command)):
+        raise RuleRefused(
+            "command", f"{command!r} is more than one command, and a rule is about one: write a rule for each"
+        )
+    if _ASSIGNMENT.match(words[0]):
+        raise RuleRefused("command", f"{command!r} begins with a variable; a rule begins with the name of a program")
+    if rule.effect == "allow":
+        _check_allowed_command(command, words)
+    elif not denies(wild_words_of(command), shlex.join(wild_words_of(command)), wild=True):
+        raise RuleRefused("command", f"no command is {command!r}")
+
+
+def _check_allowed_command(command: str, words: tuple[str, ...]) -> None:
+    if any(_WILD.search(word) for word in words):
+        plain = shlex.join(word for word in words if not _WILD.search(word)) or "make test"
+        raise RuleRefused(
+            "command",
+            f"{command!r}: a rule to allow has no * in its command, but for * alone; it is for exact words, such as "
+            f"{plain!r}. Rules to reject or ask may have one",
+        )
+    if not covers({words}, parse(command)):
+        raise RuleRefused(
+            "command", f"{command!r} can be allowed by no rule: what it does depends on more than its words"
+        )
+
+
+def _tokens(command: str) -> Iterator[str]:
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    try:
+        yield from lexer
+    except ValueError:
+        return
+
+
+# -- paths -----------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=256)
+def path_patterns(pattern: str) -> tuple[re.Pattern[str], ...]:
+    """Return the regular expressions of a path. A pattern without a slash means the name, wherever the file is."""
+    found = []
+    for one in wildcards.expand_braces(pattern):
+        found.append(re.compile(wildcards.path(one if "/" in one else f"**/{one}"), re.DOTALL))
+    return tuple(found)
+
+
+def names_folder(pattern: str) -> bool:
+    """Return whether a path to reject may mean a folder with all that is in it: its last name has no wildcard."""
+    return not _WILD.search(pattern.rstrip("/").rpartition("/")[2])
+
+
+def _check_path(rule: Rule) -> None:
+    path = rule.path
+    reason = _mistake_in_path(path, rule.effect)
+    if reason:
+        raise RuleRefused("path", f"the path {path!r} {reason}")
+    try:
+        patterns = path_patterns(path)
+    except wildcards.PatternRefused as error:
+        raise RuleRefused("path", str(error)) from None
+    if all(_NEVER in one.pattern for one in patterns):
+        raise RuleRefused("path", f"the path {path!r} matches no file: the brackets in it have nothing in them")
+
+
+def _mistake_in_path(path: str, effect: Effect) -> str:
+    """Say why no file can have this path; empty if one can. Rules are matched with real paths, whole or from a root."""
+    if path != path.strip():
+        return "begins or ends with a blank"
+    if _SCHEME.match(path):
+        return "is an address; a rule has the path of a file"
+    if path.startswith("~"):
+        return "begins with ~; write the whole path"
+    if re.match(r"\$[A-Za-z{]", path):
+        return "begins with a variable, and rules have none; write the whole path"
+    if _REGEX_PATH.search(path):
+        return "looks like a regular expression; a rule has the wildcards *, **, ?, [...] and {a,b}"
+    if {".", ".."} & set(path.split("/")) or "//" in path:
+        return "has a . or .. or // in it, which no file's name has; write it from the folder, such as src/**, or whole"
+    if path.endswith("/") and (effect == "allow" or path == "/"):
+        return f"ends with a slash, which no file's name does; for all that is in the folder write {path}**"
+    return ""

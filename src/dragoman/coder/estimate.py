@@ -1,0 +1,49 @@
+"""Estimates how many tokens something has, where no provider has counted it."""
+
+import json
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid, is_media
+from dragoman.coder.models.contract import ToolCard
+from dragoman.vocabulary.content import Content, text_of
+
+# Rough average for English and code; letters of other scripts have several bytes, and about as many tokens for them.
+BYTES_A_TOKEN: Final = 4
+# What providers count for a large picture: they scale it down first, so its bytes say nothing.
+_MEDIA_TOKENS: Final = 1_500
+
+
+def tokens_of(items: Sequence[Item]) -> int:
+    """Return the tokens of these items, roughly."""
+    return sum(_bytes(item) for item in items) // BYTES_A_TOKEN
+
+
+def tokens_of_setting(system: str, tools: Sequence[ToolCard]) -> int:
+    """Return the tokens that come with every request, roughly: the system prompt and the tools."""
+    cards = sum(len(tool.name) + _size(tool.description) + len(json.dumps(tool.schema)) for tool in tools)
+    return (_size(system) + cards) // BYTES_A_TOKEN
+
+
+def _bytes(item: Item) -> int:
+    match item:
+        case UserSaid():
+            return _content(item.content)
+        case ModelSaid():
+            calls = sum(len(call.tool) + len(msgspec.json.encode(call.input)) for call in item.calls)
+            return _size(item.text) + _size(item.thought) + calls
+        case ToolSaid():
+            return _size(item.text) + _content(item.content)
+        case Summed():
+            return _size(item.text)
+
+
+def _content(blocks: list[Content]) -> int:
+    media = sum(is_media(block) for block in blocks)
+    return media * _MEDIA_TOKENS * BYTES_A_TOKEN + _size(text_of([block for block in blocks if not is_media(block)]))
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

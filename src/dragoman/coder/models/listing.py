@@ -1,0 +1,190 @@
+"""Ask a provider which models it has: one request, or a few where it answers in pages.
+
+Promise: the key goes to the provider's address and nowhere else (no redirect is followed), an answer is bounded in
+time, bytes, pages and names, and `ListingFailed` is all that is raised; its text has no key in it. Names that are no
+models to talk with (embeddings, speech, pictures) are left out, as far as the provider or the name itself says so.
+
+Imports the HTTP library, so it is imported off the loop, and only when a list is wanted.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx2
+import msgspec
+
+from dragoman.coder.models.endpoints import Endpoint
+from dragoman.coder.models.names import is_model_name
+from dragoman.host.tls import trust_for
+from dragoman.limits import MIB
+
+# A list is for a picker, which is not worth a longer wait.
+SECONDS: Final = 10.0
+# All pages together. The longest real lists have about half of one.
+_BYTES: Final = 4 * MIB
+_PAGES: Final = 5
+# More than this is no list that a person picks from; any other name can still be typed.
+MOST_LISTED: Final = 50
+_HERE: Final = ("localhost", "127.0.0.1", "::1")
+_ANTHROPIC_VERSION: Final = "2023-06-01"
+# Parts of names, between signs, of models that are asked for something else than words.
+_NO_CHAT: Final = re.compile(
+    r"(?i)(^|[-_./:])(embed\w*|embedding\w*|whisper|tts|dall-e|images?|imagen|moderation|transcribe|rerank\w*|realtime"
+    r"|audio|sora|veo|lyria|speech|live|davinci|babbage|clip|bge|minilm)($|[-_./:0-9])"
+)
+# `type` of a model, where a provider has such a field.
+_OTHER_TYPES: Final = frozenset(
+    {"embedding", "embeddings", "image", "audio", "video", "moderation", "rerank", "transcribe"}
+)
+# A snapshot of a model that is also listed without its date.
+_DATED: Final = re.compile(r"-(\d{4}-\d{2}-\d{2}|\d{8})$")
+
+Json = dict[str, Any]
+
+
+class ListingFailed(Exception):
+    """The list cannot be had; the text says why, and is fit for the user."""
+
+
+async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[str]:
+    """Return the names of the provider's models, without the provider, the newest first where their age is known."""
+    try:
+        async with asyncio.timeout(seconds):
+            # Reading the list of authorities takes tens of milliseconds.
+            client = await asyncio.to_thread(_client, endpoint, seconds)
+            async with client:
+                entries = await _entries(client, endpoint)
+    except TimeoutError:
+        raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) did not answer in time") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+        # Not its text: it may have the request in it, and the request has the key.
+        kind = type(error).__name__
+        raise ListingFailed(f"The connection to {endpoint.provider} ({endpoint.place}) failed: {kind}") from None
+    return chat_models(entries)
+
+
+def chat_models(entries: list[Json]) -> list[str]:
+    """Return the names to show in a picker, of the entries of a provider's list."""
+    usable = [entry for entry in entries if is_model_name(_name(entry)) and _is_chat(entry)]
+    if all(isinstance(_age(entry), int) for entry in usable) or all(isinstance(_age(entry), str) for entry in usable):
+        usable.sort(key=_age, reverse=True)
+    names = dict.fromkeys(_name(entry) for entry in usable)
+    plain = [name for name in names if _DATED.sub("", name) == name or _DATED.sub("", name) not in names]
+    return plain[:MOST_LISTED]
+
+
+async def _entries(client: httpx2.AsyncClient, endpoint: Endpoint) -> list[Json]:
+    """Return all entries of all pages, as far as the bounds go."""
+    path, query, headers = _request(endpoint)
+    entries: list[Json] = []
+    left = _BYTES
+    for _ in range(_PAGES):
+        body = await _page(client, endpoint, f"{endpoint.base_url}{path}", query, headers, left)
+        left -= len(body)
+        page = _decode(body, endpoint)
+        found = page.get("models" if endpoint.family == "google" else "data")
+        if not isinstance(found, list):
+            raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) sent something else than a list of models")
+        entries += [entry for entry in found if isinstance(entry, dict)]
+        following = _following(page, endpoint)
+        if following is None:
+            break
+        query = {**query, **following}
+    return entries
+
+
+def _request(endpoint: Endpoint) -> tuple[str, dict[str, str], dict[str, str]]:
+    """Return path, query and headers of the first page."""
+    key = endpoint.key.reveal() if endpoint.key else ""
+    match endpoint.family:
+        case "anthropic":
+            return "/v1/models", {"limit": "1000"}, {"x-api-key": key, "anthropic-version": _ANTHROPIC_VERSION}
+        case "google":
+            # The version that the SDK talks to.
+            return "/v1/models", {"pageSize": "1000"}, {"x-goog-api-key": key}
+        case "openai" | "ollama" | "compatible":
+            return "/models", {}, {"authorization": f"Bearer {key}"} if key else {}
+
+
+def _following(page: Json, endpoint: Endpoint) -> dict[str, str] | None:
+    """Return the query that asks for the next page; None: there is none."""
+    if endpoint.family == "google":
+        token = page.get("nextPageToken")
+        return {"pageToken": token} if isinstance(token, str) and token else None
+    last = page.get("last_id")
+    return {"after_id": last} if page.get("has_more") is True and isinstance(last, str) and last else None
+
+
+async def _page(
+    client: httpx2.AsyncClient,
+    endpoint: Endpoint,
+    url: str,
+    query: Mapping[str, str],
+    headers: Mapping[str, str],
+    most: int,
+) -> bytes:
+    async with client.stream("GET", url, params=dict(query), headers=dict(headers)) as response:
+        place = f"{endpoint.provider} ({endpoint.place})"
+        if response.status_code in (401, 403):
+            raise ListingFailed(f"{place} does not accept the key")
+        if response.status_code != 200:
+            raise ListingFailed(f"{place} has no list of models: status {response.status_code}")
+        # A few compressed bytes can be gigabytes, and we asked for none.
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            raise ListingFailed(f"{place} sent an answer that cannot be read")
+        body = bytearray()
+        async for data in response.aiter_raw():
+            body += data
+            if len(body) > most:
+                raise ListingFailed(f"The list of models of {place} is too long")
+        return bytes(body)
+
+
+def _decode(body: bytes, endpoint: Endpoint) -> Json:
+    try:
+        page = msgspec.json.decode(body)
+    except (ValueError, RecursionError):
+        page = None
+    if not isinstance(page, dict):
+        raise ListingFailed(f"{endpoint.provider} ({endpoint.place}) sent something else than a list of models")
+    return page
+
+
+def _name(entry: Json) -> str:
+    """Return the name of a model; Google puts it into another field, with a folder in front."""
+    name = entry.get("id", entry.get("name"))
+    return name.removeprefix("models/") if isinstance(name, str) else ""
+
+
+def _age(entry: Json) -> Any:
+    """Return when it was made: a number at OpenAI, a date that sorts as text at Anthropic, None at others."""
+    return entry.get("created", entry.get("created_at"))
+
+
+def _is_chat(entry: Json) -> bool:
+    """Return whether it is a chat model, by what its provider says about it and by its name."""
+    methods = entry.get("supportedGenerationMethods")
+    if isinstance(methods, list) and "generateContent" not in methods:
+        return False
+    architecture, capabilities = entry.get("architecture"), entry.get("capabilities")
+    outputs = architecture.get("output_modalities") if isinstance(architecture, dict) else None
+    if isinstance(outputs, list) and "text" not in outputs:
+        return False
+    if isinstance(capabilities, dict) and capabilities.get("completion_chat") is False:
+        return False
+    kind = entry.get("type")
+    return not (isinstance(kind, str) and kind in _OTHER_TYPES) and _NO_CHAT.search(_name(entry)) is None
+
+
+def _client(endpoint: Endpoint, seconds: float) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        timeout=seconds,
+        headers={"accept-encoding": "identity", "accept": "application/json"},
+        follow_redirects=False,
+        verify=trust_for(endpoint.base_url),
+        # The owner's proxy leads to the world, not back to this machine.
+        trust_env=urlsplit(endpoint.base_url).hostname not in _HERE,
+    )

@@ -1,0 +1,243 @@
+"""Whatever handlers, stores and threads do, a process is gone two seconds after its input ended or a signal came."""
+
+import json
+import os
+import signal
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.agent.raw import Message, hello, prompt
+from tests.agent.test_process import SECONDS, hear_until, noticed, say
+from tests.nursery.nursery import Forked, nursery
+
+HOW = ["EOF", "SIGTERM", "SIGINT"]
+PROGRAM = """
+import asyncio, os, sys, threading, time
+from dragoman import Agent
+from dragoman.store.sqlite import SqliteStore
+store = {store}
+agent = Agent("x", store=store)
+
+@agent.prompt
+async def work(session, prompt):
+{prompt}
+
+@agent.session_closed
+async def closed(session):
+{closed}
+
+agent.run()
+"""
+IGNORE = """
+while True:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        pass
+"""
+
+
+class Case:
+    """What the handlers of one agent do."""
+
+    def __init__(self, prompt: str = "", closed: str = "", *, stored: bool = False, sessions: int = 1) -> None:
+        # Said on stderr, because a handler that blocks the loop keeps its own words from leaving.
+        self.prompt = f'print("begun", file=sys.stderr, flush=True)\n{textwrap.dedent(prompt)}'
+        self.closed = f"pass\n{textwrap.dedent(closed)}"
+        self.stored = stored
+        self.sessions = sessions
+
+    def source(self, folder: Path) -> str:
+        parts = {name: textwrap.indent(getattr(self, name), "    ") for name in ("prompt", "closed")}
+        return PROGRAM.format(store=f"SqliteStore({str(folder)!r})" if self.stored else None, **parts)
+
+
+CASES = {
+    "both ignore their end": Case(IGNORE, IGNORE),
+    "blocks the loop": Case("time.sleep(60)"),
+    "is busy": Case("while True: pass"),
+    "blocks a thread": Case("await asyncio.to_thread(time.sleep, 60)"),
+    "blocks a thread of its own pool": Case(
+        "from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor().submit(time.sleep, 60)"
+    ),
+    "leaves a thread behind": Case("threading.Thread(target=time.sleep, args=(60,)).start()"),
+    "hangs when closed": Case("await asyncio.sleep(60)", "await asyncio.sleep(60)"),
+    "blocks when closed": Case("", "time.sleep(60)"),
+    "blocks when cancelled": Case(
+        """
+        try:
+            await asyncio.sleep(60)
+        finally:
+            time.sleep(60)
+        """
+    ),
+    "cleans up for ever in a generator": Case(
+        """
+        async def forever():
+            try:
+                yield 1
+            finally:
+                await asyncio.sleep(60)
+        async for _ in forever():
+            await asyncio.sleep(60)
+        """
+    ),
+    "a store that hangs": Case("store._keeper.put(lambda: time.sleep(60))", stored=True),
+    "a store that hangs in a turn": Case(
+        "store._keeper.put(lambda: time.sleep(60))\nawait session.say('more')\nawait asyncio.sleep(60)", stored=True
+    ),
+    "many sessions": Case("await asyncio.sleep(60)", IGNORE, sessions=200),
+    "many sessions that take their time": Case("", "time.sleep(0.05)", sessions=200),
+    "hangs at exit": Case("import atexit\natexit.register(time.sleep, 60)"),
+}
+ONCE = [(name, HOW[number % 3]) for number, name in enumerate(CASES)]
+
+
+@contextmanager
+def begun(case: Case, folder: Path, version: int = 1) -> Iterator[tuple[Forked, str]]:
+    """A process in whose last session a prompt handler has begun."""
+    with nursery().child(case.source(folder)) as process:
+        try:
+            say(process, hello(version))
+            for id in range(1, case.sessions + 1):
+                params: Message = {"cwd": os.getcwd(), "mcpServers": []}
+                say(process, {"id": id, "method": "session/new", "params": params})
+                opened = hear_until(process, lambda message, id=id: message.get("id") == id)
+            session_id = opened["result"]["sessionId"]
+            say(process, prompt(1000, session_id))
+            assert process.stderr.readline() == b"begun\n"
+            yield process, session_id
+        finally:
+            process.kill()
+
+
+def seconds_to_end(process: Forked, how: str) -> float:
+    began = time.monotonic()
+    if how == "EOF":
+        process.stdin.close()
+    else:
+        process.send_signal(signal.Signals[how])
+    assert process.wait(timeout=SECONDS) == {"EOF": 0, "SIGTERM": 143, "SIGINT": 130}[how]
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize(("name", "how"), ONCE)
+def test_a_process_ends_whatever_its_handlers_do(name: str, how: str, tmp_path: Path) -> None:
+    with begun(CASES[name], tmp_path) as (process, _):
+        assert seconds_to_end(process, how) < SECONDS
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", CASES)
+def test_a_process_ends_within_two_seconds_whatever_its_handlers_do(name: str, how: str, tmp_path: Path) -> None:
+    with begun(CASES[name], tmp_path) as (process, _):
+        assert seconds_to_end(process, how) < 2.3  # the promise, and a moment for a busy machine
+
+
+@pytest.mark.parametrize("how", ["EOF", "SIGTERM"])
+def test_a_process_ends_that_is_flooded(how: str, tmp_path: Path) -> None:
+    """What is written goes on until the pipe breaks."""
+    flood = b"".join(
+        json.dumps({"jsonrpc": "2.0", "id": id, "method": "session/list", "params": {}}).encode() + b"\n"
+        for id in range(2000)
+    )
+    with begun(Case("await asyncio.sleep(60)"), tmp_path) as (process, _):
+        if how == "EOF":
+            process.stdin.write(flood)
+        else:
+            process.send_signal(signal.SIGTERM)
+            with pytest.raises(BrokenPipeError):
+                write_for_ever(process, flood)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        assert process.wait(timeout=SECONDS) == {"EOF": 0, "SIGTERM": 143}[how]
+
+
+def write_for_ever(process: Forked, data: bytes) -> None:
+    while True:
+        process.stdin.write(data)
+        process.stdin.flush()
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_what_the_client_saw_is_there_after_a_process_that_had_to_be_ended(version: int, tmp_path: Path) -> None:
+    later = """
+def block():
+    print("blocked", file=sys.stderr, flush=True)
+    time.sleep(60)
+asyncio.get_running_loop().call_later(0.1, block)
+await asyncio.sleep(60)
+"""
+    blocks = Case(f"await session.say('first')\nawait session.say(' and more')\n{later}", stored=True)
+    with begun(blocks, tmp_path, version) as (process, session_id):
+        hear_until(process, lambda message: "and more" in str(message))
+        assert process.stderr.readline() == b"blocked\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=SECONDS) == 143
+    with nursery().child(blocks.source(tmp_path)) as process:
+        say(process, hello(1))
+        params = {"sessionId": session_id, "cwd": os.getcwd(), "mcpServers": []}
+        say(process, {"id": 1, "method": "session/load", "params": params})
+        assert "first and more" in str(hear_until(process, lambda message: "first" in str(message)))
+        assert "result" in hear_until(process, lambda message: message.get("id") == 1)
+        process.stdin.close()
+        assert process.wait(timeout=SECONDS) == 0
+
+
+def test_a_second_signal_ends_a_process_whose_loop_is_blocked(tmp_path: Path) -> None:
+    with begun(CASES["is busy"], tmp_path) as (process, _):
+        process.send_signal(signal.SIGTERM)
+        noticed(process.pid)  # two signals in one instant are one signal
+        process.send_signal(signal.SIGTERM)
+        # One that is ended by the guard says 143.
+        assert process.wait(timeout=SECONDS) == -signal.SIGTERM
+
+
+def test_a_signal_that_the_author_handles_ends_nothing(tmp_path: Path) -> None:
+    alarm = """
+    import signal
+    signal.signal(signal.SIGALRM, lambda *_: print("alarm", file=sys.stderr, flush=True))
+    signal.raise_signal(signal.SIGALRM)
+    """
+    with begun(Case(alarm), tmp_path) as (process, _):
+        assert process.stderr.readline() == b"alarm\n"
+        ended = hear_until(process, lambda message: message.get("id") == 1000)
+        assert ended["result"] == {"stopReason": "end_turn"}
+        say(process, {"id": 1001, "method": "session/list", "params": {}})
+        assert "result" in hear_until(process, lambda message: message.get("id") == 1001)
+        assert seconds_to_end(process, "EOF") < SECONDS
+
+
+def test_a_signal_ends_a_process_whose_author_has_given_the_loop_a_signal_handler(tmp_path: Path) -> None:
+    handler = """
+    import signal
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, print, "dump")
+    await session.say("healthy")
+    """
+    with begun(Case(handler), tmp_path) as (process, _):
+        hear_until(process, lambda message: message.get("id") == 1000)
+        assert seconds_to_end(process, "SIGTERM") < SECONDS
+
+
+def test_a_pool_that_is_idle_keeps_no_program_from_going_on_after_its_agent(tmp_path: Path) -> None:
+    pool = """
+    from concurrent.futures import ThreadPoolExecutor
+    pool = globals()["pool"] = ThreadPoolExecutor()  # without a name it would end with the handler
+    await asyncio.get_running_loop().run_in_executor(pool, time.sleep, 0)
+    """
+    source = Case(pool).source(tmp_path) + 'print("and goes on", file=sys.stderr, flush=True)\n'
+    with nursery().child(source) as process:
+        say(process, hello(1))
+        say(process, {"id": 1, "method": "session/new", "params": {"cwd": os.getcwd(), "mcpServers": []}})
+        session_id = hear_until(process, lambda message: message.get("id") == 1)["result"]["sessionId"]
+        say(process, prompt(2, session_id))
+        hear_until(process, lambda message: message.get("id") == 2)
+        assert seconds_to_end(process, "EOF") < SECONDS
+        assert process.stderr.read() == b"begun\nand goes on\n"

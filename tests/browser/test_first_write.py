@@ -1,0 +1,65 @@
+"""What a new user sees first: a file is written without a failure beside it, and an error says why."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from dragoman import Agent
+from dragoman.agent.prompt import Prompt
+from dragoman.agent.session import Session
+from dragoman.coder.brain import coding_agent
+from dragoman.coder.models.offline.model import OfflineModel
+from dragoman.coder.setup import Setup
+from dragoman.errors import RequestFailed
+from dragoman.store.sqlite import SqliteStore
+from tests.coder.whole import ENVIRONMENT, Fixed
+from tests.gateway.serving import Served, gateway
+
+from .chrome import Tab
+from .test_page import enter, prompt
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+
+IDLE = "document.querySelector('#transcript').dataset.state === 'idle'"
+CALLS = "[...document.querySelectorAll('.call')].map((call) => call.dataset.status)"
+
+
+@pytest.fixture
+async def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """The agent as it is delivered, with the model that needs no network."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    setup = Setup(Fixed(lambda name: OfflineModel()), ENVIRONMENT, home=str(tmp_path / "home"))
+    try:
+        async with gateway(coding_agent(setup, store=SqliteStore(tmp_path / "sessions")), tmp_path) as served:
+            yield served
+    finally:
+        await asyncio.to_thread(setup.close)
+
+
+async def test_the_first_file_is_written_without_a_red_card(page: Tab, offline: Served, tmp_path: Path) -> None:
+    await enter(page, offline)
+    await prompt(page, 'create notes/a.txt with "hello"')
+    await page.until_text("#question .patch .added", "+hello")
+    await page.until("!document.querySelector('#question button').disabled")
+    await page.press("1")
+    await page.until_text(".message.agent:last-child", "Wrote notes/a.txt")
+    await page.until(IDLE)
+    assert set(await page.js(CALLS)) == {"completed"}
+    assert await page.js("document.querySelectorAll('.notice').length") == 0
+    assert (tmp_path / "work" / "notes" / "a.txt").read_text() == "hello\n"
+
+
+async def test_an_error_of_the_agent_is_told_with_its_details(page: Tab, tmp_path: Path) -> None:
+    agent = Agent("Broken")
+
+    @agent.prompt
+    async def answer(session: Session, prompt: Prompt) -> None:
+        raise RequestFailed(-32603, "Internal error", {"details": "no space left on device"})
+
+    async with gateway(agent, tmp_path) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        await page.until_text(".notice.error", "Internal error: no space left on device")

@@ -1,0 +1,89 @@
+"""What is typed next arrives in the prompt, whatever was clicked or pressed before."""
+
+import pytest
+
+from .chrome import ALT, Tab
+from .conftest import Serve
+from .test_page import enter, prompt
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(90)]
+
+RUN = {"call": "bash", "input": {"command": "true"}}
+VALUE = "document.querySelector('#prompt').value"
+GONE = "document.querySelector('#question').hidden"
+LONG = {"say": "word ", "repeat": 2000, "delay_ms": 20}
+
+
+async def types(page: Tab, text: str) -> None:
+    """Press the keys without a click before; the text stands in the prompt."""
+    for key in text:
+        await page.press(key)
+    assert await page.js(VALUE) == text
+    await page.js("document.querySelector('#prompt').value = ''")
+
+
+@pytest.mark.parametrize("how", ["click", "key", "key with Alt"])
+async def test_after_an_answer_to_a_question(page: Tab, serve: Serve, how: str) -> None:
+    async with serve([RUN, {"say": "Done."}]) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        await page.until("document.querySelector('#question button:not(:disabled)')")
+        if how == "click":
+            await page.click("#question [data-option=reject_once]")
+        else:
+            await page.press("1", ALT if how == "key with Alt" else 0)
+        await page.until(GONE)
+        await types(page, "abc")
+
+
+@pytest.mark.parametrize("answer", [".choice.allow", ".choice.reject"])
+async def test_after_a_form(page: Tab, serve: Serve, answer: str) -> None:
+    asked = {"call": "ask_user", "input": {"question": "Which one?", "options": ["red", "blue"]}}
+    async with serve([asked, {"say": "Thank you."}]) as served:
+        await enter(page, served)
+        await prompt(page, "ask me")
+        await page.click("#question select")
+        await page.press("Escape")
+        await page.click(f"#question {answer}")
+        await page.until(GONE)
+        await types(page, "abc")
+
+
+async def test_after_stopping_a_turn(page: Tab, serve: Serve) -> None:
+    async with serve([LONG]) as served:
+        await enter(page, served)
+        await prompt(page, "count")
+        await page.until_text(".message.agent", "word word")
+        await page.click("#stop")
+        await types(page, "abc")
+        await page.until_text(".notice", "Stopped.")
+        await types(page, "def")
+
+
+async def test_after_opening_sessions_and_closing_the_menu(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "One."}], [{"say": "Two."}]) as served:
+        await enter(page, served)
+        await types(page, "atonce")
+        await prompt(page, "first")
+        await page.until_text(".message.agent", "One.")
+        await page.click("#make")
+        await types(page, "anewone")
+        await page.click("#list li button")
+        await page.until_text(".message.agent", "One.")
+        await types(page, "openedagain")
+        await page.resize(380, 800)
+        await page.click("#menu")
+        await page.until("document.activeElement.dataset.session")
+        await page.press("Escape")
+        await types(page, "closed")
+
+
+async def test_a_question_that_goes_away_leaves_other_fields_alone(page: Tab, serve: Serve) -> None:
+    async with serve([RUN, {"say": "Done."}]) as served:
+        await enter(page, served)
+        await prompt(page, "go")
+        await page.until("document.querySelector('#question button:not(:disabled)')")
+        await page.js("document.querySelector('#folder').focus()")
+        await page.press("1", ALT)
+        await page.until(GONE)
+        assert await page.js("document.activeElement.id") == "folder"

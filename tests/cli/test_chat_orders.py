@@ -1,0 +1,76 @@
+"""Words with a slash in `dragoman chat`: a mistyped one costs nothing, a path is said to the agent."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.cli import rogue
+from tests.cli.pane import Pane
+from tests.cli.rogue import text
+from tests.cli.test_chat import PROMPT, chat, ready, scripted
+from tests.nursery.nursery import nursery
+
+REVIEW: dict[str, Any] = {"name": "review", "description": "Look at it"}
+COMMANDS: dict[str, Any] = {"update": {"sessionUpdate": "available_commands_update", "availableCommands": [REVIEW]}}
+# Waits so long for commands that no test could take it for not waiting.
+PATIENT = """
+import sys
+from dragoman.cli.face import talk
+from dragoman.cli.main import main
+talk.ANNOUNCE_SECONDS = 1000
+sys.exit(main())
+"""
+
+
+def prompts(folder: Path) -> list[str]:
+    return [one["prompt"][0]["text"] for one in rogue.heard(folder, "session/prompt")]
+
+
+def test_a_mistyped_command_is_not_sent_and_the_nearest_is_named(tmp_path: Path) -> None:
+    with chat(tmp_path, *scripted(tmp_path, [{"say": "I was asked."}])) as pane:
+        ready(pane)
+        pane.say("/modle gpt-5")
+        pane.wait_for(r"^no such command: /modle; did you mean /model\? \(//modle sends it to the agent\)$", PROMPT)
+        pane.say("/compcat")
+        pane.wait_for(r"^no such command: /compcat; did you mean /compact\?", PROMPT)
+        pane.say("/nosuch\\")
+        pane.say("and more")
+        pane.wait_for("^no such command: /nosuch; /help shows what there is", PROMPT)
+        assert "I was asked" not in pane.screen()
+        pane.say("//nosuch")
+        pane.wait_for("I was asked", PROMPT)
+
+
+def test_a_path_an_escaped_word_and_a_word_after_a_blank_are_said_to_the_agent(tmp_path: Path) -> None:
+    said = ["/etc is odd", "/etc/hosts is odd", "/usr/bin/x", " /nosuch at all", "//help me"]
+    with chat(tmp_path, "--", *rogue.written(tmp_path, COMMANDS, text("Yes."))) as pane:
+        ready(pane)
+        for number, words in enumerate(said, 1):
+            pane.say(words)
+            pane.wait_for(r"Yes\.", PROMPT, times=number)
+        pane.say("/help")
+        pane.wait_for("^//word +the same for the agent, as /word", PROMPT)
+    assert prompts(tmp_path) == [*said[:-1], "/help me"]
+
+
+def test_a_command_that_the_agent_is_yet_to_announce_is_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    agent = rogue.written(tmp_path, text("Yes."), then=[COMMANDS])
+    program = nursery().command(PATIENT, imports="dragoman.cli.main")
+    command = [*program, "chat", "--cwd", str(tmp_path / "work"), "--", *agent]
+    with Pane(tmp_path, command, {"DRAGOMAN_HOME": str(tmp_path / "home"), "COLORTERM": ""}) as pane:
+        ready(pane)
+        pane.say("/review it")
+        pane.wait_for("^> /review it$")
+        (tmp_path / "plan.json.go").touch()
+        pane.wait_for(r"Yes\.", PROMPT)
+    assert prompts(tmp_path) == ["/review it"]
+
+
+def test_an_agent_that_announces_nothing_is_not_waited_for_longer_than_a_moment(tmp_path: Path) -> None:
+    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Yes."))) as pane:
+        ready(pane)
+        pane.say("/nosuch")
+        pane.wait_for("^no such command: /nosuch", PROMPT)
+        pane.say("/nosuch")
+        pane.wait_for("^no such command: /nosuch", PROMPT, times=2)
+    assert not prompts(tmp_path)

@@ -1,0 +1,88 @@
+"""Which command lines start an agent here, and which have it carried elsewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.client.elsewhere import carried_elsewhere
+
+HERE = [
+    ["gemini", "--acp"],
+    ["npx", "-y", "@google/gemini-cli@0.61.0", "--acp"],
+    ["uvx", "--from", "mistral-vibe", "vibe-acp"],
+    ["sudo", "codex-acp"],
+    ["sudo", "-n", "codex-acp"],
+    ["uvx", "--from", "git+https://example.org/agent", "agent"],
+    ["agent", "--proxy", "http://127.0.0.1:3128"],
+    ["codex-acp", "-c", "base_url=https://example.org/v1"],
+    ["bash", "-c", "cd /srv && exec gemini --acp"],
+    ["python3", "-c", "import agent\nagent.run(connect=True)"],
+    ["python3", "-m", "dragoman.cli.main", "acp"],
+    ["opencode", "acp", "--base-url", "http://127.0.0.1:8000/v1"],
+    ["/home/ssh/agent", "--provider", "aws"],
+]
+ELSEWHERE = [
+    ["ssh", "host", "gemini", "--acp"],
+    ["/usr/bin/ssh", "host", "agent"],
+    ["SSH.EXE", "host", "agent"],
+    ["env", "-i", "A=b", "ssh", "host", "agent"],
+    ["sudo", "-u", "x", "bash", "-c", "exec ssh host agent"],
+    ["timeout", "60", "docker", "exec", "-i", "box", "agent"],
+    ["podman", "run", "-i", "image"],
+    ["kubectl", "exec", "-i", "pod", "--", "agent"],
+    ["gcloud", "compute", "ssh", "vm", "--", "agent"],
+    ["bwrap", "--ro-bind", "/", "/", "gemini", "--acp"],
+    ["chroot", "/srv/root", "agent"],
+    ["socat", "-", "TCP:host:1"],
+    ["dragoman", "connect", "https://agents.example.org"],
+    ["/opt/bin/dragoman", "--trace", "t", "connect", "https://agents.example.org"],
+    ["python3", "-P", "-m", "dragoman.cli.main", "connect", "https://agents.example.org"],
+    ["python3", "-m", "dragoman", "connect", "https://agents.example.org"],
+    ["uvx", "dragoman", "connect", "https://agents.example.org"],
+    ["python3", "bridge.py", "dragoman", "connect", "https://agents.example.org"],
+    ["python3", "/opt/dragoman/cli/main.py", "connect", "https://agents.example.org"],
+    ["sh", "-c", "dragoman connect https://agents.example.org"],
+    ["dragoman", "bridge", "--", "ssh", "host", "agent"],
+    ["python3", "-c", "import os; os.execvp('ssh', ['ssh', 'host', 'agent'])"],
+    ["node", "relay.js", "wss://agents.example.org"],
+    ["rsync-like", "--rsh=ssh"],
+    ["sudo", "-u", "agent", "codex-acp"],
+    ["sudo", "-nuagent", "codex-acp"],
+    ["sudo", "--user=agent", "codex-acp"],
+    ["doas", "-u", "agent", "codex-acp"],
+    ["su", "agent", "-c", "codex-acp"],
+    ["env", "A=b", "runuser", "-u", "agent", "codex-acp"],
+    ["sh", "-c", "exec sudo -u agent codex-acp"],
+    ["setpriv", "--reuid=agent", "codex-acp"],
+    ["systemd-run", "--user", "--pty", "-p", "ProtectHome=yes", "codex-acp"],
+    ["npx", "-y", "mcp-remote", "https://agents.example.org/acp"],
+    ["npx", "-y", "supergateway", "--sse", "https://agents.example.org/acp"],
+    ["relay", "--url=https://agents.example.org/acp"],
+    ["nc.openbsd", "host", "1"],
+    ["microk8s.kubectl", "exec", "pod", "agent"],
+    ["bash", "-c", "s''sh host agent"],
+    ["env", "-Sssh host agent"],
+    ["lima", "codex-acp"],
+    ["srt", "codex-acp"],
+    ["adb", "shell", "agent"],
+    ["sh", "-c", "$AGENT"],
+    ["sh", "-c", "`cat agent`"],
+    ["agent", *["x"] * 300],
+]
+
+
+@pytest.mark.parametrize("command", HERE, ids=" ".join)
+def test_an_agent_that_works_here(command: list[str]) -> None:
+    assert carried_elsewhere(command, {"PATH": "/nowhere"}) == ""
+
+
+@pytest.mark.parametrize("command", ELSEWHERE, ids=lambda command: " ".join(command)[:60])
+def test_an_agent_that_is_carried_elsewhere(command: list[str]) -> None:
+    assert carried_elsewhere(command, {"PATH": "/nowhere"})
+
+
+def test_a_link_to_a_carrier_is_one(tmp_path: Path) -> None:
+    (tmp_path / "ssh").write_text("#!/bin/sh\n")
+    (tmp_path / "ssh").chmod(0o755)
+    (tmp_path / "box").symlink_to("ssh")
+    assert carried_elsewhere(["box", "agent"], {"PATH": str(tmp_path)}) == "ssh takes the agent to another machine"

@@ -1,0 +1,310 @@
+"""The checks that real model APIs make before they answer, for servers of tests: what they refuse, and in which words.
+
+A request is looked at as OpenAI's chat completions and responses, Anthropic's messages and Gemini's `generateContent`
+do: every tool call answered right after it, no result without a call, no empty message, images that are what they say
+they are, and no more tokens than the window. `refusal` returns the status and the body of the error, or None.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+# What the APIs count for a picture, about; and for text.
+_PICTURE_TOKENS = 1_500
+_CHARACTERS_A_TOKEN = 4
+_PICTURE_BYTES = 5 * 1024 * 1024
+_MAGIC = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+}
+
+Body = dict[str, Any]
+
+
+class Refusal(NamedTuple):
+    """What is answered instead of a stream."""
+
+    status: int
+    body: Body
+
+
+class _Wrong(Exception):
+    """What is wrong with a request, in the words of the API; `code` is OpenAI's."""
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def refusal(path: str, body: Body, window: int | None = None) -> Refusal | None:
+    """The error that the API at this path answers to such a request; None: it accepts it."""
+    for at, check, say in _APIS:
+        if at in path:
+            try:
+                check(body, window)
+            except _Wrong as wrong:
+                return Refusal(400, say(wrong))
+    return None
+
+
+def _need(holds: object, message: str, code: str | None = None) -> None:
+    if not holds:
+        raise _Wrong(message, code)
+
+
+def _tokens(value: object) -> int:
+    """About the tokens of a request; a picture counts as a picture, whatever its bytes."""
+    if isinstance(value, dict):
+        return sum(
+            _PICTURE_TOKENS if name in ("image_url", "source", "inlineData") else _tokens(one)
+            for name, one in value.items()
+        )
+    if isinstance(value, list):
+        return sum(map(_tokens, value))
+    return len(value) // _CHARACTERS_A_TOKEN if isinstance(value, str) else 0
+
+
+def _picture(data: object, kind: object, message: str) -> None:
+    _need(isinstance(data, str) and data and kind in _MAGIC, message)
+    try:
+        picture = base64.b64decode(str(data), validate=True)
+    except (binascii.Error, ValueError):
+        raise _Wrong(message) from None
+    _need(picture.startswith(_MAGIC[str(kind)]), message)
+    _need(len(picture) <= _PICTURE_BYTES, f"image exceeds 5 MB maximum: {len(picture)} bytes > {_PICTURE_BYTES} bytes")
+
+
+def _data_url(url: object, message: str) -> None:
+    _need(isinstance(url, str), message)
+    if str(url).startswith("data:"):
+        head, _, data = str(url)[5:].partition(",")
+        _picture(data, head.removesuffix(";base64"), message)
+
+
+# -- OpenAI's chat completions ---------------------------------------------------------------------------------------
+
+_NO_ANSWER = (
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
+    "The following tool_call_ids did not have response messages: "
+)
+_NO_CALL = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+_BAD_URL = "You uploaded an unsupported image. Please make sure your image is valid."
+
+
+def _chat(body: Body, window: int | None) -> None:
+    messages = body.get("messages")
+    _need(isinstance(messages, list) and messages, "[] is too short - 'messages'")
+    waiting: list[str] = []
+    for message in body["messages"]:
+        role, content = message.get("role"), message.get("content")
+        _need(role in ("system", "developer", "user", "assistant", "tool"), f"Invalid value: '{role}'.")
+        if role == "tool":
+            _need(message.get("tool_call_id") in waiting, _NO_CALL)
+            waiting.remove(message["tool_call_id"])
+        else:
+            _need(not waiting, _NO_ANSWER + ", ".join(waiting))
+        calls = message.get("tool_calls") or []
+        if not calls:
+            _need(content, "Invalid value for 'content': expected a string, got null.")
+        waiting += [call["id"] for call in calls]
+        _need(len(set(waiting)) == len(waiting), "Duplicate value for 'tool_call_id'")
+        for part in content if isinstance(content, list) else []:
+            if part.get("type") == "image_url":
+                _data_url(part["image_url"].get("url"), _BAD_URL)
+    _need(not waiting, _NO_ANSWER + ", ".join(waiting))
+    tokens = _tokens(body["messages"])
+    _need(
+        window is None or tokens <= window,
+        f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages.",
+        "context_length_exceeded",
+    )
+
+
+def _openai_error(wrong: _Wrong) -> Body:
+    return {
+        "error": {"message": str(wrong), "type": "invalid_request_error", "param": "messages", "code": wrong.code},
+    }
+
+
+# -- OpenAI's responses ----------------------------------------------------------------------------------------------
+
+
+def _responses(body: Body, window: int | None) -> None:
+    given = body.get("input")
+    items: list[Body] = given if isinstance(given, list) else [{"role": "user", "content": given}]
+    calls: set[str] = set()
+    outputs: set[str] = set()
+    for index, item in enumerate(items):
+        kind = item.get("type", "message")
+        if kind == "function_call":
+            calls.add(item["call_id"])
+        elif kind == "function_call_output":
+            called = item["call_id"]
+            _need(called in calls, f"No tool call found for function call output with call_id {called}.")
+            _need(called not in outputs, f"Duplicate function call output for call_id {called}.")
+            outputs.add(called)
+        elif kind == "reasoning":
+            following = items[index + 1].get("type", "message") if index + 1 < len(items) else ""
+            is_followed = following in ("message", "function_call", "reasoning")
+            _need(
+                is_followed,
+                f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",
+            )
+        elif kind == "message":
+            _need(item.get("content"), f"Invalid 'input[{index}].content': empty array.")
+        for part in _parts(item.get("content")) + _parts(item.get("output")):
+            if part.get("type") == "input_image":
+                _data_url(part.get("image_url"), "The image data you provided does not represent a valid image.")
+    missing = sorted(calls - outputs)
+    _need(not missing, f"No tool output found for function call {', '.join(missing)}.")
+    too_long = "Your input exceeds the context window of this model. Please adjust your input and try again."
+    _need(window is None or _tokens(items) <= window, too_long, "context_length_exceeded")
+
+
+def _parts(content: object) -> list[Body]:
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+# -- Anthropic's messages --------------------------------------------------------------------------------------------
+
+
+def _anthropic(body: Body, window: int | None) -> None:
+    turns = list(_merged(body["messages"], "role", "content"))
+    _need(turns, "messages: at least one message is required")
+    _need(turns[0][0] == "user", 'messages: first message must use the "user" role')
+    called: list[str] = []
+    seen: set[str] = set()
+    for index, (role, blocks) in enumerate(turns):
+        _need(blocks, f"messages.{index}: all messages must have non-empty content")
+        called = _anthropic_results(index, blocks, called) if role == "user" else _anthropic_calls(index, blocks, seen)
+        for block in blocks:
+            if block.get("type") == "text":
+                _need(block["text"].strip(), "messages: text content blocks must contain non-whitespace text")
+    _need(not called, _unanswered(len(turns) - 1, called))
+    _need(not seen or body.get("tools"), "Requests which include `tool_use` or `tool_result` blocks must define tools.")
+    tokens = _tokens(body["messages"]) + _tokens(body.get("system"))
+    _need(window is None or tokens <= window, f"prompt is too long: {tokens} tokens > {window} maximum")
+
+
+def _anthropic_calls(index: int, blocks: list[Body], seen: set[str]) -> list[str]:
+    calls = [block["id"] for block in blocks if block.get("type") == "tool_use"]
+    _need(len(set(calls)) == len(calls) and not seen & set(calls), f"messages.{index}: `tool_use` ids must be unique")
+    seen |= set(calls)
+    last = blocks[-1].get("type")
+    _need(last != "thinking", f"messages.{index}: The final block in an assistant message cannot be `thinking`.")
+    return calls
+
+
+def _anthropic_results(index: int, blocks: list[Body], called: list[str]) -> list[str]:
+    """Check the results of a user's turn; returns the calls that wait now: none."""
+    waiting = list(called)
+    is_first = True
+    for place, block in enumerate(blocks):
+        if block.get("type") != "tool_result":
+            is_first = False
+            _anthropic_picture(block)
+            continue
+        one = block["tool_use_id"]
+        _need(is_first, _unanswered(index - 1, waiting))
+        _need(
+            one in called,
+            f"messages.{index}.content.{place}: unexpected `tool_use_id` found in `tool_result` blocks: {one}. Each "
+            "`tool_result` block must have a corresponding `tool_use` block in the previous message.",
+        )
+        _need(one in waiting, f"messages.{index}.content.{place}: each tool_use must have a single result.")
+        waiting.remove(one)
+        for part in _parts(block.get("content")):
+            _anthropic_picture(part)
+    _need(not waiting, _unanswered(index - 1, waiting))
+    return []
+
+
+def _unanswered(index: int, ids: list[str]) -> str:
+    return (
+        f"messages.{index}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+        f"{', '.join(ids)}. Each `tool_use` block must have a corresponding `tool_result` block in the next message."
+    )
+
+
+def _anthropic_picture(block: Body) -> None:
+    if block.get("type") == "image" and block["source"].get("type") == "base64":
+        _picture(block["source"].get("data"), block["source"].get("media_type"), "Could not process image")
+
+
+def _anthropic_error(wrong: _Wrong) -> Body:
+    return {"type": "error", "error": {"type": "invalid_request_error", "message": str(wrong)}, "request_id": "req_1"}
+
+
+def _merged(messages: list[Body], role: str, content: str) -> Iterator[tuple[str, list[Body]]]:
+    """Neighbouring messages of one role as one, which is how the API reads them."""
+    before: tuple[str, list[Body]] | None = None
+    for message in messages:
+        given = message.get(content)
+        blocks: list[Body] = [{"type": "text", "text": given}] if isinstance(given, str) else list(given or [])
+        if before is not None and before[0] == message.get(role):
+            before = (before[0], before[1] + blocks)
+            continue
+        if before is not None:
+            yield before
+        before = (str(message.get(role)), blocks)
+    if before is not None:
+        yield before
+
+
+# -- Gemini's generateContent ----------------------------------------------------------------------------------------
+
+_COUNT = (
+    "Please ensure that the number of function response parts is equal to the number of function call parts of the "
+    "function call turn."
+)
+_ORDER = "Please ensure that function response turn comes immediately after a function call turn."
+_AFTER_USER = (
+    "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
+)
+
+
+def _gemini(body: Body, window: int | None) -> None:
+    turns = list(_merged(body["contents"], "role", "parts"))
+    _need(turns, "* GenerateContentRequest.contents: contents is not specified")
+    called: list[str] = []
+    for index, (role, parts) in enumerate(turns):
+        _need(role in ("user", "model"), "Please use a valid role: user, model.")
+        empty = f"* GenerateContentRequest.contents[{index}].parts: contents.parts must not be empty."
+        _need(parts and all(set(part) - {"thought", "thoughtSignature"} for part in parts), empty)
+        answers = [part["functionResponse"]["name"] for part in parts if "functionResponse" in part]
+        _need(not answers or called, _ORDER)
+        _need(sorted(answers) == sorted(called), _COUNT)
+        called = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
+        _need(not called or index > 0, _AFTER_USER)
+        for part in parts:
+            if "inlineData" in part:
+                data = part["inlineData"]
+                kind = data.get("mimeType") or data.get("mime_type")  # both names of a field count there
+                _picture(_standard(data.get("data")), kind, "Unable to process input image.")
+    _need(not called, _COUNT)
+    tokens = _tokens(body["contents"])
+    too_long = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
+    _need(window is None or tokens <= window, too_long)
+
+
+def _standard(data: object) -> object:
+    """Gemini takes both alphabets of base64."""
+    return data.replace("-", "+").replace("_", "/") if isinstance(data, str) else data
+
+
+def _gemini_error(wrong: _Wrong) -> Body:
+    return {"error": {"code": 400, "message": str(wrong), "status": "INVALID_ARGUMENT"}}
+
+
+_Check = Callable[[Body, int | None], None]
+_Say = Callable[[_Wrong], Body]
+_APIS: list[tuple[str, _Check, _Say]] = [
+    ("/chat/completions", _chat, _openai_error),
+    ("/responses", _responses, _openai_error),
+    ("/messages", _anthropic, _anthropic_error),
+    ("enerateContent", _gemini, _gemini_error),
+]

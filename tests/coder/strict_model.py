@@ -1,0 +1,54 @@
+"""A model for tests that looks at what it is given: no provider takes a history with a hole in it."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+from dragoman.coder.context import Item, ModelSaid, ToolSaid
+from dragoman.coder.estimate import tokens_of
+from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Piece
+from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.script import ScriptModel, parse
+
+
+def check_well_formed(items: Sequence[Item]) -> None:
+    """Raise `AssertionError` where a provider would answer 400."""
+    waiting: list[str] = []
+    for item in items:
+        if isinstance(item, ToolSaid):
+            assert item.call_id in waiting, f"a result without a call: {item}"
+            waiting.remove(item.call_id)
+            continue
+        assert not waiting, f"calls without a result: {waiting}"
+        if isinstance(item, ModelSaid):
+            assert item.text.strip() or item.calls, "an empty message of the assistant"
+            waiting = [call.id for call in item.calls]
+    assert not waiting, f"calls without a result: {waiting}"
+    assert not isinstance(items[-1], ModelSaid), "the assistant has the last word already"
+
+
+class StrictModel(ScriptModel):
+    """Plays a script, checks each request, and keeps what it was asked. `fits`: more tokens than that overflow it."""
+
+    def __init__(self, *turns: Sequence[Any], fits: int | None = None, **more: Any) -> None:
+        super().__init__(parse({"turns": [{"steps": list(turn)} for turn in turns], **more}))
+        self.fits = fits
+        self.asked: list[Inquiry] = []
+        # Raised by the next requests for a summary, one each.
+        self.summary_failures: list[ModelFailed] = []
+
+    def make(self, name: str) -> Model:
+        return self
+
+    @property
+    def summaries(self) -> list[Inquiry]:
+        return [inquiry for inquiry in self.asked if inquiry.purpose == "summary"]
+
+    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+        check_well_formed(inquiry.items)
+        self.asked.append(inquiry._replace(items=list(inquiry.items)))
+        if inquiry.purpose == "summary" and self.summary_failures:
+            raise self.summary_failures.pop(0)
+        if self.fits is not None and tokens_of(inquiry.items) > self.fits:
+            raise ContextFull(self.name)
+        async for piece in super().respond(inquiry):
+            yield piece

@@ -1,0 +1,55 @@
+"""The model is told why a call was refused, in words that are true for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.coder.test_binary_files import Calling
+from tests.coder.whole import User, events_of, whole
+
+pytestmark = pytest.mark.anyio
+
+WRITE = {"path": "a.txt", "content": "x"}
+REFUSALS: dict[str, tuple[str, str, dict[str, Any], str | None, str]] = {
+    "by the mode": ("read-only", "write_file", WRITE, "allow_once", "Mode read-only does not allow it."),
+    "by the user": ("ask", "write_file", WRITE, "reject_once", "The user said no."),
+    "by what never runs": (
+        "full-access",
+        "bash",
+        {"command": "rm -rf /"},
+        "allow_once",
+        "It cannot be undone: It deletes more than can be brought back.",
+    ),
+    "by the roots": (
+        "ask",
+        "read_file",
+        {"path": "/etc/passwd"},
+        "allow_once",
+        "/etc/passwd is outside of the workspace.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("mode", "tool", "given", "answer", "reason"), REFUSALS.values(), ids=REFUSALS)
+async def test_a_refusal_names_its_reason(
+    tmp_path: Path, mode: str, tool: str, given: dict[str, Any], answer: str, reason: str
+) -> None:
+    model = Calling(tool, **given)
+    async with whole(tmp_path, model.make, mode=mode, user=User(answer)) as (_, session):
+        await events_of(session)
+    assert (model.result.text, model.result.failed) == (f"Permission denied. {reason}", True)
+
+
+async def test_a_remembered_no_and_a_repeated_one_are_told_as_such(tmp_path: Path) -> None:
+    results = []
+    model, user = Calling("write_file", **WRITE), User("reject_once", "reject_always")
+    async with whole(tmp_path, model.make, user=user) as (_, session):
+        for _ in range(3):
+            await events_of(session)
+            results.append(model.result.text.removeprefix("Permission denied. "))
+    assert results == [
+        "The user said no.",
+        "The user said no.",
+        "The user has said never to this, for the whole session.",
+    ]
