@@ -21,6 +21,7 @@ ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "limits": set(),
     "version": set(),
+    "background": set(),
     "vocabulary": set(),
     "wire": set(),
     "dialects": {"wire", "vocabulary"},
@@ -29,16 +30,16 @@ ARROWS: dict[str, set[str]] = {
     "outbox": {"transports", "wire"},  # the bounded half of a link that writes
     "link": {"outbox"} | EDGE,
     "bridge": {"link"} | EDGE,
-    "agent": {"bridge", "link", "store"}
+    "agent": {"background", "bridge", "link", "store"}
     | EDGE,  # store: its contract; an author who passes one gets sessions that survive
-    "client": {"bridge", "link", "host"} | EDGE,
+    "client": {"background", "bridge", "link", "host"} | EDGE,
     "store": {"vocabulary"},
-    "coder": {"agent", "store", "host", "vocabulary"},
+    "coder": {"agent", "background", "store", "host", "vocabulary"},
     # EDGE: a connection is itself a transport, and its messages are the vocabulary's
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
-    "cli": {"gateway", "coder", "client", "agent", "store", "host", "vocabulary"},
+    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "vocabulary"},
     "testing": {"agent", "client", "link", "transports", "vocabulary"},
     "dragoman": {"agent", "client", "vocabulary"},  # the package's own __init__: the public names
     "__main__": {"cli"},

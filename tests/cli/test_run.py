@@ -748,7 +748,7 @@ def test_m2_a_question_about_something_endless_is_short_and_all_of_it_can_be_see
     child = at_terminal(tmp_path, "hi", "--", *agent, TERM="dumb")
     child.expect_exact("n: no: ")  # so many options are taller than the screen
     child.sendline("a")
-    child.expect_exact("║ v, y or n: ")
+    child.expect_exact("║ v or n: ")
     child.sendline("1")
     child.expect_exact("║ That cannot be chosen: not all of it is shown yet, and v shows it.")
     child.sendline("v")
@@ -787,7 +787,7 @@ def test_m3_an_option_is_named_by_what_it_does(tmp_path: Path) -> None:
     child = at_terminal(tmp_path, "hi", "--", *rogue.written(tmp_path, permission("Do it", options=lies)), TERM="dumb")
     child.expect_exact("1  yes, and do not ask again  “No, never”")
     child.expect_exact("2  no  “Yes, of course”")
-    child.expect_exact("║ 1-2, y or n: ")
+    child.expect_exact("║ 1-2 or n: ")  # no option is a yes for this once
     child.sendline("n")
     assert left(child) == 5
     assert rogue.answers(tmp_path) == [{"outcome": {"outcome": "selected", "optionId": "b"}}]

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from dragoman.agent.exit_guard import ExitGuard
 from dragoman.agent.opening import Opening
+from dragoman.background import EventLoop
 from dragoman.link import Link
 from dragoman.link.deadline import GENERATORS, SWEEP, Deadline
 from dragoman.transports.contract import Transport
@@ -43,7 +44,7 @@ def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> 
     """
     guard = ExitGuard(opening.stdin)
     transport = StdioTransport(opening.stdin, opening.stdout, unread=opening.unread)
-    loop = asyncio.new_event_loop()
+    loop = EventLoop()
     try:
         code = guard.exit_code = loop.run_until_complete(_serve(serving, transport, opening, guard))
     finally:

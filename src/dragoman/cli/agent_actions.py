@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from dragoman import background
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
 from dragoman.cli.keys import hide_keys
@@ -40,7 +41,7 @@ def list_agents(arguments: argparse.Namespace) -> int:
             hide_keys()
         except SettingsError as error:
             return complain(str(error))
-        asyncio.run(_check(fleet))
+        background.run(_check(fleet))
     found = [fleet.status(name) for name in fleet.names()]
     if arguments.json:
         print(harmless_json(json.dumps([_as_json(one, fleet) for one in found], indent=2).encode()))

@@ -140,8 +140,7 @@ def _agents() -> Iterator[Candidate]:
 
 
 def _sessions() -> Iterator[Candidate]:
-    import asyncio
-
+    from dragoman import background
     from dragoman.cli.home import home, open_store
 
     if not (home() / "sessions").exists():
@@ -155,7 +154,7 @@ def _sessions() -> Iterator[Candidate]:
         finally:
             await store.close()
 
-    return iter(asyncio.run(look()))
+    return iter(background.run(look()))
 
 
 def _tokens() -> Iterator[Candidate]:

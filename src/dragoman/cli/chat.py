@@ -65,6 +65,6 @@ def run(arguments: argparse.Namespace) -> int:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
             raise
         return complain(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
-    import asyncio
+    from dragoman import background
 
-    return asyncio.run(Talk(arguments, target, folder).perform())
+    return background.run(Talk(arguments, target, folder).perform())

@@ -1,12 +1,12 @@
 """`dragoman connect`: a remote agent for editors that can only start a program."""
 
 import argparse
-import asyncio
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman import background
 from dragoman.cli.complain import complain, warn_of_plain_http
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
             return complain(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
     if os.isatty(0):
         _tell(f"waiting for an editor on stdin; for a person: dragoman chat --agent {arguments.url}")
-    reason = asyncio.run(relay_stdio(open_far, _tell))
+    reason = background.run(relay_stdio(open_far, _tell))
     return 0 if reason is None else complain(reason, 1)
 
 

@@ -45,11 +45,11 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Show it."""
-    import asyncio
     import json
     import os
     import tempfile
 
+    from dragoman import background
     from dragoman.errors import DragomanError
     from dragoman.host.failure_text import failure_text
 
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             json.dump(_SCRIPT, file)
         try:
             for protocol in [arguments.protocol] if arguments.protocol else [1, 2]:
-                asyncio.run(_talk(protocol, script, folder, trace))
+                background.run(_talk(protocol, script, folder, trace))
         except DragomanError as error:
             return complain(failure_text(error), AGENT_FAILED)
     return 0

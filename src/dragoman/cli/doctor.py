@@ -111,8 +111,7 @@ def _settings() -> Finding:
 
 
 def _store() -> Finding:
-    import asyncio
-
+    from dragoman import background
     from dragoman.cli.home import home, open_store
     from dragoman.cli.writable import unwritable
     from dragoman.store.contract import StoreFailed
@@ -132,7 +131,7 @@ def _store() -> Finding:
             await store.close()
 
     try:
-        count = asyncio.run(look())
+        count = background.run(look())
     except StoreFailed as error:
         return Finding("store", "broken", f"{folder}: {error}")
     return Finding("store", "ok", f"{folder}; {count if count < 50 else 'more than 50'} sessions")
@@ -155,8 +154,7 @@ def _model(wanted: str | None) -> Finding:
 
 def _providers() -> Finding:
     """Report the providers that have a key or an address: where each is reached, and what has set that."""
-    import asyncio
-
+    from dragoman import background
     from dragoman.cli.config import find_addresses, find_keys
     from dragoman.cli.settings import read_settings
 
@@ -165,7 +163,7 @@ def _providers() -> Finding:
     wrong = [address["error"] for address in found.values() if "error" in address]
     if wrong:
         return Finding("providers", "broken", " ".join(wrong))
-    lists = asyncio.run(_lists())
+    lists = background.run(_lists())
     lines = [
         f"{provider} at {address['value']} ({address['source']})"
         + (f", {lists[provider]}" if provider in lists else "")
@@ -255,6 +253,7 @@ def _turn() -> Finding:
     import tempfile
     import time
 
+    from dragoman import background
     from dragoman.client.connect import connect
 
     async def turn(folder: str) -> str:
@@ -265,7 +264,7 @@ def _turn() -> Finding:
 
     with tempfile.TemporaryDirectory(prefix="dragoman-doctor-") as folder:
         began = time.monotonic()
-        reason = asyncio.run(asyncio.wait_for(turn(folder), TURN_SECONDS))
+        reason = background.run(asyncio.wait_for(turn(folder), TURN_SECONDS))
     if reason != "end_turn":
         return Finding("turn", "broken", f"a turn ended with {reason}")
     return Finding("turn", "ok", f"start, session and one turn in {time.monotonic() - began:.1f} s")

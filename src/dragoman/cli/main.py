@@ -42,7 +42,17 @@ _HOLD_KEYS: Final = ("acp", "run", "chat", "serve", "connect", "--acp")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code."""
+    """Run a command and return the exit code. Without `argv` this is the program, which may end here."""
+    code = _guarded(argv)
+    # Only a command that has loaded it can have calls in the background; importing it costs the others time.
+    background = sys.modules.get("dragoman.background")
+    if argv is None and background is not None:
+        background.end_process(code)
+    return code
+
+
+def _guarded(argv: Sequence[str] | None) -> int:
+    """Run a command; what ends it besides its own return becomes an exit code or an entry in the log."""
     if argv is None and _command_of(sys.argv[1:]) in _HOLD_KEYS:
         from dragoman.host.private import forbid_reading
 

@@ -69,8 +69,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Say it."""
-    import asyncio
-
+    from dragoman import background
     from dragoman.cli.errand import Errand
     from dragoman.cli.target import chosen_folder, chosen_target
 
@@ -80,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         errand = Errand(arguments, target, chosen_folder(arguments, target), typed, piped)
     except Wrong as error:
         return complain(str(error))
-    return asyncio.run(errand.perform())
+    return background.run(errand.perform())
 
 
 def _prompt(words: list[str]) -> tuple[list[str], str | None]:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman import background
 from dragoman.cli.complain import complain
 from dragoman.cli.home import home
 
@@ -134,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _change_tokens(arguments, tokens)
         log = _logbook(arguments)
         try:
-            asyncio.run(_serve(_prepared(arguments, tokens, log), tokens, arguments))
+            background.run(_serve(_prepared(arguments, tokens, log), tokens, arguments))
         finally:
             log.close()
     except (Wrong, DragomanError) as error:

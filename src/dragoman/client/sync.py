@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
+from dragoman.background import EventLoop
 from dragoman.client.connect import Client, Target, connect
 from dragoman.client.conversation import Answer, Conversation, Turn
 from dragoman.errors import UsageError
@@ -33,7 +34,7 @@ class _Loop:
     """An event loop in a thread, for one client."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = EventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="dragoman", daemon=True)
         self._thread.start()
 

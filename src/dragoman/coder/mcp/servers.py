@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from dragoman.background import call_in_background
 from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
 from dragoman.coder.mcp.server import SdkMissing, Server, State
@@ -122,7 +123,7 @@ class Servers:
         if self._too_many:
             await self._notice(f"Only {SERVERS} MCP servers are connected; {self._too_many} more are left out")
         try:
-            return await asyncio.to_thread(self._import)
+            return await call_in_background(self._import)
         except SdkMissing as error:
             await self._notice(str(error))
             raise

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
+from dragoman.background import call_in_background
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.names import is_model_name
 from dragoman.host.private_file import write_private
@@ -84,7 +85,7 @@ class ModelCatalog:
         """Ask the provider now; `ListingFailed` or `ImportError` where that does not work."""
         key = _key(endpoint)
         self._failed[key] = self._clock()  # until the opposite is known
-        list_models = await asyncio.to_thread(_load)
+        list_models = await call_in_background(_load)
         names = tuple(await list_models(endpoint))
         self._lists[key] = _ModelList(names, self._clock())
         del self._failed[key]

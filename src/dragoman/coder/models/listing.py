@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpx2
 import msgspec
 
+from dragoman.background import call_in_background
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.names import is_model_name
 from dragoman.host.tls import trust_for
@@ -54,7 +55,7 @@ async def list_models(endpoint: Endpoint, seconds: float = SECONDS) -> list[str]
     try:
         async with asyncio.timeout(seconds):
             # Reading the list of authorities takes tens of milliseconds.
-            client = await asyncio.to_thread(_client, endpoint, seconds)
+            client = await call_in_background(_client, endpoint, seconds)
             async with client:
                 entries = await _entries(client, endpoint)
     except TimeoutError:

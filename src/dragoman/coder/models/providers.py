@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from dragoman.background import call_in_background
 from dragoman.coder.models.abilities import Abilities, abilities
 from dragoman.coder.models.contract import Inquiry, ModelFailed, Piece
 from dragoman.coder.models.endpoints import Endpoint
@@ -89,7 +90,7 @@ class ProviderModel:
         if self._idle:
             return self._idle.pop()
         try:
-            line = await asyncio.to_thread(_open, self._endpoint, self._known, self._patience)
+            line = await call_in_background(_open, self._endpoint, self._known, self._patience)
         except ImportError:
             raise ModelFailed("server", INSTALL, NEVER) from None
         self.window = line.window
