@@ -66,7 +66,7 @@ class Desk:
             "on_event": lambda conversation, event: self.outside.append(event),
             "on_noise": self.noise.append,
         }
-        async with upstream(self.model) as server:
+        async with upstream(self.model, strict=self.agent.answers_cancelled_calls) as server:
             started = self._from_fleet if by_name else self._from_command
             async with started(self.agent.environment(self.home, server.url), {**heard, **lent}) as client:
                 assert client.link.version == self.agent.version

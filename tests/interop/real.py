@@ -27,6 +27,8 @@ class RealAgent(NamedTuple):
     login: str | None = None
     loads: bool = True
     dialect: str | None = None
+    # Whether a cancelled call has a result in its next request, without which a provider refuses that.
+    answers_cancelled_calls: bool = True
 
     def started(self) -> list[str]:
         """The command that starts it."""
@@ -157,4 +159,5 @@ IAC_CODE = RealAgent(
     write="write_file",
     path="path",
     dialect="iac-code",
+    answers_cancelled_calls=False,
 )

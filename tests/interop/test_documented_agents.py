@@ -123,6 +123,24 @@ async def test_a_cancel_while_the_user_is_asked_ends_the_turn_and_runs_nothing(d
     assert (said(after), end(after)) == (["Here I am."], "end_turn")
 
 
+@pytest.mark.parametrize("agent", [IAC_CODE._replace(answers_cancelled_calls=True)], ids=str)
+async def test_after_a_cancelled_call_iac_code_sends_a_history_that_providers_refuse(desk: Desk) -> None:
+    model, turns = desk.model, list[Turn]()
+
+    async def cancels_instead(request: RequestPermission) -> None:
+        await turns[0].cancel()
+        await asyncio.Event().wait()  # never answered by us: the client does
+
+    async with desk.connected(permission=cancels_instead) as client:
+        session = await client.new_session(desk.work)
+        model.plays(model.says("I will write it.", asking(IAC_CODE, desk.made)))
+        turns.append(session.prompt("write it"))
+        assert end([event async for event in turns[0]]) == "cancelled"
+        model.plays(model.says("Here I am."))
+        after = await events_of(session, "go on")
+    assert "did not have response messages" in "".join(said(after))
+
+
 @both_agents
 async def test_a_cancel_ends_the_command_that_runs(desk: Desk) -> None:
     model, begun = desk.model, desk.work / "begun"

@@ -65,6 +65,11 @@ FINDINGS: Final = (
         "they are neither read nor changed: its sessions stay with it",
         (f"{_DRIVEN}the_sessions_of_the_program_stay_with_it",),
     ),
+    Finding(
+        *("iac-code-7", "iac-code", "after a cancel its next model request has the cancelled call without a result"),
+        "nothing: providers that check refuse that request, and a new session is the way out",
+        (f"{_DRIVEN}after_a_cancelled_call_iac_code_sends_a_history_that_providers_refuse",),
+    ),
     # -- Agentao 0.5.17 ----------------------------------------------------------------------------------------------
     Finding(
         *("agentao-1", "agentao", "each update repeats the whole content of a call, longer than before"),
