@@ -19,7 +19,7 @@ from typing import Final
 
 from bench.lines import Line, told
 from dragoman.store.contract import SessionMeta, StoreFailed
-from dragoman.store.entries import Said
+from dragoman.store.entries import TextEntry
 from dragoman.store.index import Index
 from dragoman.store.locks import Holder
 from dragoman.store.sqlite import SqliteStore
@@ -91,7 +91,7 @@ async def stream(folder: Path, count: int) -> float:
 
     began = time.process_time()
     for number in range(count):
-        log.append((Said("agent_message_chunk", "m1", "the quick "),), committed)
+        log.append((TextEntry("agent_message_chunk", "m1", "the quick "),), committed)
         while number - done >= WAITING:
             room.clear()
             await room.wait()
@@ -106,7 +106,7 @@ async def stream_lone(folder: Path, count: int) -> float:
     log = await store.create(SessionMeta("a", "/work"))
     began = time.process_time()
     for _ in range(count):
-        log.append((Said("agent_message_chunk", "m1", "the quick "),), lambda error: None)
+        log.append((TextEntry("agent_message_chunk", "m1", "the quick "),), lambda error: None)
         await log.flush()
     spent = time.process_time() - began
     await store.close()
@@ -203,7 +203,7 @@ async def hold(folder: Path, count: int) -> tuple[float, float, float]:
     logs = [await store.create(SessionMeta(f"s{number}", "/work")) for number in range(count)]
     create = (time.perf_counter() - began) * 1e3 / count
     for log in logs[:: count // 200]:
-        log.append((Said("agent_message_chunk", "m1", "the quick "),), lambda error: None)
+        log.append((TextEntry("agent_message_chunk", "m1", "the quick "),), lambda error: None)
         await log.flush()
     gc.collect()
     used, files = (resident() - before) / count / 1024, len(os.listdir("/proc/self/fd"))

@@ -17,8 +17,8 @@ import pytest
 
 from dragoman import limits
 from dragoman.bridge import GONE, UNREADABLE, UNSAID_BYTES, Bridge
-from dragoman.bridge.crossing import Crossing
-from dragoman.bridge.unfinished import Unfinished
+from dragoman.bridge.crossing import ForwardedRequest
+from dragoman.bridge.unfinished import OpenWork
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import NO_FAULTS, Faults, memory_pair
 from dragoman.vocabulary.requests import ListSessions
@@ -1303,9 +1303,9 @@ async def test_one_message_larger_than_all_limits_but_its_own_passes(
 
 
 async def test_a_request_that_is_asked_again_is_known_by_its_last_number_alone() -> None:
-    unfinished = Unfinished()
+    unfinished = OpenWork()
     side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.drop)
-    crossing = Crossing(side, side, ListSessions(), 7)
+    crossing = ForwardedRequest(side, side, ListSessions(), 7)
     crossing.sent(1)
     crossing.sent(2)
     assert unfinished.find(1) is None

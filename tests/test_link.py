@@ -867,9 +867,9 @@ async def test_a14_json_of_others_that_has_newlines_leaves_on_one_line() -> None
 
 
 def dialect_answer(id: Id) -> Any:
-    from dragoman.dialects.contract import Answer
+    from dragoman.dialects.contract import ResultMessage
 
-    return Answer(id, b'{\r\n "a":\n "b\\nc"\n}')
+    return ResultMessage(id, b'{\r\n "a":\n "b\\nc"\n}')
 
 
 async def test_an_answer_that_is_too_large_fails_its_call_with_a_code() -> None:

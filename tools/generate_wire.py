@@ -28,7 +28,7 @@ DOCSTRING = '''"""ACP {version} as values: every definition of the schema, stabl
 Names: a definition keeps its name. A variant of a union is called like its definition if that is this variant and
 nothing else (`TextContent` in `ContentBlock`), otherwise union + tag (`SessionUpdateAgentMessageChunk`); it then is a
 subclass of its definition (`ContentChunk`), unless that was flattened into it. Attributes are snake_case, `_meta` is
-`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `Unknown`: a variant that we do not know.
+`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `UnknownVariant`, one that we do not know.
 
 Unions are written twice. For type checkers: what a reader may meet. At runtime: what msgspec decodes at its own speed,
 and how the slow path finds the rest (`types.choice`, `types.first_of`).
@@ -39,7 +39,7 @@ IMPORTS = {
     "typing": ("TYPE_CHECKING", "Annotated", "Any", "Literal", "TypeAlias"),
     "msgspec": ("UNSET", "Meta", "UnsetType", "field"),
     "dragoman.wire.types": (
-        *("Json", "JsonObject", "MetaWire", "Unknown", "Wire"),
+        *("Json", "JsonObject", "MetaWire", "UnknownVariant", "Wire"),
         *("at_least_one", "choice", "exactly_one", "first_of"),
     ),
 }
@@ -111,7 +111,9 @@ def _block(item: Item) -> str:
             meets = [re.sub(r"^Annotated\[(.*), Meta\(.*\)\]$", r"\1", kind) for kind in item.types]
             if item.tag_field is None:
                 return _twice(item.name, meets, "first_of", item.types)
-            return _twice(item.name, [*meets, "Unknown"], "first_of", [*item.types, f'tag_field="{item.tag_field}"'])
+            return _twice(
+                item.name, [*meets, "UnknownVariant"], "first_of", [*item.types, f'tag_field="{item.tag_field}"']
+            )
 
 
 def _struct(item: Struct) -> str:
@@ -147,7 +149,7 @@ def _union(item: Union) -> str:
     for tag_field, by_tag in item.nested:
         pairs = ", ".join(f'"{tag}": {name}' for tag, name in by_tag.items())
         arguments.append(f'nested=("{tag_field}", {{{pairs}}})')
-    return _twice(item.name, [*item.members, *nested, *bare, "Unknown"], "choice", arguments)
+    return _twice(item.name, [*item.members, *nested, *bare, "UnknownVariant"], "choice", arguments)
 
 
 def _twice(name: str, meets: list[str], function: str, arguments: list[str]) -> str:

@@ -13,15 +13,15 @@ from dragoman.gateway import guard
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.local import in_process
-from dragoman.gateway.server import Server
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.server import GatewayServer
+from dragoman.gateway.tokens import TokenStore
 from dragoman.store.contract import SessionMeta
 from dragoman.store.sqlite import SqliteStore
 
 TOKEN = "bench"
 
 
-class OneToken(Tokens):
+class OneToken(TokenStore):
     def valid(self) -> list[guard.Token]:
         return [guard.Token("bench", "bench", guard.SCOPES, guard.digest_of(TOKEN.encode()))]
 
@@ -47,7 +47,7 @@ async def main(port: int, chunks: int, pause: float, stored: int) -> None:
 
     guard.BURST = guard.RATE = 1e9  # type: ignore[misc]  # a thousand clients come from one address here
     hub = Hub(Agents(in_process(agent.serve, print)), report=print)
-    await Server(hub, OneToken(folder / "tokens"), port=port).start()
+    await GatewayServer(hub, OneToken(folder / "tokens"), port=port).start()
     await asyncio.Event().wait()
 
 

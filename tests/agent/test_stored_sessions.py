@@ -13,13 +13,13 @@ from msgspec import UNSET
 
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.agent.story import Story
+from dragoman.agent.story import History
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.client.turn import Turn
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, NOT_FOUND, RequestFailed
 from dragoman.store.contract import StoreFailed
-from dragoman.store.entries import Happened
+from dragoman.store.entries import EventEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair
 from dragoman.vocabulary import requests
@@ -355,11 +355,11 @@ async def test_a_session_that_could_not_be_read_once_can_be_opened_later(
         await session.ask("hello")
         await session.close()
 
-        def broken(self: Story, entries: Any) -> None:
+        def broken(self: History, entries: Any) -> None:
             raise StoreFailed("the disk failed")
 
         with monkeypatch.context() as failing:
-            failing.setattr(Story, "take", broken)
+            failing.setattr(History, "take", broken)
             assert await refused(client.load_session(session.id, "/")) == (INTERNAL_ERROR, {"reason": "store"})
             assert await refused(client.ask(requests.ForkSession(session.id, "/"))) == (
                 INTERNAL_ERROR,
@@ -423,7 +423,7 @@ async def test_an_end_that_cannot_be_kept_is_told_as_a_failure(
         append = house.store._keeper.append
 
         def no_end(name: str, entries: Any, **named: Any) -> Any:
-            if any(isinstance(entry, Happened) and isinstance(entry.event, Idle) for entry in entries):
+            if any(isinstance(entry, EventEntry) and isinstance(entry.event, Idle) for entry in entries):
                 raise StoreFailed("the disk is full")
             return append(name, entries, **named)
 

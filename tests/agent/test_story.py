@@ -5,8 +5,8 @@ import time
 
 from msgspec.structs import replace
 
-from dragoman.agent.story import Story
-from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.agent.story import History
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.options import Choice, PlanEntry, PlanItems, Select, UnknownPlan
@@ -14,14 +14,14 @@ from dragoman.vocabulary.tools import ContentItem, ExitStatus, Location, Termina
 from dragoman.vocabulary.word import Extras
 
 
-def told(*entries: Entry | events.AnyEvent) -> Story:
-    story = Story()
-    story.take(entry if isinstance(entry, tuple) else Happened(entry) for entry in entries)
+def told(*entries: Entry | events.AnyEvent) -> History:
+    story = History()
+    story.take(entry if isinstance(entry, tuple) else EventEntry(entry) for entry in entries)
     return story
 
 
-def say(text: str, message_id: str = "m") -> Said:
-    return Said("agent_message_chunk", message_id, text)
+def say(text: str, message_id: str = "m") -> TextEntry:
+    return TextEntry("agent_message_chunk", message_id, text)
 
 
 def base64_of(data: bytes) -> str:
@@ -39,7 +39,7 @@ def test_pieces_of_a_message_become_the_message() -> None:
 
 
 def test_messages_keep_their_ids_and_their_order() -> None:
-    thought = Said("agent_thought_chunk", "t", "hm")
+    thought = TextEntry("agent_thought_chunk", "t", "hm")
     story = told(USER, thought, say("one", "m1"), say("two", "m2"), say(" more", "m1"), END)
     assert list(story.retold()) == [
         USER,
@@ -143,7 +143,7 @@ def test_plans_options_and_commands_are_told_as_they_are_now_and_the_title_is_le
 
 def test_moments_are_not_part_of_the_story_but_the_unknown_is() -> None:
     future = events.UnknownEvent("future", {"a": 1})
-    story = told(USER, events.Notice("info", "x"), events.Running(), future, future, Noted("context", {}), END)
+    story = told(USER, events.Notice("info", "x"), events.Running(), future, future, NoteEntry("context", {}), END)
     assert list(story.retold()) == [USER, future, future]
 
 
@@ -161,10 +161,10 @@ def test_a_turn_that_was_cut_off_ends_as_cancelled_with_its_open_calls_failed() 
         events.TerminalUpdate("t", command="make"),
     )
     assert story.repairs() == [
-        Happened(events.ToolCallContentChunk("open", ContentItem(Text("interrupted")))),
-        Happened(events.ToolCallUpdate("open", status="failed", capabilities=None)),
-        Happened(events.TerminalUpdate("t", exit_status=ExitStatus(), capabilities=None)),
-        Happened(events.Idle(stop_reason="cancelled")),
+        EventEntry(events.ToolCallContentChunk("open", ContentItem(Text("interrupted")))),
+        EventEntry(events.ToolCallUpdate("open", status="failed", capabilities=None)),
+        EventEntry(events.TerminalUpdate("t", exit_status=ExitStatus(), capabilities=None)),
+        EventEntry(events.Idle(stop_reason="cancelled")),
     ]
 
 
@@ -175,7 +175,7 @@ def test_a_repaired_story_needs_no_second_repair() -> None:
 
 
 def test_a_prompt_alone_is_a_turn_that_was_cut_off() -> None:
-    assert told(USER).repairs() == [Happened(events.Idle(stop_reason="cancelled"))]
+    assert told(USER).repairs() == [EventEntry(events.Idle(stop_reason="cancelled"))]
 
 
 def test_the_first_words_of_the_user_are_known() -> None:
@@ -186,9 +186,9 @@ def test_a_story_can_be_told_twice_and_goes_on_after_that() -> None:
     picture = Image("AAAA", "image/png")
     story = told(USER, say("a"), events.AgentMessageChunk(picture, message_id="m"), say("b"))
     call = events.ToolCallUpdate("c", title="Read", content=[ContentItem(Text("one"))])
-    story.take([Happened(call), Happened(events.ToolCallContentChunk("c", ContentItem(Text("two"))))])
+    story.take([EventEntry(call), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("two"))))])
     assert list(story.retold()) == list(story.retold())
-    story.take([say("c"), Happened(events.ToolCallContentChunk("c", ContentItem(Text("three"))))])
+    story.take([say("c"), EventEntry(events.ToolCallContentChunk("c", ContentItem(Text("three"))))])
     assert list(story.retold()) == [
         USER,
         events.AgentMessage("m", [Text("a"), picture, Text("bc")]),
@@ -207,7 +207,7 @@ def test_what_grows_in_a_hundred_thousand_steps_is_read_in_a_moment() -> None:
     ]
     story = told(events.CompactionUpdate("s", "in_progress"))
     began = time.process_time()
-    story.take(Happened(step) for _ in range(100_000) for step in steps)
+    story.take(EventEntry(step) for _ in range(100_000) for step in steps)
     assert time.process_time() - began < 10
     assert [len(str(event)) > 100_000 for event in story.retold()] == [True] * 4
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.coder import context
-from dragoman.store.entries import Entry, Happened
+from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import Idle, UserMessage
 from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message, turns
@@ -253,18 +253,18 @@ def check_log(folder: Path, session_id: str) -> None:
         shutil.rmtree(copy)
     waiting: list[str] = []
     for item in context.read(entries):
-        if isinstance(item, context.ToolSaid):
+        if isinstance(item, context.ContextToolResult):
             waiting.remove(item.call_id)
         else:
             assert waiting == []
-            waiting = [call.id for call in item.calls] if isinstance(item, context.ModelSaid) else []
+            waiting = [call.id for call in item.calls] if isinstance(item, context.ContextAssistantMessage) else []
     assert waiting == []
     open_turns = 0
     for entry in entries:
-        if isinstance(entry, Happened) and isinstance(entry.event, UserMessage):
+        if isinstance(entry, EventEntry) and isinstance(entry.event, UserMessage):
             assert open_turns == 0
             open_turns = 1
-        elif isinstance(entry, Happened) and isinstance(entry.event, Idle):
+        elif isinstance(entry, EventEntry) and isinstance(entry.event, Idle):
             open_turns -= 1
             assert open_turns == 0
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.modes import Act
-from dragoman.coder.permissions import Call, Rule, decide
+from dragoman.coder.modes import Action
+from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
 from dragoman.coder.resolver import Resolver, provider_of
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.options import Choice
@@ -201,21 +201,21 @@ def test_the_provider_of_the_environment() -> None:
 @pytest.mark.parametrize(
     ("mode", "tool", "act", "verdict"),
     [
-        ("ask", "web_fetch", Act("network", "h"), "allow"),
-        ("workspace-write", "web_fetch", Act("network", "h"), "allow"),
-        ("read-only", "web_fetch", Act("network", "h"), "deny"),
-        ("safe", "web_fetch", Act("network", "h"), "deny"),
-        ("ask", "web_fetch", Act("network", "h", guarded=True), "ask"),
-        ("ask", "web_fetch", Act("network", "h", hopeless="no"), "deny"),
-        ("ask", "bash", Act("network", "h"), "ask"),
-        ("ask", "web_fetch", Act("write", "h"), "ask"),
+        ("ask", "web_fetch", Action("network", "h"), "allow"),
+        ("workspace-write", "web_fetch", Action("network", "h"), "allow"),
+        ("read-only", "web_fetch", Action("network", "h"), "deny"),
+        ("safe", "web_fetch", Action("network", "h"), "deny"),
+        ("ask", "web_fetch", Action("network", "h", guarded=True), "ask"),
+        ("ask", "web_fetch", Action("network", "h", hopeless="no"), "deny"),
+        ("ask", "bash", Action("network", "h"), "ask"),
+        ("ask", "web_fetch", Action("write", "h"), "ask"),
     ],
 )
 def test_a_page_is_fetched_unasked_only_where_it_would_be_asked_about(
-    mode: str, tool: str, act: Act, verdict: str
+    mode: str, tool: str, act: Action, verdict: str
 ) -> None:
-    call = Call("1", tool, {}, [act])
+    call = JudgedCall("1", tool, {}, [act])
     assert decide(call, mode, [], fetches=True).verdict == verdict
     if verdict == "allow":
         assert decide(call, mode, []).verdict == "ask"
-        assert decide(call, mode, [Rule("deny", tool, "h")], fetches=True).verdict == "deny"
+        assert decide(call, mode, [RememberedRule("deny", tool, "h")], fetches=True).verdict == "deny"

@@ -72,12 +72,12 @@ def test_the_harness_notices_a_loss(truth: list[Item], tmp_path: Path) -> None:
 
 FORGETFUL = """
 from dragoman.store import files
-kept, count = files.Files.append, 0
+kept, count = files.SessionFiles.append, 0
 def append(self, session_id, entries, activity):
     global count
     count += 1
     kept(self, session_id, [] if count % 10 == 0 else entries, activity)
-files.Files.append = append
+files.SessionFiles.append = append
 """
 
 

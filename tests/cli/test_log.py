@@ -122,7 +122,7 @@ def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
     program = (
         "import dragoman.coder.coder as coder\n"
         "async def broken(self): raise RuntimeError('the text of it')\n"
-        "coder.Coder.open = broken\n"
+        "coder.CodingSession.open = broken\n"
         "from dragoman.cli.main import main\n"
         "main(['acp', '--model', 'offline'])\n"
     )

@@ -14,7 +14,7 @@ import pytest
 
 from dragoman.cli.main import main
 from dragoman.store.contract import SessionMeta
-from dragoman.store.entries import Entry, Happened, Said
+from dragoman.store.entries import Entry, EventEntry, TextEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import Idle, UserMessage
@@ -162,9 +162,9 @@ def test_a_session_can_be_exported_as_a_document(talk: tuple[Home, str], tmp_pat
 
 
 def test_a_fence_in_a_document_is_longer_than_any_in_the_text(tmp_path: Path) -> None:
-    from dragoman.cli.transcript import Part, Piece, as_markdown
+    from dragoman.cli.transcript import Part, TranscriptText, as_markdown
 
-    part = Part("Tool: x", [Piece("output", "a\n````\nb\n")])
+    part = Part("Tool: x", [TranscriptText("output", "a\n````\nb\n")])
     assert as_markdown(part) == "## Tool: x\n\n`````\na\n````\nb\n`````\n\n"
 
 
@@ -196,7 +196,9 @@ def test_long_output_is_shortened_unless_all_is_asked_for(tmp_path: Path) -> Non
 
 
 def test_a_turn_without_an_end_is_said_to_have_none(tmp_path: Path) -> None:
-    session = keep(tmp_path, "a", Happened(UserMessage("m1", [Text("hi")])), Said("agent_message_chunk", "m2", "Well"))
+    session = keep(
+        tmp_path, "a", EventEntry(UserMessage("m1", [Text("hi")])), TextEntry("agent_message_chunk", "m2", "Well")
+    )
     assert said(tmp_path, "show", session).endswith(
         "You\n  hi\n\nAgent\n  Well\n\n(this turn has no end yet: it goes on, or was cut off)\n\n"
     )
@@ -460,7 +462,7 @@ def test_ctrl_c_while_we_wait_for_an_answer_is_exit_130(tmp_path: Path) -> None:
 
 
 def test_whoever_has_read_enough_may_leave(tmp_path: Path) -> None:
-    keep(tmp_path, "sess_1", *(Happened(Idle(stop_reason=f"reason {n}")) for n in range(20_000)))
+    keep(tmp_path, "sess_1", *(EventEntry(Idle(stop_reason=f"reason {n}")) for n in range(20_000)))
     environment = {**os.environ, "DRAGOMAN_HOME": str(tmp_path)}
     with nursery().child(MAIN, "sessions", "export", "sess_1", env=environment) as process:
         assert b"reason 0" in process.stdout.readline()
@@ -476,11 +478,11 @@ SLOW = """
 import sys, time
 from dragoman.cli import progress
 from dragoman.store import files
-look = files.Files.look
+look = files.SessionFiles.look
 def slowly(self, session_id):
     time.sleep(float(sys.argv[1]))
     return look(self, session_id)
-files.Files.look = slowly
+files.SessionFiles.look = slowly
 progress.PATIENCE_SECONDS = 0.1
 from dragoman.cli.main import main
 sys.exit(main(["sessions", "list", "--json"]))

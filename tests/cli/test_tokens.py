@@ -10,7 +10,7 @@ import pytest
 from dragoman.cli.token_fields import expiry_of
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import Token, TokenLimits, Unsure, digest_of
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 from tests.cli.called import Called, call
 
 
@@ -23,8 +23,8 @@ def listed(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-def kept(folder: Path) -> Tokens:
-    return Tokens(folder / "home" / "gateway" / "tokens.json")
+def kept(folder: Path) -> TokenStore:
+    return TokenStore(folder / "home" / "gateway" / "tokens.json")
 
 
 def test_a_token_is_created_with_all_its_fields_and_shown_once(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_file_of_another_user_is_neither_believed_nor_written(
 def test_a_token_file_of_its_own_is_used(tmp_path: Path) -> None:
     file = tmp_path / "elsewhere" / "t.json"
     assert tokens(tmp_path, "create", "a", "--token-file", str(file)).code == 0
-    assert [token.name for token in Tokens(file).valid()] == ["a"]
+    assert [token.name for token in TokenStore(file).valid()] == ["a"]
     assert listed(tmp_path) == []
 
 
@@ -155,7 +155,7 @@ def test_files_of_earlier_releases_are_read_and_written_anew(tmp_path: Path) -> 
 
 def test_an_expired_token_counts_as_revoked_and_frees_its_name(tmp_path: Path) -> None:
     now = [1000.0]
-    found = Tokens(tmp_path / "tokens.json", clock=lambda: now[0])
+    found = TokenStore(tmp_path / "tokens.json", clock=lambda: now[0])
     found.make("phone", expires=1060)
     assert [token.name for token in found.valid()] == ["phone"]
     now[0] = 1060.0

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from dragoman.cli.trust_text import agent_rows, described_url, server_rows, shown_header, shown_value
-from dragoman.client.entry import Entry
+from dragoman.client.entry import AgentEntry
 from dragoman.client.lent import FORMS_ALONE
 from dragoman.client.rules import Rule
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpAcp, McpHttp, McpServer, McpSse, McpStdio
@@ -34,10 +34,10 @@ OTHER: dict[str, object] = {
     "token_file": "/other",
     "passed_on": ("OTHER_KEY",),
 }
-PLAIN = Entry("x", "program")
+PLAIN = AgentEntry("x", "program")
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Entry) if field.name not in NOT_ROWS])
+@pytest.mark.parametrize("name", [field.name for field in fields(AgentEntry) if field.name not in NOT_ROWS])
 def test_a_field_of_an_agent_that_is_another_makes_another_text(name: str) -> None:
     value = getattr(PLAIN, name)
     other: Any = value + 1 if type(value) is int else OTHER[name]

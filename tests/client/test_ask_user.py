@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.ask_user import ASK_USER, Question
+from dragoman.client.ask_user import ASK_USER, UserQuestion
 from tests.client.connected import RawAgent, both_versions, connected, new_session
 
 pytestmark = pytest.mark.anyio
@@ -28,9 +28,9 @@ def ask(agent: RawAgent, **params: Any) -> None:
     [("the left one", {"answer": "the left one", "outcome": "answered", "text": "the left one"}), (None, NOBODY)],
 )
 async def test_a_person_is_asked(version: int, said: str | None, answer: dict[str, str]) -> None:
-    heard: list[Question] = []
+    heard: list[UserQuestion] = []
 
-    async def ask_user(question: Question) -> str | None:
+    async def ask_user(question: UserQuestion) -> str | None:
         heard.append(question)
         return said
 
@@ -40,7 +40,7 @@ async def test_a_person_is_asked(version: int, said: str | None, answer: dict[st
         await new_session(client, agent)
         ask(agent, options=["left", {"label": "right"}, 7])
         assert (await agent.answer("q"))["result"] == answer
-    assert heard == [Question("s", "Which?", ("left", "right"))]
+    assert heard == [UserQuestion("s", "Which?", ("left", "right"))]
 
 
 @both_versions
@@ -53,7 +53,7 @@ async def test_nobody_to_ask_is_an_answer_and_is_not_advertised(version: int) ->
 
 
 async def test_a_cancelled_turn_takes_its_question_along() -> None:
-    async def never(question: Question) -> str:
+    async def never(question: UserQuestion) -> str:
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 

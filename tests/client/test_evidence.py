@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.policy import Decider, Policy, Rule, Where, judge
+from dragoman.client.policy import Decider, PathPosition, Policy, Rule, judge
 from dragoman.dialects import v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -580,7 +580,7 @@ NESTED = st.recursive(
 def test_nothing_outside_is_allowed_wherever_it_stands_in_an_input(given_input: Any, kind: str) -> None:
     call = ToolCallUpdate("c", kind=kind, locations=[Location("/w/a")], raw_input={"x": given_input})
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(call))
-    where = Where(lambda path: path == "/w/a")
+    where = PathPosition(lambda path: path == "/w/a")
     assert judge(request, Policy("edit"), where).effect == "ask"
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.entry import Entry
+from dragoman.client.entry import AgentEntry
 from dragoman.client.fleet_edit import add_entry, remove_entry
 from dragoman.client.fleet_file import (
     FleetFile,
     FleetFileWrong,
-    Found,
+    RegistryFileFound,
     find_files,
     nearest,
     read_file,
@@ -20,7 +20,7 @@ from dragoman.client.fleet_file import (
     untrusted,
 )
 from dragoman.client.known import KNOWN
-from dragoman.client.lent import FORMS_ALONE, Lent
+from dragoman.client.lent import FORMS_ALONE, OfferedCapabilities
 from dragoman.client.located import parse
 from dragoman.client.patience import Patience
 from dragoman.client.policy import Policy, Rule
@@ -33,10 +33,10 @@ FILE = Path("/home/me/acp.json")
 
 def read(document: object) -> FleetFile:
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
-    return read_file(Found(FILE, text.encode()))
+    return read_file(RegistryFileFound(FILE, text.encode()))
 
 
-def entry(**fields: Any) -> Entry:
+def entry(**fields: Any) -> AgentEntry:
     return read({"servers": {"x": {"command": "agent", **fields}}}).entries["x"]
 
 
@@ -62,7 +62,7 @@ def test_a_server_with_everything() -> None:
         capabilities={"fs": {"readTextFile": False}, "terminal": False, "chat": True},
         mcpServers=[{"name": "m", "command": "mcp", "args": ["a"], "env": [{"name": "A", "value": "b"}]}],
     )
-    assert found == Entry(
+    assert found == AgentEntry(
         "x",
         "agent",
         ("--acp", "$HERE"),
@@ -82,7 +82,7 @@ def test_a_server_with_everything() -> None:
         description="mine",
         default_agent="coder",
         mcp_servers=(McpStdio("m", "mcp", ["a"], [EnvVariable("A", "b")]),),
-        lent=Lent(read=False, terminal=False),
+        lent=OfferedCapabilities(read=False, terminal=False),
         source="/home/me/acp.json, line 3",
     )
     assert found.patience() == Patience(1, 2, 3)
@@ -142,14 +142,14 @@ def test_policies_of_a_file(fields: dict[str, Any], level: Any, policy: Policy) 
 @pytest.mark.parametrize(
     ("capabilities", "lent"),
     [
-        ({}, Lent()),
-        ({"fs": False}, Lent(read=False, write=False)),
-        ({"fs": True, "elicitation": False}, Lent(elicitation=False)),
-        ({"fs": {"writeTextFile": False}, "terminal": True}, Lent(write=False)),
-        ({"fs": {}, "web": True}, Lent()),
+        ({}, OfferedCapabilities()),
+        ({"fs": False}, OfferedCapabilities(read=False, write=False)),
+        ({"fs": True, "elicitation": False}, OfferedCapabilities(elicitation=False)),
+        ({"fs": {"writeTextFile": False}, "terminal": True}, OfferedCapabilities(write=False)),
+        ({"fs": {}, "web": True}, OfferedCapabilities()),
     ],
 )
-def test_what_an_agent_is_lent(capabilities: dict[str, Any], lent: Lent) -> None:
+def test_what_an_agent_is_lent(capabilities: dict[str, Any], lent: OfferedCapabilities) -> None:
     assert entry(capabilities=capabilities).lent == lent
 
 
@@ -157,8 +157,8 @@ def test_what_a_known_agent_is_lent_can_be_changed_in_part() -> None:
     fields: tuple[dict[str, Any], ...]
     fields = ({}, {"command": "gemini"}, {"capabilities": {"fs": {"writeTextFile": True}}}, {"command": "other"})
     found = [read({"servers": {"gemini": each}}).entries["gemini"].lent for each in fields]
-    none = Lent(read=False, write=False)
-    assert found == [none, none, Lent(read=False), Lent()]
+    none = OfferedCapabilities(read=False, write=False)
+    assert found == [none, none, OfferedCapabilities(read=False), OfferedCapabilities()]
 
 
 def test_an_agent_behind_an_address() -> None:
@@ -169,7 +169,7 @@ def test_an_agent_behind_an_address() -> None:
     found = read({"servers": servers}).entries
     assert found["a"].command_line() == ["https://x.example"]
     assert (found["a"].token_file, found["a"].lent) == ("/home/me/token", FORMS_ALONE)
-    assert found["b"].lent == Lent(terminal=False)
+    assert found["b"].lent == OfferedCapabilities(terminal=False)
     filled = found["b"].expanded({"WHERE": "wss://y.example", "TOKEN": "secret"})
     assert (filled.url, filled.token) == ("wss://y.example", "secret")
     assert "secret" not in repr(filled)
@@ -344,7 +344,7 @@ def test_a_mistake_is_named_with_the_entry_and_the_field(text: str, place: str) 
 
 def test_a_mistake_in_one_entry_leaves_the_others() -> None:
     text = '{"servers": {"good": {"command": "x"},\n"bad": {"comand": "x"}}, "defaultServer": "bad"}'
-    found = read_usable(Found(FILE, text.encode()))
+    found = read_usable(RegistryFileFound(FILE, text.encode()))
     assert list(found.entries) == ["good"]
     sentence = f"{FILE}, line 2: unknown key 'comand'; did you mean command? (servers.bad.comand)"
     assert found.mistakes == {"bad": sentence}
@@ -352,7 +352,7 @@ def test_a_mistake_in_one_entry_leaves_the_others() -> None:
 
 def test_bytes_that_are_no_text_are_refused() -> None:
     with pytest.raises(FleetFileWrong, match="not UTF-8 text"):
-        read_file(Found(FILE, b"\xff"))
+        read_file(RegistryFileFound(FILE, b"\xff"))
 
 
 def test_lines_of_values() -> None:

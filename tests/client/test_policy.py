@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.evidence import Evidence, evidence
+from dragoman.client.evidence import CallFacts, evidence
 from dragoman.client.policy import REASON_KEY, Decider, Policy, Rule, allowing, judge
-from dragoman.client.policy import Where as W
+from dragoman.client.policy import PathPosition as W
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestCancelled, RequestFailed, UsageError
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -113,7 +113,7 @@ def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(req
 
 def test_title_and_name_are_no_evidence() -> None:
     call = ToolCallUpdate("c", name="read_file", title="Reading https://x.y with rm -rf /", locations=at("/w/a"))
-    assert evidence(asked(call)) == Evidence("other", ("/w/a",))
+    assert evidence(asked(call)) == CallFacts("other", ("/w/a",))
 
 
 def test_a_deep_input_is_not_followed_for_ever() -> None:

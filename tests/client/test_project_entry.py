@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.entry import Entry
+from dragoman.client.entry import AgentEntry
 from dragoman.client.fleet import Fleet
-from dragoman.client.lent import EVERYTHING, FORMS_ALONE, Lent
+from dragoman.client.lent import EVERYTHING, FORMS_ALONE, OfferedCapabilities
 from dragoman.client.rules import Policy, Rule
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
@@ -32,7 +32,7 @@ class Place:
         (self.project / "acp.json").write_text(json.dumps(document))
         trust(self.home / "trust.json", self.project, secrets={"acp.json x": list(allowed)})
 
-    def entry(self, name: str = "x", environment: dict[str, str] = SECRETS) -> Entry:
+    def entry(self, name: str = "x", environment: dict[str, str] = SECRETS) -> AgentEntry:
         return Fleet.read(self.home, environment=environment, folder=self.project).entry(name)
 
 
@@ -84,12 +84,12 @@ def test_what_the_user_allows_to_an_agent_stays_where_a_project_says_the_same_of
     ("own", "theirs", "lent"),
     [
         ({}, {"command": "agent", "capabilities": {"fs": True, "terminal": True}}, EVERYTHING),
-        ({}, {"command": "agent", "capabilities": {"terminal": False}}, Lent(terminal=False)),
+        ({}, {"command": "agent", "capabilities": {"terminal": False}}, OfferedCapabilities(terminal=False)),
         ({}, {"url": "https://far.test/", "capabilities": {"fs": True, "terminal": True}}, FORMS_ALONE),
         (
             {"url": "https://far.test/", "capabilities": {"fs": True}},
             {"url": "https://far.test/", "capabilities": {"fs": True, "terminal": True}},
-            Lent(terminal=False),
+            OfferedCapabilities(terminal=False),
         ),
         (
             {"url": "https://far.test/", "capabilities": {"fs": True}},
@@ -99,12 +99,12 @@ def test_what_the_user_allows_to_an_agent_stays_where_a_project_says_the_same_of
         (
             {"command": "agent", "capabilities": {"fs": False}},
             {"command": "another", "capabilities": {"fs": True}},
-            Lent(read=False, write=False),
+            OfferedCapabilities(read=False, write=False),
         ),
     ],
 )
 def test_nothing_is_lent_beyond_what_the_user_would_lend(
-    own: dict[str, Any], theirs: dict[str, Any], lent: Lent, place: Place
+    own: dict[str, Any], theirs: dict[str, Any], lent: OfferedCapabilities, place: Place
 ) -> None:
     if own:
         place.own(servers={"x": own})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.client import calls as calls_module
-from dragoman.client.calls import Calls
+from dragoman.client.calls import ToolCalls
 from dragoman.client.client import Client
 from dragoman.client.conversation import Conversation
 from dragoman.client.policy import Decider, Policy
@@ -128,7 +128,7 @@ def call_of(request: RequestPermission) -> ToolCallUpdate:
 
 
 def test_a_question_takes_nothing_away_from_what_was_told() -> None:
-    calls = Calls()
+    calls = ToolCalls()
     calls.note(ToolCallUpdate("c", kind="execute", locations=[Location("/etc/a")], raw_input={"command": "rm"}))
     calls.note(ToolCallContentChunk("c", PASSWD))
     words = ContentItem(Text("harmless"))
@@ -145,7 +145,7 @@ def test_a_question_takes_nothing_away_from_what_was_told() -> None:
 
 
 def test_a_question_that_repeats_its_call_has_everything_once() -> None:
-    calls = Calls()
+    calls = ToolCalls()
     calls.note(ToolCallUpdate("c", kind="edit", content=[PASSWD], locations=[Location("/w/a")], raw_input={"a": 1}))
     asked = question(kind="edit", content=[PASSWD], locations=[Location("/w/a")], raw_input={"a": 1, "b": 2})
     assert call_of(calls.whole(asked)) == call_of(asked)
@@ -156,14 +156,14 @@ def test_a_question_that_repeats_its_call_has_everything_once() -> None:
     [("edit", "read", "edit"), ("read", "edit", "edit"), ("other", "edit", "other"), ("warp", "read", "warp")],
 )
 def test_the_more_serious_kind_counts(told_kind: str, asked: str, kind: str) -> None:
-    calls = Calls()
+    calls = ToolCalls()
     calls.note(ToolCallUpdate("c", kind=told_kind))
     assert call_of(calls.whole(question(kind=asked))).kind == kind
 
 
 def test_a_call_that_is_not_kept_any_more_is_marked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls_module, "_MOST", 2)
-    calls = Calls()
+    calls = ToolCalls()
     for id in ("c", "d", "e"):
         calls.note(ToolCallUpdate(id, content=[PASSWD]))
     assert call_of(calls.whole(question(locations=[Location("/w/a")]))).content == [incomplete()]
@@ -173,7 +173,7 @@ def test_a_call_that_is_not_kept_any_more_is_marked(monkeypatch: pytest.MonkeyPa
 
 def test_content_of_all_calls_together_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls_module, "_CHARACTERS", 100)
-    calls = Calls()
+    calls = ToolCalls()
     for id in ("c", "d"):
         calls.note(ToolCallContentChunk(id, ContentItem(Text("x" * 80))))
     assert repr(calls) == "<Calls open=1 size=80 evicted=True>"

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.coder.context import ToolSaid, UserSaid
-from dragoman.coder.models.contract import Called, Inquiry, Model, Piece, Said
+from dragoman.coder.context import ContextToolResult, ContextUserMessage
+from dragoman.coder.models.contract import Model, ModelRequest, Piece, TextDelta, ToolCallRequested
 
 _ORDER = re.compile(r"DO @(\d+)")
 
@@ -50,31 +50,31 @@ class Obedient:
     def retry_seconds(self, attempt: int) -> float:
         return 0.01
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         texts = list(_texts(inquiry))
-        self.heard += [item.text for item in inquiry.items[-20:] if isinstance(item, ToolSaid)]
+        self.heard += [item.text for item in inquiry.items[-20:] if isinstance(item, ContextToolResult)]
         fresh = [int(number) for text in texts for number in _ORDER.findall(text)]
         for number in dict.fromkeys(fresh):
             if number in self._book and number not in self.obeyed:
                 self.obeyed.add(number)
                 order = self._book[number]
                 if order.words:
-                    yield Said(order.words)
+                    yield TextDelta(order.words)
                 for tool, given in order.calls:
-                    yield Called(tool, given)
+                    yield ToolCallRequested(tool, given)
                     if self._prefix:
-                        yield Called(self._prefix + tool, given)
+                        yield ToolCallRequested(self._prefix + tool, given)
                 return
-        yield Said("Done.")
+        yield TextDelta("Done.")
 
 
-def _texts(inquiry: Inquiry) -> Iterator[str]:
+def _texts(inquiry: ModelRequest) -> Iterator[str]:
     yield inquiry.system
     for card in inquiry.tools:
         yield card.description
     # The latest first: an order of before was obeyed before.
     for item in reversed(inquiry.items):
-        if isinstance(item, UserSaid):
+        if isinstance(item, ContextUserMessage):
             yield msgspec.json.encode([getattr(block, "text", "") for block in item.content]).decode()
-        elif isinstance(item, ToolSaid):
+        elif isinstance(item, ContextToolResult):
             yield item.text

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dragoman.coder.context import ToolSaid
-from dragoman.coder.models.contract import Inquiry, Model
+from dragoman.coder.context import ContextToolResult
+from dragoman.coder.models.contract import Model, ModelRequest
 from dragoman.coder.models.script import ScriptModel, parse
 from tests.cli.editor import Editor, Message
 
@@ -24,7 +24,7 @@ class Told(ScriptModel):
 
     def __init__(self, *turns: Sequence[Any], **more: Any) -> None:
         super().__init__(parse({"turns": [{"steps": list(turn)} for turn in turns], **more}))
-        self._seen: list[ToolSaid] = []
+        self._seen: list[ContextToolResult] = []
         self.prompts: list[Any] = []
         self.system = ""
 
@@ -35,9 +35,9 @@ class Told(ScriptModel):
     def results(self) -> list[str]:
         return [item.text for item in self._seen]
 
-    def respond(self, inquiry: Inquiry) -> Any:
-        self._seen = [item for item in inquiry.items if isinstance(item, ToolSaid)]
-        self.prompts = [item for item in inquiry.items if not isinstance(item, ToolSaid)]
+    def respond(self, inquiry: ModelRequest) -> Any:
+        self._seen = [item for item in inquiry.items if isinstance(item, ContextToolResult)]
+        self.prompts = [item for item in inquiry.items if not isinstance(item, ContextToolResult)]
         self.system = inquiry.system
         return super().respond(inquiry)
 

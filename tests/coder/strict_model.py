@@ -3,9 +3,9 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
-from dragoman.coder.context import Item, ModelSaid, ToolSaid
+from dragoman.coder.context import ContextAssistantMessage, ContextToolResult, Item
 from dragoman.coder.estimate import tokens_of
-from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Piece
+from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.overflow import ContextFull
 from dragoman.coder.models.script import ScriptModel, parse
 
@@ -14,16 +14,16 @@ def check_well_formed(items: Sequence[Item]) -> None:
     """Raise `AssertionError` where a provider would answer 400."""
     waiting: list[str] = []
     for item in items:
-        if isinstance(item, ToolSaid):
+        if isinstance(item, ContextToolResult):
             assert item.call_id in waiting, f"a result without a call: {item}"
             waiting.remove(item.call_id)
             continue
         assert not waiting, f"calls without a result: {waiting}"
-        if isinstance(item, ModelSaid):
+        if isinstance(item, ContextAssistantMessage):
             assert item.text.strip() or item.calls, "an empty message of the assistant"
             waiting = [call.id for call in item.calls]
     assert not waiting, f"calls without a result: {waiting}"
-    assert not isinstance(items[-1], ModelSaid), "the assistant has the last word already"
+    assert not isinstance(items[-1], ContextAssistantMessage), "the assistant has the last word already"
 
 
 class StrictModel(ScriptModel):
@@ -32,7 +32,7 @@ class StrictModel(ScriptModel):
     def __init__(self, *turns: Sequence[Any], fits: int | None = None, **more: Any) -> None:
         super().__init__(parse({"turns": [{"steps": list(turn)} for turn in turns], **more}))
         self.fits = fits
-        self.asked: list[Inquiry] = []
+        self.asked: list[ModelRequest] = []
         # Raised by the next requests for a summary, one each.
         self.summary_failures: list[ModelFailed] = []
 
@@ -40,10 +40,10 @@ class StrictModel(ScriptModel):
         return self
 
     @property
-    def summaries(self) -> list[Inquiry]:
+    def summaries(self) -> list[ModelRequest]:
         return [inquiry for inquiry in self.asked if inquiry.purpose == "summary"]
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         check_well_formed(inquiry.items)
         self.asked.append(inquiry._replace(items=list(inquiry.items)))
         if inquiry.purpose == "summary" and self.summary_failures:

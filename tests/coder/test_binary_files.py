@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.context import ToolSaid, UserSaid
-from dragoman.coder.models.contract import Called, Inquiry, Model, Piece, Said
+from dragoman.coder.context import ContextToolResult, ContextUserMessage
+from dragoman.coder.models.contract import Model, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource, text_of
 from dragoman.vocabulary.services import ReadTextFile
 
@@ -29,8 +29,8 @@ class Calling:
     sees: frozenset[str] = frozenset()
 
     def __init__(self, tool: str = "", **given: object) -> None:
-        self.inquiries: list[Inquiry] = []
-        self._call = Called(tool, given) if tool else None
+        self.inquiries: list[ModelRequest] = []
+        self._call = ToolCallRequested(tool, given) if tool else None
 
     def make(self, name: str) -> Model:
         return self
@@ -44,26 +44,28 @@ class Calling:
     def retry_seconds(self, attempt: int) -> float:
         return 0.01
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.inquiries.append(inquiry)
-        if self._call is not None and not isinstance(inquiry.items[-1], ToolSaid):
+        if self._call is not None and not isinstance(inquiry.items[-1], ContextToolResult):
             yield self._call
         else:
-            yield Said("done")
+            yield TextDelta("done")
 
     @property
-    def result(self) -> ToolSaid:
+    def result(self) -> ContextToolResult:
         last = self.inquiries[-1].items[-1]
-        assert isinstance(last, ToolSaid)
+        assert isinstance(last, ContextToolResult)
         return last
 
     @property
     def prompt(self) -> str:
-        (first,) = [item for item in self.inquiries[0].items if isinstance(item, UserSaid)]
+        (first,) = [item for item in self.inquiries[0].items if isinstance(item, ContextUserMessage)]
         return text_of(first.content)
 
 
-async def result_of(folder: Path, tool: str, client: dict[str, Any] | None = None, **given: object) -> ToolSaid:
+async def result_of(
+    folder: Path, tool: str, client: dict[str, Any] | None = None, **given: object
+) -> ContextToolResult:
     """What the model was given for one call, in a mode without questions."""
     model = Calling(tool, **given)
     options: dict[str, Any] = client or {}

@@ -8,42 +8,47 @@ import pytest
 from dragoman.coder.context import (
     INTERRUPTED,
     NOTE,
-    Asked,
     Context,
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
     Forgotten,
     Item,
     MediaLeftOut,
-    ModelSaid,
-    Summed,
-    ToolSaid,
     Trimmed,
-    UserSaid,
     read,
 )
-from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary.content import Image, Text
 from dragoman.vocabulary.events import CompactionUpdate, UserMessage
 
-ASK = UserSaid("m1", [Text("hi"), Image("aGk=", "image/png")])
-CALLS = ModelSaid("let me see", "hm", [Asked("c1", "read_file", {"path": "a"}), Asked("c2", "bash", {})], {"raw": 1})
-ONE, TWO = ToolSaid("c1", "read_file", "text"), ToolSaid("c2", "bash", "out", failed=True)
-ANSWER = ModelSaid("that is it")
+ASK = ContextUserMessage("m1", [Text("hi"), Image("aGk=", "image/png")])
+CALLS = ContextAssistantMessage(
+    "let me see",
+    "hm",
+    [ContextToolCall("c1", "read_file", {"path": "a"}), ContextToolCall("c2", "bash", {})],
+    {"raw": 1},
+)
+ONE, TWO = ContextToolResult("c1", "read_file", "text"), ContextToolResult("c2", "bash", "out", failed=True)
+ANSWER = ContextAssistantMessage("that is it")
 
 
-def note(item: object) -> Noted:
-    return Noted(NOTE, msgspec.json.decode(msgspec.json.encode(item)))
+def note(item: object) -> NoteEntry:
+    return NoteEntry(NOTE, msgspec.json.decode(msgspec.json.encode(item)))
 
 
-def said(text: str) -> Said:
-    return Said("agent_message_chunk", "m", text)
+def said(text: str) -> TextEntry:
+    return TextEntry("agent_message_chunk", "m", text)
 
 
-def prompted(id: str) -> Happened:
-    return Happened(UserMessage(id, [Text("hi")]))
+def prompted(id: str) -> EventEntry:
+    return EventEntry(UserMessage(id, [Text("hi")]))
 
 
 def log(*items: Any) -> list[Entry]:
-    return [item if isinstance(item, (Said, Happened)) else note(item) for item in items]
+    return [item if isinstance(item, (TextEntry, EventEntry)) else note(item) for item in items]
 
 
 def test_what_was_noted_is_read_as_it_was() -> None:
@@ -54,15 +59,15 @@ def test_what_was_noted_is_read_as_it_was() -> None:
 @pytest.mark.parametrize("kept", range(1, 5))
 def test_a_log_that_ends_anywhere_is_a_context_every_provider_takes(kept: int) -> None:
     items = read(log(prompted("m1"), *[ASK, CALLS, ONE, TWO, ANSWER][:kept]))
-    calls = [call.id for item in items if isinstance(item, ModelSaid) for call in item.calls]
-    assert [item.call_id for item in items if isinstance(item, ToolSaid)] == calls
+    calls = [call.id for item in items if isinstance(item, ContextAssistantMessage) for call in item.calls]
+    assert [item.call_id for item in items if isinstance(item, ContextToolResult)] == calls
 
 
 def test_text_the_user_saw_is_put_back() -> None:
     one = read(log(prompted("m1"), ASK, said("I am "), said("going to")))
-    assert one == [ASK, ModelSaid(f"I am going to{INTERRUPTED}")]
-    two = read(log(prompted("m1"), ASK, said("I am"), prompted("m2"), UserSaid("m2", []), said("on"), ANSWER))
-    assert two == [ASK, ModelSaid(f"I am{INTERRUPTED}"), UserSaid("m2", []), ANSWER]
+    assert one == [ASK, ContextAssistantMessage(f"I am going to{INTERRUPTED}")]
+    two = read(log(prompted("m1"), ASK, said("I am"), prompted("m2"), ContextUserMessage("m2", []), said("on"), ANSWER))
+    assert two == [ASK, ContextAssistantMessage(f"I am{INTERRUPTED}"), ContextUserMessage("m2", []), ANSWER]
 
 
 def test_what_commands_say_is_not_the_models() -> None:
@@ -70,16 +75,18 @@ def test_what_commands_say_is_not_the_models() -> None:
 
 
 def test_forgetting_trimming_and_summing_up_are_read_again() -> None:
-    assert read(log(ASK, ANSWER, UserSaid("m2", []), ANSWER, Forgotten("m2"))) == [ASK, ANSWER]
+    assert read(log(ASK, ANSWER, ContextUserMessage("m2", []), ANSWER, Forgotten("m2"))) == [ASK, ANSWER]
     assert read(log(ASK, ANSWER, Forgotten())) == []
-    assert read(log(ASK, ANSWER, Summed("short"), ASK)) == [Summed("short"), ASK]
-    assert read(log(ASK, ANSWER, ASK, Summed("short", kept=1))) == [Summed("short", kept=1), ASK]
-    assert read(log(ASK, CALLS, ONE, TWO, Trimmed(["c1"])))[2] == ToolSaid("c1", "read_file", "[trimmed: 4 characters]")
+    assert read(log(ASK, ANSWER, ContextSummary("short"), ASK)) == [ContextSummary("short"), ASK]
+    assert read(log(ASK, ANSWER, ASK, ContextSummary("short", kept=1))) == [ContextSummary("short", kept=1), ASK]
+    assert read(log(ASK, CALLS, ONE, TWO, Trimmed(["c1"])))[2] == ContextToolResult(
+        "c1", "read_file", "[trimmed: 4 characters]"
+    )
 
 
 def test_a_result_without_a_call_and_a_second_result_of_one_are_left_out() -> None:
     assert read(log(ASK, ONE, ANSWER)) == [ASK, ANSWER]
-    assert read(log(ASK, CALLS, ONE, TWO, ToolSaid("c1", "read_file", "again"))) == [ASK, CALLS, ONE, TWO]
+    assert read(log(ASK, CALLS, ONE, TWO, ContextToolResult("c1", "read_file", "again"))) == [ASK, CALLS, ONE, TWO]
 
 
 def test_results_stand_in_the_order_of_their_calls_whichever_ended_first() -> None:
@@ -101,33 +108,42 @@ async def test_what_is_added_is_noted() -> None:
 
 
 def test_prompts_that_stay_beside_a_summary_are_read_again() -> None:
-    first, second = UserSaid("m1", [Text("one")]), UserSaid("m2", [Text("two")])
-    summed = Summed("short", kept=1, prompts=["m1", "m2"])
+    first, second = ContextUserMessage("m1", [Text("one")]), ContextUserMessage("m2", [Text("two")])
+    summed = ContextSummary("short", kept=1, prompts=["m1", "m2"])
     assert read(log(first, ANSWER, second, CALLS, ONE, TWO, ANSWER, summed)) == [first, second, summed, ANSWER]
 
 
 def test_a_log_of_an_earlier_release_that_a_cancel_left_open_is_read_whole() -> None:
     """Nothing was noted at a cancel then: neither the words nor a result for each call."""
-    entries = log(prompted("m1"), ASK, CALLS, ONE, prompted("m2"), UserSaid("m2", []), said("wo"), prompted("m3"))
-    interrupted = ToolSaid("c2", "bash", INTERRUPTED, failed=True)
-    assert read(entries) == [ASK, CALLS, ONE, interrupted, UserSaid("m2", []), ModelSaid(f"wo{INTERRUPTED}")]
+    entries = log(
+        prompted("m1"), ASK, CALLS, ONE, prompted("m2"), ContextUserMessage("m2", []), said("wo"), prompted("m3")
+    )
+    interrupted = ContextToolResult("c2", "bash", INTERRUPTED, failed=True)
+    assert read(entries) == [
+        ASK,
+        CALLS,
+        ONE,
+        interrupted,
+        ContextUserMessage("m2", []),
+        ContextAssistantMessage(f"wo{INTERRUPTED}"),
+    ]
 
 
 def test_what_was_settled_after_a_kill_is_not_there_twice() -> None:
-    partial = ModelSaid(f"I am{INTERRUPTED}")
-    entries = log(prompted("m1"), ASK, said("I am"), prompted("m2"), partial, UserSaid("m2", []), ANSWER)
-    assert read(entries) == [ASK, partial, UserSaid("m2", []), ANSWER]
+    partial = ContextAssistantMessage(f"I am{INTERRUPTED}")
+    entries = log(prompted("m1"), ASK, said("I am"), prompted("m2"), partial, ContextUserMessage("m2", []), ANSWER)
+    assert read(entries) == [ASK, partial, ContextUserMessage("m2", []), ANSWER]
 
 
 def test_a_log_that_ends_in_the_middle_of_a_compaction_is_what_it_was_before() -> None:
-    going_on = Happened(CompactionUpdate("c", "in_progress"))
-    assert read([*log(prompted("m1"), ASK, ANSWER, prompted("m2"), UserSaid("m2", [])), going_on]) == [
+    going_on = EventEntry(CompactionUpdate("c", "in_progress"))
+    assert read([*log(prompted("m1"), ASK, ANSWER, prompted("m2"), ContextUserMessage("m2", [])), going_on]) == [
         ASK,
         ANSWER,
-        UserSaid("m2", []),
+        ContextUserMessage("m2", []),
     ]
 
 
 def test_media_that_a_provider_refused_are_markers() -> None:
     (item,) = read(log(ASK, MediaLeftOut(["m1"])))
-    assert item == UserSaid("m1", [Text("hi"), Text("[image/png left out: the model's provider refused it]")])
+    assert item == ContextUserMessage("m1", [Text("hi"), Text("[image/png left out: the model's provider refused it]")])

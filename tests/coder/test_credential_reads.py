@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.coder.context import read
 from dragoman.coder.instructions import system_prompt
-from dragoman.coder.models.contract import Inquiry, Piece
+from dragoman.coder.models.contract import ModelRequest, Piece
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.host.paths import Roots
 from dragoman.store.sqlite import SqliteStore
@@ -205,7 +205,7 @@ async def test_notes_of_the_project_that_are_a_link_to_our_own_files_are_not_rea
     heard: list[str] = []
 
     class Listening(ScriptModel):
-        def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+        def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
             heard.append(inquiry.system)
             return super().respond(inquiry)
 

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent.announced import Announced
+from dragoman.agent.announced import AnnouncedEvents
 from dragoman.agent.permission import Permission
 from dragoman.agent.session import Session
 from dragoman.coder.decision_log import DECISION, answered_by
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
-from dragoman.store.entries import Noted
+from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -28,7 +28,7 @@ RUN: dict[str, Any] = {"call": "bash", "input": {"command": "touch secret-plan"}
 FIELDS = ["time", "session", "principal", "token", "mode", "tool", "title", "decision", "option", "rule", "by"]
 
 
-class Failing(Announced):
+class Failing(AnnouncedEvents):
     """A speech whose client answers every question with an error."""
 
     client = ClientCapabilities()
@@ -44,7 +44,7 @@ async def entries(store: SqliteStore, session_id: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     async for records in store.read(session_id):
         for record in records:
-            if isinstance(record.entry, Noted) and record.entry.kind == DECISION:
+            if isinstance(record.entry, NoteEntry) and record.entry.kind == DECISION:
                 assert isinstance(record.entry.value, dict)
                 found.append(record.entry.value)
     return found

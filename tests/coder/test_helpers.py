@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.context import Asked, ModelSaid, ToolSaid
-from dragoman.coder.models.contract import Inquiry, Model, Piece, Used
+from dragoman.coder.context import ContextAssistantMessage, ContextToolCall, ContextToolResult
+from dragoman.coder.models.contract import Model, ModelRequest, Piece, UsageReported
 from dragoman.coder.models.script import Script, ScriptModel, parse
 from dragoman.vocabulary.events import CompactionUpdate, Cost, Idle, TerminalUpdate, Usage, UsageChanged
 from dragoman.vocabulary.tools import Cancellable
@@ -24,7 +24,7 @@ class Recording(ScriptModel):
 
     def __init__(self, script: Script) -> None:
         super().__init__(script)
-        self.inquiries: list[Inquiry] = []
+        self.inquiries: list[ModelRequest] = []
         self.helper: Recording | None = None
 
     def make(self, name: str) -> Model:
@@ -34,10 +34,10 @@ class Recording(ScriptModel):
         self.helper = self.helper or Recording(self._script.agents[name])
         return self.helper
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.inquiries.append(inquiry)
         async for piece in super().respond(inquiry):
-            yield piece._replace(cost=0.5) if isinstance(piece, Used) else piece
+            yield piece._replace(cost=0.5) if isinstance(piece, UsageReported) else piece
 
 
 def recording(steps: list[Any], *helper: Any, **more: Any) -> Recording:
@@ -68,10 +68,13 @@ async def test_a_helper_that_fills_its_window_is_kept_inside_it(tmp_path: Path) 
     async with whole(tmp_path, model.make) as (_, session):
         events = await events_of(session)
     assert model.helper is not None
-    shown = [sum(len(item.text) for item in one.items if isinstance(item, ToolSaid)) for one in model.helper.inquiries]
+    shown = [
+        sum(len(item.text) for item in one.items if isinstance(item, ContextToolResult))
+        for one in model.helper.inquiries
+    ]
     assert max(shown) < 4 * 8_000  # characters of results; all six are 60,000
     result = model.inquiries[1].items[-1]
-    assert isinstance(result, ToolSaid)
+    assert isinstance(result, ContextToolResult)
     assert (result.text, result.failed) == ("My report.", False)
     assert [event for event in events if isinstance(event, CompactionUpdate)] == []
 
@@ -97,11 +100,11 @@ async def test_a_cancel_in_a_helper_leaves_a_whole_history(tmp_path: Path) -> No
                     await turn.cancel()
         assert turn.stop_reason == "cancelled"
         await events_of(session, "again")
-    asked: list[Asked] = []
+    asked: list[ContextToolCall] = []
     results: list[str] = []
     for item in model.inquiries[-1].items:
-        asked += item.calls if isinstance(item, ModelSaid) else []
-        results += [item.call_id] if isinstance(item, ToolSaid) else []
+        asked += item.calls if isinstance(item, ContextAssistantMessage) else []
+        results += [item.call_id] if isinstance(item, ContextToolResult) else []
     assert ([call.tool for call in asked], results) == (["agent"], [call.id for call in asked])
 
 
@@ -133,5 +136,5 @@ async def test_a_name_that_is_not_offered_is_accepted(tmp_path: Path) -> None:
     async with whole(tmp_path, model.make, user=User("allow_once")) as (_, session):
         await events_of(session)
     result = model.inquiries[1].items[-1]
-    assert isinstance(result, ToolSaid)
+    assert isinstance(result, ContextToolResult)
     assert (result.text, result.failed) == ("My report.", False)

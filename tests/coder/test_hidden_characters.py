@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.modes import Act
-from dragoman.coder.permissions import Call, Rule, decide
+from dragoman.coder.modes import Action
+from dragoman.coder.permissions import JudgedCall, RememberedRule, decide
 from dragoman.vocabulary.events import PlanUpdate
 from dragoman.vocabulary.options import PlanItems
 from tests.cli.editor import Editor, turns
@@ -56,8 +56,12 @@ async def test_no_kind_of_hidden_character_is_shown_as_nothing(tmp_path: Path, c
 
 def test_no_rule_covers_what_hides() -> None:
     for subject in (f"sh ./{TWIN}", f"cat\u00a0{TWIN}"):
-        asked = Call("c", "bash", {}, [Act("command", subject)])
-        rules = [Rule("allow", "bash", subject), Rule("allow", "bash", "sh …"), Rule("allow", "bash", "cat …")]
+        asked = JudgedCall("c", "bash", {}, [Action("command", subject)])
+        rules = [
+            RememberedRule("allow", "bash", subject),
+            RememberedRule("allow", "bash", "sh …"),
+            RememberedRule("allow", "bash", "cat …"),
+        ]
         assert decide(asked, "ask", rules).verdict == "ask"
 
 

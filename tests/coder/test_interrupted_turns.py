@@ -15,9 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.coder import loop
-from dragoman.coder.context import INTERRUPTED, Asked, Context, Item, ModelSaid, ToolSaid, UserSaid, read
+from dragoman.coder.context import (
+    INTERRUPTED,
+    Context,
+    ContextAssistantMessage,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+    read,
+)
 from dragoman.coder.model_calls import open_call, well_formed
-from dragoman.coder.models.contract import Inquiry, Piece, ToolCard
+from dragoman.coder.models.contract import ModelRequest, Piece, ToolSpec
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.store.entries import Entry
 from dragoman.store.sqlite import SqliteStore
@@ -55,9 +64,9 @@ def words(items: Sequence[Item]) -> list[str]:
     shown: list[str] = []
     for item in items:
         match item:
-            case UserSaid():
+            case ContextUserMessage():
                 shown.append(f"user: {text_of(item.content)}")
-            case ModelSaid():
+            case ContextAssistantMessage():
                 shown.append(f"model: {item.text}" + "".join(f" +{call.tool}" for call in item.calls))
             case _:
                 shown.append(f"result: {item.text.strip()}")
@@ -224,11 +233,11 @@ async def test_a_model_error_after_some_words_keeps_them_and_drops_calls_that_ne
 class Crashing:
     """Tools of which the second crashes."""
 
-    def cards(self) -> list[ToolCard]:
+    def cards(self) -> list[ToolSpec]:
         return []
 
-    async def run(self, calls: Sequence[Asked], finished: loop.Finished) -> None:
-        await finished(ToolSaid(calls[0].id, calls[0].tool, "done"))
+    async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
+        await finished(ContextToolResult(calls[0].id, calls[0].tool, "done"))
         raise ZeroDivisionError
 
 
@@ -241,7 +250,7 @@ async def test_a_crash_of_a_tool_leaves_a_result_for_each_call() -> None:
     model = StrictModel([{"call": "fly"}, {"call": "swim"}])
     model.begin_turn()
     with pytest.raises(ZeroDivisionError):
-        async for _ in loop.turn(model, context, Crashing(), UserSaid("m", [Text("go")])):
+        async for _ in loop.turn(model, context, Crashing(), ContextUserMessage("m", [Text("go")])):
             pass
     assert words(context.items) == ["user: go", "model:  +fly +swim", "result: done", f"result: {INTERRUPTED}"]
 
@@ -252,19 +261,19 @@ async def test_a_crash_of_a_tool_leaves_a_result_for_each_call() -> None:
 class Slow:
     """Tools that end in the opposite order, each after a turn of the loop."""
 
-    def cards(self) -> list[ToolCard]:
+    def cards(self) -> list[ToolSpec]:
         return []
 
-    async def run(self, calls: Sequence[Asked], finished: loop.Finished) -> None:
+    async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
         for call in reversed(calls):
             await asyncio.sleep(0)
-            await finished(ToolSaid(call.id, call.tool, "done"))
+            await finished(ContextToolResult(call.id, call.tool, "done"))
 
 
 class Paced(ScriptModel):
     """Gives the loop a turn before each piece, so that a cancel can come anywhere."""
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         check_well_formed(inquiry.items)
         async for piece in super().respond(inquiry):
             await asyncio.sleep(0)
@@ -291,7 +300,7 @@ async def test_any_turn_cancelled_at_any_moment_can_be_gone_on_with(steps: list[
     model.begin_turn()
 
     async def follow() -> None:
-        async with aclosing(loop.turn(model, context, Slow(), UserSaid("m1", [Text("go")]))) as events:
+        async with aclosing(loop.turn(model, context, Slow(), ContextUserMessage("m1", [Text("go")]))) as events:
             async for _ in events:
                 await asyncio.sleep(0)
 
@@ -302,22 +311,28 @@ async def test_any_turn_cancelled_at_any_moment_can_be_gone_on_with(steps: list[
     await asyncio.wait([following])
     assert well_formed(context.items)[1] == 0
     model.begin_turn()
-    events: list[AnyEvent] = [e async for e in loop.turn(model, context, Slow(), UserSaid("m2", [Text("next")]))]
+    events: list[AnyEvent] = [
+        e async for e in loop.turn(model, context, Slow(), ContextUserMessage("m2", [Text("next")]))
+    ]
     assert AgentMessageChunk(Text("on")) in events
 
 
 # -- the last line of defence ----------------------------------------------------------------------------------------
 
-CALL = ModelSaid(calls=[Asked("c1", "read_file", {}), Asked("c2", "bash", {})])
-ONE, TWO = ToolSaid("c1", "read_file", "1"), ToolSaid("c2", "bash", "2")
-U = UserSaid("m", [Text("hi")])
+CALL = ContextAssistantMessage(calls=[ContextToolCall("c1", "read_file", {}), ContextToolCall("c2", "bash", {})])
+ONE, TWO = ContextToolResult("c1", "read_file", "1"), ContextToolResult("c2", "bash", "2")
+U = ContextUserMessage("m", [Text("hi")])
 HOLES: dict[str, tuple[list[Item], list[Item], int]] = {
     "whole": ([U, CALL, ONE, TWO], [U, CALL, ONE, TWO], 0),
-    "no result": ([U, CALL, U], [U, CALL, *[ToolSaid(c.id, c.tool, INTERRUPTED, True) for c in CALL.calls], U], 2),
-    "one result": ([U, CALL, ONE], [U, CALL, ONE, ToolSaid("c2", "bash", INTERRUPTED, True)], 1),
+    "no result": (
+        [U, CALL, U],
+        [U, CALL, *[ContextToolResult(c.id, c.tool, INTERRUPTED, True) for c in CALL.calls], U],
+        2,
+    ),
+    "one result": ([U, CALL, ONE], [U, CALL, ONE, ContextToolResult("c2", "bash", INTERRUPTED, True)], 1),
     "two results": ([U, CALL, ONE, ONE, TWO], [U, CALL, ONE, TWO], 1),
     "no call": ([U, ONE], [U], 1),
-    "thoughts alone": ([U, ModelSaid(thought="hm"), U], [U, U], 0),
+    "thoughts alone": ([U, ContextAssistantMessage(thought="hm"), U], [U, U], 0),
 }
 
 
@@ -327,7 +342,7 @@ async def test_a_history_with_a_hole_is_mended_before_it_is_sent(
 ) -> None:
     model = StrictModel([{"say": "on"}])
     model.begin_turn()
-    async with aclosing(open_call(model, Inquiry([*items, U]))) as pieces:
+    async with aclosing(open_call(model, ModelRequest([*items, U]))) as pieces:
         assert [piece async for piece in pieces]
     assert model.asked[0].items == [*sent, U]
     lines = [record.message for record in caplog.records if "mended" in record.message]

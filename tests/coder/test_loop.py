@@ -10,8 +10,15 @@ import pytest
 from dragoman import Agent
 from dragoman.coder import loop
 from dragoman.coder.brain import coding_agent
-from dragoman.coder.context import Asked, Context, Item, ModelSaid, ToolSaid, UserSaid
-from dragoman.coder.models.contract import Inquiry, Piece, ToolCard
+from dragoman.coder.context import (
+    Context,
+    ContextAssistantMessage,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+)
+from dragoman.coder.models.contract import ModelRequest, Piece, ToolSpec
 from dragoman.coder.models.script import Script, ScriptModel, parse
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed
@@ -44,20 +51,20 @@ class Hands:
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
 
-    def cards(self) -> list[ToolCard]:
-        return [ToolCard("fly", "Fly.", {})]
+    def cards(self) -> list[ToolSpec]:
+        return [ToolSpec("fly", "Fly.", {})]
 
-    async def run(self, calls: Sequence[Asked], finished: loop.Finished) -> None:
+    async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
         self.ran.append([call.tool for call in calls])
         for call in calls:
-            await finished(ToolSaid(call.id, call.tool, f"{call.tool} ran"))
+            await finished(ContextToolResult(call.id, call.tool, f"{call.tool} ran"))
 
 
 async def noted(note: object) -> None:
     """Kept nowhere."""
 
 
-HI = UserSaid("m1", [Text("hi")])
+HI = ContextUserMessage("m1", [Text("hi")])
 
 
 async def turn(*steps: dict[str, Any], hands: Hands | None = None, items: list[Item] | None = None) -> list[AnyEvent]:
@@ -174,12 +181,12 @@ async def test_calls_that_stand_together_are_one_response_and_their_results_reac
     assert events == [said("a"), said("b"), Idle(stop_reason="end_turn")]
     match items:
         case [
-            UserSaid(),
-            ModelSaid(text="a", calls=[Asked(one, "fly"), Asked(two, "swim")]),
-            ToolSaid(call_id=first, text="fly ran"),
-            ToolSaid(call_id=second, text="swim ran"),
-            ModelSaid(text="b", calls=[Asked(three, "fly")]),
-            ToolSaid(call_id=third),
+            ContextUserMessage(),
+            ContextAssistantMessage(text="a", calls=[ContextToolCall(one, "fly"), ContextToolCall(two, "swim")]),
+            ContextToolResult(call_id=first, text="fly ran"),
+            ContextToolResult(call_id=second, text="swim ran"),
+            ContextAssistantMessage(text="b", calls=[ContextToolCall(three, "fly")]),
+            ContextToolResult(call_id=third),
         ]:
             assert (first, second, third) == (one, two, three)
             assert len({one, two, three}) == 3
@@ -198,11 +205,11 @@ async def test_a_model_that_never_ends_is_cut_and_its_calls_are_not_run(
     cut = Notice("warning", "The model said more than 10 characters; the rest was cut")
     assert events[2:] == [cut, Idle(stop_reason="max_tokens")]
     assert hands.ran == []
-    assert isinstance(items[-1], ModelSaid)
+    assert isinstance(items[-1], ContextAssistantMessage)
 
 
 async def test_a_refused_message_is_not_shown_to_the_model_again() -> None:
-    before: list[Item] = [UserSaid("m0", [Text("before")]), ModelSaid("yes")]
+    before: list[Item] = [ContextUserMessage("m0", [Text("before")]), ContextAssistantMessage("yes")]
     items = list(before)
     await turn({"say": "a"}, {"call": "fly"}, {"say": "no"}, {"stop": "refusal"}, items=items)
     assert items == before
@@ -237,7 +244,7 @@ class Watched(ScriptModel):
 
     open_calls = 0
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.open_calls += 1
         try:
             async for piece in super().respond(inquiry):

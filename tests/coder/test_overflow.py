@@ -10,9 +10,18 @@ import pytest
 
 from dragoman.coder import loop
 from dragoman.coder.compaction import COMPACTIONS_A_CALL, ContextBudget
-from dragoman.coder.context import Asked, Context, Item, ModelSaid, Summed, ToolSaid, UserSaid, read
+from dragoman.coder.context import (
+    Context,
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+    read,
+)
 from dragoman.coder.estimate import tokens_of
-from dragoman.coder.models.contract import ModelFailed, ToolCard, Used
+from dragoman.coder.models.contract import ModelFailed, ToolSpec, UsageReported
 from dragoman.coder.models.overflow import ContextFull
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text, text_of
@@ -26,17 +35,22 @@ LIMIT = ModelFailed("rate_limit", "The provider asks to slow down")
 SAYS = [{"say": "answer " * 100}]
 
 
-def said(message_id: str, text: str) -> UserSaid:
-    return UserSaid(message_id, [Text(text)])
+def said(message_id: str, text: str) -> ContextUserMessage:
+    return ContextUserMessage(message_id, [Text(text)])
 
 
 def talk(count: int, length: int = 400) -> list[Item]:
     """So many turns, each with a tool call that was answered."""
     items: list[Item] = []
     for n in range(count):
-        call = Asked(f"c{n}", "read_file", {"path": f"{n}"})
-        result = ToolSaid(call.id, call.tool, "r" * 300)
-        items += [said(f"m{n}", f"prompt {n}"), ModelSaid("", "", [call]), result, ModelSaid("a" * length)]
+        call = ContextToolCall(f"c{n}", "read_file", {"path": f"{n}"})
+        result = ContextToolResult(call.id, call.tool, "r" * 300)
+        items += [
+            said(f"m{n}", f"prompt {n}"),
+            ContextAssistantMessage("", "", [call]),
+            result,
+            ContextAssistantMessage("a" * length),
+        ]
     return items
 
 
@@ -46,12 +60,12 @@ class Hands:
     def __init__(self, *lengths: int) -> None:
         self._lengths = list(lengths)
 
-    def cards(self) -> list[ToolCard]:
-        return [ToolCard("read_file", "Read.", {})]
+    def cards(self) -> list[ToolSpec]:
+        return [ToolSpec("read_file", "Read.", {})]
 
-    async def run(self, calls: Sequence[Asked], finished: loop.Finished) -> None:
+    async def run(self, calls: Sequence[ContextToolCall], finished: loop.Finished) -> None:
         for call in calls:
-            await finished(ToolSaid(call.id, call.tool, "y" * self._lengths.pop(0)))
+            await finished(ContextToolResult(call.id, call.tool, "y" * self._lengths.pop(0)))
 
 
 class Desk:
@@ -73,7 +87,7 @@ class Desk:
         if isinstance(event, Notice):
             self.waits_to_try_again.set()
 
-    async def turn(self, prompt: UserSaid, hands: Hands | None = None) -> Idle:
+    async def turn(self, prompt: ContextUserMessage, hands: Hands | None = None) -> Idle:
         self.model.begin_turn()
         async for event in loop.turn(
             self.model, self.context, hands or Hands(), prompt, budget=self.budget, system="Be brief."
@@ -86,7 +100,7 @@ class Desk:
         return [event.status for event in self.events if isinstance(event, CompactionUpdate)]
 
     def prompts(self) -> list[str]:
-        return [text_of(item.content) for item in self.model.asked[-1].items if isinstance(item, UserSaid)]
+        return [text_of(item.content) for item in self.model.asked[-1].items if isinstance(item, ContextUserMessage)]
 
 
 # -- the provider says that it is too long ---------------------------------------------------------------------------
@@ -97,13 +111,13 @@ async def test_an_overflow_is_summed_up_and_the_prompts_stay_word_for_word() -> 
     assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
     assert desk.stages() == ["in_progress", "completed"]
     assert desk.prompts() == [*(f"prompt {n}" for n in range(12)), "the new prompt"]
-    assert isinstance(desk.model.asked[-1].items[-2], Summed)
+    assert isinstance(desk.model.asked[-1].items[-2], ContextSummary)
 
 
 async def test_earlier_prompts_stay_only_in_their_share_the_newest_first() -> None:
     items: list[Item] = []
     for n in range(6):
-        items += [said(f"m{n}", f"{n}" * 1200), ModelSaid("a" * 2000)]
+        items += [said(f"m{n}", f"{n}" * 1200), ContextAssistantMessage("a" * 2000)]
     desk = Desk(StrictModel(SAYS, fits=3000), items)
     await desk.turn(said("new", "the new prompt"))
     assert [text[:1] for text in desk.prompts()] == ["3", "4", "5", "t"]
@@ -125,13 +139,13 @@ async def test_a_long_turn_keeps_its_prompt_and_its_last_results() -> None:
     assert AgentMessageChunk(Text("done")) in desk.events
     assert desk.prompts() == ["the long task"]
     assert 1 < desk.stages().count("completed") < 10
-    assert isinstance(desk.model.asked[-1].items[-1], ToolSaid)
+    assert isinstance(desk.model.asked[-1].items[-1], ContextToolResult)
 
 
 async def test_a_giant_result_is_cut_and_the_turn_goes_on() -> None:
     desk = Desk(StrictModel([{"call": "read_file"}, {"say": "seen"}], fits=2000), [])
     end = await desk.turn(said("new", "read it"), Hands(100_000))
-    (result,) = [item for item in desk.context.items if isinstance(item, ToolSaid)]
+    (result,) = [item for item in desk.context.items if isinstance(item, ContextToolResult)]
     assert end.stop_reason == "end_turn"
     assert "left out here: too long for the model" in result.text and tokens_of([result]) < 1700
     assert desk.stages() == []
@@ -203,7 +217,7 @@ async def test_a_wait_that_is_too_long_is_not_waited_for() -> None:
 async def test_a_foreseen_compaction_that_fails_does_not_end_the_turn() -> None:
     before = talk(12, length=600)
     desk = Desk(StrictModel(SAYS, window=3000), before)
-    desk.budget.accept(Used(2800, 100))
+    desk.budget.accept(UsageReported(2800, 100))
     desk.model.summary_failures = [LIMIT] * 4
     assert (await desk.turn(said("new", "the new prompt"))).stop_reason == "end_turn"
     assert desk.context.items[:-1] == [*before, said("new", "the new prompt")]
@@ -246,15 +260,15 @@ async def test_a_compaction_that_is_cancelled_changes_nothing() -> None:
 
 async def test_what_came_after_the_last_report_counts() -> None:
     desk = Desk(StrictModel(SAYS), talk(1))
-    desk.budget.accept(Used(10_000, 0))
+    desk.budget.accept(UsageReported(10_000, 0))
     await desk.context.add(said("m", "x" * 400_000))
     assert desk.budget.tokens() == 110_000
 
 
 async def test_images_the_system_prompt_and_the_tools_count_without_a_report() -> None:
-    desk = Desk(StrictModel(SAYS), [UserSaid("m", [Image("aGk=", "image/png")])])
+    desk = Desk(StrictModel(SAYS), [ContextUserMessage("m", [Image("aGk=", "image/png")])])
     assert desk.budget.tokens() == 1500
-    desk.budget.set_setting("s" * 4000, [ToolCard("t", "d" * 3000, {"x": "y" * 1000})], None)
+    desk.budget.set_setting("s" * 4000, [ToolSpec("t", "d" * 3000, {"x": "y" * 1000})], None)
     assert desk.budget.tokens() > 3400
 
 
@@ -270,7 +284,7 @@ async def test_a_compaction_is_read_from_the_log_as_it_was(tmp_path: Path) -> No
         logged = read([record.entry async for records in store.read(session.id) for record in records])
         assert model.summaries
         assert logged[:-1] == list(model.asked[-1].items)
-        assert [text_of(item.content) for item in logged if isinstance(item, UserSaid)][-1] == "prompt 7"
+        assert [text_of(item.content) for item in logged if isinstance(item, ContextUserMessage)][-1] == "prompt 7"
     await store.close()
 
 
@@ -298,4 +312,8 @@ async def test_compact_says_why_it_failed_and_that_nothing_was_changed(tmp_path:
         await events_of(session, "next")
     expected = f"The conversation could not be summed up: {LIMIT}. Nothing was changed.\n"
     assert text == expected
-    assert [type(item) for item in model.asked[-1].items] == [UserSaid, ModelSaid, UserSaid]
+    assert [type(item) for item in model.asked[-1].items] == [
+        ContextUserMessage,
+        ContextAssistantMessage,
+        ContextUserMessage,
+    ]

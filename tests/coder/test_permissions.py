@@ -2,20 +2,32 @@
 
 import pytest
 
-from dragoman.coder.modes import MODES, Act
-from dragoman.coder.permissions import NOES, Approved, Call, Decision, Gate, Rule, decide, offers, rules_for
+from dragoman.coder.modes import MODES, Action
+from dragoman.coder.permissions import (
+    NOES,
+    Approved,
+    Decision,
+    JudgedCall,
+    PermissionGate,
+    RememberedRule,
+    decide,
+    offers,
+    rules_for,
+)
 from dragoman.vocabulary.identity import Identity
 
-READ = Call("1", "read_file", {"path": "a"}, [Act("read", "/w/a")])
-WRITE = Call("2", "write_file", {"path": "a", "content": "x"}, [Act("write", "/w/a")])
-HOOK = Call("2", "write_file", {"path": ".git/hooks/x"}, [Act("write", "/w/.git/hooks/x", guarded=True)])
-BASH = Call("3", "bash", {"command": "make"}, [Act("command", "make")])
-LOOK = Call("3", "bash", {"command": "ls"}, [Act("command", "ls", harmless=True)])
-FETCH = Call("4", "web_fetch", {"url": "https://example.com"}, [Act("network", "example.com")])
-FOREIGN = Call("5", "mcp__x__read", {}, [Act("foreign", "mcp__x__read")])
-PLAN = Call("6", "update_plan", {}, [Act("free")])
-RUIN = Call("7", "bash", {"command": "rm -rf /"}, [Act("command", "rm -rf /", hopeless="nothing brings that back")])
-NOBODY = Call("8", "format_disk", {})
+READ = JudgedCall("1", "read_file", {"path": "a"}, [Action("read", "/w/a")])
+WRITE = JudgedCall("2", "write_file", {"path": "a", "content": "x"}, [Action("write", "/w/a")])
+HOOK = JudgedCall("2", "write_file", {"path": ".git/hooks/x"}, [Action("write", "/w/.git/hooks/x", guarded=True)])
+BASH = JudgedCall("3", "bash", {"command": "make"}, [Action("command", "make")])
+LOOK = JudgedCall("3", "bash", {"command": "ls"}, [Action("command", "ls", harmless=True)])
+FETCH = JudgedCall("4", "web_fetch", {"url": "https://example.com"}, [Action("network", "example.com")])
+FOREIGN = JudgedCall("5", "mcp__x__read", {}, [Action("foreign", "mcp__x__read")])
+PLAN = JudgedCall("6", "update_plan", {}, [Action("free")])
+RUIN = JudgedCall(
+    "7", "bash", {"command": "rm -rf /"}, [Action("command", "rm -rf /", hopeless="nothing brings that back")]
+)
+NOBODY = JudgedCall("8", "format_disk", {})
 
 CALLS = {
     "read": READ,
@@ -52,12 +64,12 @@ def test_every_mode_is_in_the_table_and_no_other_allows_anything() -> None:
     assert {decide(call, "no-such-mode", []).verdict for call in CALLS.values()} == {"deny"}
 
 
-def allowed_always(command: str) -> list[Rule]:
-    return rules_for(Call("1", "bash", {}, [Act("command", command)]), "allow")
+def allowed_always(command: str) -> list[RememberedRule]:
+    return rules_for(JudgedCall("1", "bash", {}, [Action("command", command)]), "allow")
 
 
-def run(command: str) -> Call:
-    return Call("2", "bash", {"command": command}, [Act("command", command, inside=("src",))])
+def run(command: str) -> JudgedCall:
+    return JudgedCall("2", "bash", {"command": command}, [Action("command", command, inside=("src",))])
 
 
 OTHERS = [
@@ -69,7 +81,7 @@ OTHERS = [
 def test_an_always_for_one_command_covers_no_other() -> None:
     """Row F6."""
     rules = allowed_always("git status")
-    assert rules == [Rule("allow", "bash", "git status …")]
+    assert rules == [RememberedRule("allow", "bash", "git status …")]
     assert decide(run("git  status"), "ask", rules).verdict == "allow"
     assert decide(run("git status src"), "ask", rules).verdict == "allow"
     assert {decide(run(other), "ask", rules).verdict for other in OTHERS} == {"ask"}
@@ -84,7 +96,7 @@ def test_an_always_for_what_cannot_be_known_covers_that_text_alone() -> None:
 
 def test_a_never_holds_in_every_disguise() -> None:
     """Row H6."""
-    (rule,) = rules_for(Call("1", "bash", {}, [Act("command", "curl evil")]), "deny")
+    (rule,) = rules_for(JudgedCall("1", "bash", {}, [Action("command", "curl evil")]), "deny")
     for command in ("curl evil", "/usr/bin/curl evil", "env curl evil", "sh -c 'curl evil'", "true; curl evil -o x"):
         assert decide(run(command), "full-access", [rule]) == Decision("deny", "you said: never", "rule", (rule,))
     assert decide(run("ls"), "full-access", [rule]).verdict == "allow"
@@ -97,21 +109,21 @@ def test_what_a_mode_forbids_it_does_not_offer() -> None:
 
 
 def test_never_beats_always_beats_the_mode() -> None:
-    always, never = Rule("allow", "bash", "make …"), Rule("deny", "bash", "make …")
+    always, never = RememberedRule("allow", "bash", "make …"), RememberedRule("deny", "bash", "make …")
     assert decide(BASH, "ask", [always]).verdict == "allow"
     assert decide(BASH, "full-access", [always, never]) == Decision("deny", "you said: never", "rule", (never,))
     assert decide(BASH, "read-only", [always]).verdict == "deny"
 
 
 def test_a_call_with_several_acts_needs_a_yes_for_each() -> None:
-    both = Call("9", "bash", {}, [Act("command", "make"), Act("write", "/w/.git/config", guarded=True)])
-    always = Rule("allow", "bash", "make")
+    both = JudgedCall("9", "bash", {}, [Action("command", "make"), Action("write", "/w/.git/config", guarded=True)])
+    always = RememberedRule("allow", "bash", "make")
     assert decide(both, "ask", [always]).verdict == "ask"
-    assert decide(both, "ask", [always, Rule("allow", "bash", "/w/.git/config")]).verdict == "allow"
+    assert decide(both, "ask", [always, RememberedRule("allow", "bash", "/w/.git/config")]).verdict == "allow"
 
 
 def test_a_yes_of_a_confined_identity_allows_nothing_that_runs_unconfined() -> None:
-    confined = Rule("allow", "bash", BASH.acts[0].subject, confined=True)
+    confined = RememberedRule("allow", "bash", BASH.acts[0].subject, confined=True)
     assert decide(BASH, "workspace-write", [confined], identity=Identity()).verdict == "allow"
     assert decide(BASH, "workspace-write", [confined]).verdict == "allow"
     assert decide(BASH, "ask", [confined]).verdict == "ask"
@@ -119,7 +131,7 @@ def test_a_yes_of_a_confined_identity_allows_nothing_that_runs_unconfined() -> N
 
 async def test_what_a_confined_identity_always_allows_is_remembered_as_such() -> None:
     user = User("allow_always", mode="workspace-write")
-    user.gate = Gate(lambda: user.mode, user.rules, user._keep, identity=Identity)
+    user.gate = PermissionGate(lambda: user.mode, user.rules, user._keep, identity=Identity)
     await user.approve()
     assert [rule.confined for rule in user.kept] == [True]
 
@@ -137,7 +149,7 @@ async def test_always_to_a_confined_command_does_not_count_where_it_would_run_un
 async def test_a_yes_to_a_confined_command_is_asked_again_if_it_would_run_unconfined_by_then() -> None:
     user = User("allow_once", "reject_once", mode="workspace-write")
 
-    async def ask(call: Call) -> str | None:
+    async def ask(call: JudgedCall) -> str | None:
         user.mode = "ask"
         return await user.ask(call)
 
@@ -146,8 +158,8 @@ async def test_a_yes_to_a_confined_command_is_asked_again_if_it_would_run_unconf
 
 
 def test_guarded_acts_are_refused_to_a_confined_identity_whatever_was_remembered() -> None:
-    call = Call("9", "write_file", {}, [Act("write", "/w/.envrc", guarded=True)])
-    always = Rule("allow", "write_file", "/w/.envrc")
+    call = JudgedCall("9", "write_file", {}, [Action("write", "/w/.envrc", guarded=True)])
+    always = RememberedRule("allow", "write_file", "/w/.envrc")
     assert decide(call, "workspace-write", [always]).verdict == "allow"
     refused = decide(call, "workspace-write", [always], identity=Identity(token="bob"))
     reason = "the token 'bob' may not leave the confinement, and this would"
@@ -159,23 +171,23 @@ class User:
 
     def __init__(self, *answers: str | None, mode: str = "ask") -> None:
         self.mode, self.asked = mode, 0
-        self.rules: list[Rule] = []
-        self.kept: list[Rule] = []
+        self.rules: list[RememberedRule] = []
+        self.kept: list[RememberedRule] = []
         self.world = [BASH]
         self._answers = list(answers)
-        self.gate = Gate(lambda: self.mode, self.rules, self._keep)
+        self.gate = PermissionGate(lambda: self.mode, self.rules, self._keep)
 
-    async def _keep(self, rule: Rule) -> None:
+    async def _keep(self, rule: RememberedRule) -> None:
         self.kept.append(rule)
 
-    async def ask(self, call: Call) -> str | None:
+    async def ask(self, call: JudgedCall) -> str | None:
         self.asked += 1
         return self._answers.pop(0)
 
-    async def look(self) -> Call:
+    async def look(self) -> JudgedCall:
         return self.world.pop(0) if len(self.world) > 1 else self.world[0]
 
-    async def approve(self, call: Call = BASH) -> Approved | Decision:
+    async def approve(self, call: JudgedCall = BASH) -> Approved | Decision:
         return await self.gate.approve(call, self.look, self.ask)
 
 
@@ -204,7 +216,7 @@ async def test_an_answer_for_the_future_is_remembered_and_kept() -> None:
     await user.approve()
     assert isinstance(await user.approve(), Approved)
     assert user.asked == 1
-    assert user.rules == user.kept == [Rule("allow", "bash", "make …")]
+    assert user.rules == user.kept == [RememberedRule("allow", "bash", "make …")]
 
 
 async def test_a_no_for_the_future_holds_in_every_mode() -> None:
@@ -255,11 +267,11 @@ async def test_what_becomes_stricter_while_asking_wins(stricter: str) -> None:
     """Row F11."""
     user = User("allow_always")
 
-    async def ask(call: Call) -> str:
+    async def ask(call: JudgedCall) -> str:
         if stricter == "mode":
             user.mode = "read-only"
         else:
-            user.rules.append(Rule("deny", "bash", "make …"))
+            user.rules.append(RememberedRule("deny", "bash", "make …"))
         return "allow_always"
 
     assert await user.gate.approve(BASH, user.look, ask) == Decision(
@@ -274,8 +286,8 @@ def test_nobody_else_can_approve() -> None:
 
 
 def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
-    guarded = Call("4", "web_fetch", {}, [Act("network", "example.com", guarded=True)])
-    other = Call("4", "mcp__x__fetch", {}, [Act("network", "example.com")])
+    guarded = JudgedCall("4", "web_fetch", {}, [Action("network", "example.com", guarded=True)])
+    other = JudgedCall("4", "mcp__x__fetch", {}, [Action("network", "example.com")])
     assert [decide(call, "ask", [], fetches=True).verdict for call in (FETCH, guarded, other, BASH)] == [
         "allow",
         "ask",
@@ -283,24 +295,24 @@ def test_a_page_is_fetched_unasked_only_where_that_was_said() -> None:
         "ask",
     ]
     assert decide(FETCH, "read-only", [], fetches=True).verdict == "deny"
-    assert decide(FETCH, "ask", [Rule("deny", "web_fetch", "example.com")], fetches=True).verdict == "deny"
+    assert decide(FETCH, "ask", [RememberedRule("deny", "web_fetch", "example.com")], fetches=True).verdict == "deny"
 
 
 async def test_after_so_many_noes_nobody_is_asked_any_more() -> None:
     asked = []
 
-    async def no(call: Call) -> str:
+    async def no(call: JudgedCall) -> str:
         asked.append(call)
         return "reject_once"
 
-    async def remember(rule: Rule) -> None:
+    async def remember(rule: RememberedRule) -> None:
         raise AssertionError
 
-    gate = Gate(lambda: "ask", [], remember)
+    gate = PermissionGate(lambda: "ask", [], remember)
     for number in range(NOES + 3):
-        call = Call(str(number), "bash", {}, [Act("command", f"make {number}")])
+        call = JudgedCall(str(number), "bash", {}, [Action("command", f"make {number}")])
 
-        async def look(call: Call = call) -> Call:
+        async def look(call: JudgedCall = call) -> JudgedCall:
             return call
 
         found = await gate.approve(call, look, no)
@@ -309,18 +321,18 @@ async def test_after_so_many_noes_nobody_is_asked_any_more() -> None:
 
 
 async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
-    kept: list[Rule] = []
+    kept: list[RememberedRule] = []
 
-    async def remember(rule: Rule) -> None:
+    async def remember(rule: RememberedRule) -> None:
         kept.append(rule)
 
-    twice = Call("1", "bash", {}, [Act("command", "make"), Act("command", "make")])
-    gate = Gate(lambda: "ask", [], remember)
+    twice = JudgedCall("1", "bash", {}, [Action("command", "make"), Action("command", "make")])
+    gate = PermissionGate(lambda: "ask", [], remember)
 
-    async def look() -> Call:
+    async def look() -> JudgedCall:
         return twice
 
-    async def always(call: Call) -> str:
+    async def always(call: JudgedCall) -> str:
         return "allow_always"
 
     assert isinstance(await gate.approve(twice, look, always), Approved)
@@ -330,6 +342,6 @@ async def test_an_answer_that_is_a_rule_already_is_kept_once() -> None:
 
 def test_a_rule_that_cannot_be_read_covers_its_own_text_alone() -> None:
     torn = "make 'half …"
-    rules = [Rule("allow", "bash", torn), Rule("deny", "bash", "ls 'half …")]
+    rules = [RememberedRule("allow", "bash", torn), RememberedRule("deny", "bash", "ls 'half …")]
     assert decide(run("make"), "ask", rules).verdict == "ask"
     assert decide(run("ls"), "workspace-write", rules).reason != "you said: never"

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.context import UserSaid, media_of
-from dragoman.coder.models.contract import Inquiry
+from dragoman.coder.context import ContextUserMessage, media_of
+from dragoman.coder.models.contract import ModelRequest
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host import media
-from dragoman.store.entries import Noted
+from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, Notice, ToolCallUpdate, UserMessage
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import PromptRequest
 from tests.coder.strict_model import StrictModel
 from tests.coder.test_binary_files import Calling
 from tests.coder.whole import scripted, whole
@@ -79,9 +79,13 @@ async def test_bad_media_are_refused_and_nothing_is_recorded(
     assert (refused.value.code, refused.value.message) == (INVALID_PARAMS, f"prompt[{index}]: {reason}")
     assert refused.value.data == {"index": index}
     assert [
-        entry for entry in entries if isinstance(entry, Noted) or isinstance(getattr(entry, "event", None), UserMessage)
+        entry
+        for entry in entries
+        if isinstance(entry, NoteEntry) or isinstance(getattr(entry, "event", None), UserMessage)
     ] == []
-    assert [item.content for item in model.inquiries[0].items if isinstance(item, UserSaid)] == [[Text("still there?")]]
+    assert [item.content for item in model.inquiries[0].items if isinstance(item, ContextUserMessage)] == [
+        [Text("still there?")]
+    ]
 
 
 async def test_a_bad_picture_while_the_agent_works_is_refused_and_the_turn_goes_on(tmp_path: Path) -> None:
@@ -91,7 +95,7 @@ async def test_a_bad_picture_while_the_agent_works_is_refused_and_the_turn_goes_
         async for event in session.prompt("go"):
             if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
                 with pytest.raises(RequestFailed, match=r"prompt\[0\]: the image is empty"):
-                    await client.ask(Prompt(session.id, [Image("", "image/png")]))
+                    await client.ask(PromptRequest(session.id, [Image("", "image/png")]))
                 (tmp_path / "go").touch()
             said += [event.text] if isinstance(event, AgentMessageChunk) else []
     assert said == ["b"]
@@ -108,7 +112,7 @@ async def test_good_pictures_are_given_to_the_model_as_providers_spell_them(tmp_
     ]
     async with whole(tmp_path, model.make) as (_, session):
         await session.prompt(prompt).read()
-    (said,) = [item for item in model.inquiries[0].items if isinstance(item, UserSaid)]
+    (said,) = [item for item in model.inquiries[0].items if isinstance(item, ContextUserMessage)]
     assert said.content == [
         Image(PNG, "image/png"),
         Image(JPEG, "image/jpeg"),
@@ -129,12 +133,12 @@ async def test_a_model_without_eyes_is_given_a_marker_and_the_user_is_told(tmp_p
 # -- all the media of a conversation ---------------------------------------------------------------------------------
 
 
-def pictures_in(inquiry: Inquiry) -> list[tuple[str, int]]:
+def pictures_in(inquiry: ModelRequest) -> list[tuple[str, int]]:
     """The messages with media, and how many blocks of it the model was shown."""
     return [
         (text_of(item.content)[:2], len(media_of(item)))
         for item in inquiry.items
-        if isinstance(item, UserSaid) and media_of(item)
+        if isinstance(item, ContextUserMessage) and media_of(item)
     ]
 
 

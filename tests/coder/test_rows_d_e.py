@@ -25,7 +25,7 @@ import pytest
 from msgspec import UNSET
 
 from dragoman.coder import coder
-from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said
+from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.errors import RequestFailed
 from dragoman.host.views import open_view
 from dragoman.vocabulary.content import Audio, Image
@@ -322,12 +322,12 @@ async def test_a_call_before_a_failure_runs_once(tmp_path: Path) -> None:
     class Breaks(Told):
         tries = 0
 
-        async def respond(self, inquiry: Inquiry) -> Any:
-            if inquiry.items and type(inquiry.items[-1]).__name__ == "ToolSaid":
-                yield Said("done")
+        async def respond(self, inquiry: ModelRequest) -> Any:
+            if inquiry.items and type(inquiry.items[-1]).__name__ == "ContextToolResult":
+                yield TextDelta("done")
                 return
             self.tries += 1
-            yield Called("bash", {"command": "echo x >> log"})
+            yield ToolCallRequested("bash", {"command": "echo x >> log"})
             if self.tries < 3:
                 raise ModelFailed("network", "It broke")
 
@@ -682,9 +682,9 @@ CANCELLED: dict[str, Phase] = {
 class Slow(Told):
     """Sums up for ever, and waits a minute before it tries again."""
 
-    async def respond(self, inquiry: Inquiry) -> AsyncIterator[Piece]:  # type: ignore[override]
+    async def respond(self, inquiry: ModelRequest) -> AsyncIterator[Piece]:  # type: ignore[override]
         if inquiry.purpose == "summary":
-            yield Said("Well,")
+            yield TextDelta("Well,")
             await asyncio.sleep(60)
         async for piece in super().respond(inquiry):
             yield piece

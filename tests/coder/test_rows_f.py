@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.models.contract import Called
+from dragoman.coder.models.contract import ToolCallRequested
 from dragoman.host.paths import PathRefused, Roots, read_bytes, write_bytes
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject
 from dragoman.vocabulary.tools import Diff, FileChange
@@ -406,9 +406,9 @@ async def test_a_call_that_comes_again_with_another_input_is_another_call(tmp_pa
 
     class Twice(Told):
         async def respond(self, inquiry: Any) -> Any:
-            number = len([item for item in inquiry.items if type(item).__name__ == "ToolSaid"])
+            number = len([item for item in inquiry.items if type(item).__name__ == "ContextToolResult"])
             if number < 2:
-                yield Called("bash", {"command": ["touch good", "touch evil"][number]}, id="call-1")
+                yield ToolCallRequested("bash", {"command": ["touch good", "touch evil"][number]}, id="call-1")
 
     user = User("allow_once", "reject_once")
     async with whole(tmp_path, Twice([]).make, user=user) as (_, session):

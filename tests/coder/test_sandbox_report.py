@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.context import UserSaid
-from dragoman.coder.models.contract import Inquiry, Model, Piece
+from dragoman.coder.context import ContextUserMessage
+from dragoman.coder.models.contract import Model, ModelRequest, Piece
 from dragoman.coder.models.script import ScriptModel, parse
-from dragoman.host.view import Change, Conflict, View
+from dragoman.host.view import Conflict, View, ViewChange
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.events import RequiresAction, TerminalUpdate, ToolCallUpdate
@@ -36,12 +36,12 @@ class Recording(ScriptModel):
 
     def __init__(self, *steps: Any) -> None:
         super().__init__(parse({"turns": [{"steps": [*steps, {"say": "Done."}]}, {"steps": [{"say": "I see."}]}]}))
-        self.inquiries: list[Inquiry] = []
+        self.inquiries: list[ModelRequest] = []
 
     def make(self, name: str) -> Model:
         return self
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         self.inquiries.append(inquiry)
         async for piece in super().respond(inquiry):
             yield piece
@@ -49,7 +49,7 @@ class Recording(ScriptModel):
     @property
     def said(self) -> list[str]:
         """What the user's side had said when the model was called last."""
-        return [text_of(item.content) for item in self.inquiries[-1].items if isinstance(item, UserSaid)]
+        return [text_of(item.content) for item in self.inquiries[-1].items if isinstance(item, ContextUserMessage)]
 
 
 class Asked(User):
@@ -185,7 +185,7 @@ async def test_changes_that_are_being_applied_when_the_cancel_comes_are_applied(
 ) -> None:
     folder, go, apply = folder_in(tmp_path), threading.Event(), View.apply
 
-    def wait_and_apply(view: View, changes: Sequence[Change]) -> list[Conflict]:
+    def wait_and_apply(view: View, changes: Sequence[ViewChange]) -> list[Conflict]:
         assert go.wait(10)
         return apply(view, changes)
 

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said, Stopped, Thought, Used
+from dragoman.coder.models.contract import (
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    UsageReported,
+)
 from dragoman.coder.models.script import Fail, Say, Script, ScriptError, ScriptModel, load, parse
 
 pytestmark = pytest.mark.anyio
@@ -34,13 +43,13 @@ def test_every_kind_of_step_is_read() -> None:
         (
             Say("Hm.", True, 1, 0.005),
             Say("Hello.", False, 3, 0.02),
-            Called("read_file", {"path": "a"}),
-            Called("list_files", {}),
-            Used(3, 4),
-            Used(0, 0),
+            ToolCallRequested("read_file", {"path": "a"}),
+            ToolCallRequested("list_files", {}),
+            UsageReported(3, 4),
+            UsageReported(0, 0),
             Fail("network", 2),
             Fail("auth", None),
-            Stopped("refusal"),
+            ModelFinished("refusal"),
         ),
     )
 
@@ -53,7 +62,7 @@ def test_the_window_and_the_scripts_of_sub_agents_are_read() -> None:
 
 @pytest.mark.parametrize("end", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"])
 def test_every_end_of_a_turn_can_be_scripted(end: str) -> None:
-    assert parse(steps({"stop": end})).turns == ((Stopped(end),),)
+    assert parse(steps({"stop": end})).turns == ((ModelFinished(end),),)
 
 
 BAD = {
@@ -137,7 +146,7 @@ async def response(model: ScriptModel) -> list[Piece | str]:
     """The pieces of one model call; a failure is its kind at the end."""
     pieces: list[Piece | str] = []
     try:
-        async for piece in model.respond(Inquiry([])):
+        async for piece in model.respond(ModelRequest([])):
             pieces.append(piece)
     except ModelFailed as failure:
         pieces.append(failure.kind)
@@ -156,33 +165,33 @@ async def test_each_prompt_plays_the_next_turn_and_the_last_one_again() -> None:
     for _ in range(2):
         model.begin_turn()
         heard.append(await response(model))
-    assert heard == [[Said("one")], [Thought("two")], [Thought("two")]]
+    assert heard == [[TextDelta("one")], [ThoughtDelta("two")], [ThoughtDelta("two")]]
 
 
 async def test_repeat_says_it_that_many_times() -> None:
-    assert await response(model_of([{"say": "x", "repeat": 3}, {"think": "y", "repeat": 0}])) == [Said("x")] * 3
+    assert await response(model_of([{"say": "x", "repeat": 3}, {"think": "y", "repeat": 0}])) == [TextDelta("x")] * 3
 
 
 async def test_neighbouring_calls_are_one_response_and_what_follows_is_the_next() -> None:
     model = model_of([{"say": "a"}, {"call": "one"}, {"call": "two"}, {"say": "b"}, {"call": "three"}])
     assert [await response(model) for _ in range(4)] == [
-        [Said("a"), Called("one", {}), Called("two", {})],
-        [Said("b"), Called("three", {})],
+        [TextDelta("a"), ToolCallRequested("one", {}), ToolCallRequested("two", {})],
+        [TextDelta("b"), ToolCallRequested("three", {})],
         [],
         [],
     ]
 
 
 async def test_nothing_is_said_after_a_stop() -> None:
-    assert await response(model_of([{"stop": "max_tokens"}, {"say": "never"}])) == [Stopped("max_tokens")]
+    assert await response(model_of([{"stop": "max_tokens"}, {"say": "never"}])) == [ModelFinished("max_tokens")]
 
 
 async def test_a_call_fails_as_often_as_the_script_says_then_goes_on_where_it_was() -> None:
     model = model_of([{"say": "a"}, {"fail": "server", "times": 2}, {"say": "b"}, {"fail": "garbage", "times": 1}])
     assert [await response(model) for _ in range(4)] == [
-        [Said("a"), "server"],
+        [TextDelta("a"), "server"],
         ["server"],
-        [Said("b"), "garbage"],
+        [TextDelta("b"), "garbage"],
         [],
     ]
 
@@ -197,4 +206,4 @@ async def test_two_sessions_play_the_same_script_apart() -> None:
     first, second = ScriptModel(script), ScriptModel(script)
     for model in (first, first, second):
         model.begin_turn()
-    assert [await response(model) for model in (first, second)] == [[Said("two")], [Said("one")]]
+    assert [await response(model) for model in (first, second)] == [[TextDelta("two")], [TextDelta("one")]]

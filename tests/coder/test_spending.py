@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder import loop
-from dragoman.coder.context import Context, UserSaid
-from dragoman.coder.models.contract import Inquiry, Piece, Used
+from dragoman.coder.context import Context, ContextUserMessage
+from dragoman.coder.models.contract import ModelRequest, Piece, UsageReported
 from dragoman.coder.spending import load
-from dragoman.store.entries import Happened, Noted
+from dragoman.store.entries import EventEntry, NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, Cost, Usage, UsageChanged, UserMessage
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.anyio
 class Dear(StrictModel):
     """Each call costs half a dollar."""
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         async for piece in super().respond(inquiry):
             yield piece
-        yield Used(10, 5, 0.5)
+        yield UsageReported(10, 5, 0.5)
 
     def assistant(self, name: str) -> "Dear":
         return Dear([{"say": "report"}])
@@ -84,15 +84,15 @@ class _Session:
         """Kept nowhere."""
 
 
-def told(amount: float) -> Happened:
-    return Happened(UsageChanged(1, 2, Cost(amount, "USD")))
+def told(amount: float) -> EventEntry:
+    return EventEntry(UsageChanged(1, 2, Cost(amount, "USD")))
 
 
 async def test_an_old_log_tells_the_cost_of_each_turn_and_is_summed() -> None:
-    prompted = Happened(UserMessage("m", [Text("hi")]))
+    prompted = EventEntry(UserMessage("m", [Text("hi")]))
     old = [prompted, told(0.25), told(0.5), prompted, told(0.125)]
     assert (await load(_Session(*old))).cost() == Cost(0.625, "USD")  # type: ignore[arg-type]
-    new = [*old, prompted, Noted("cost", 0.75), told(0.75)]
+    new = [*old, prompted, NoteEntry("cost", 0.75), told(0.75)]
     assert (await load(_Session(*new))).cost() == Cost(0.75, "USD")  # type: ignore[arg-type]
 
 
@@ -106,5 +106,5 @@ async def test_a_turn_without_a_session_tells_its_own_cost() -> None:
 
     model = Dear([{"say": "a"}], window=100_000)
     model.begin_turn()
-    turn = loop.turn(model, Context([], unnoted), Hands(), UserSaid("m", [Text("go")]))  # type: ignore[arg-type]
+    turn = loop.turn(model, Context([], unnoted), Hands(), ContextUserMessage("m", [Text("go")]))  # type: ignore[arg-type]
     assert costs([event async for event in turn]) == [0.5]

@@ -11,13 +11,13 @@ from msgspec import UNSET
 from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
-from dragoman.coder.context import Asked, ToolSaid
+from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.models.offline.answers import is_cut
-from dragoman.coder.permissions import Approved, Ask, Call, Decision, Gate, Look, Rule
-from dragoman.coder.rigs import Ground, Start
+from dragoman.coder.permissions import Approved, Ask, Decision, JudgedCall, Look, PermissionGate, RememberedRule
+from dragoman.coder.rigs import DirectExecution, Start
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Tool, cut
+from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome, cut
 from dragoman.coder.tools.files import FILE_BYTES
 from dragoman.coder.tools.reading import ReadFile
 from dragoman.coder.tools.searching import Glob, Grep, ListFiles
@@ -42,12 +42,12 @@ def guardian() -> Iterator[Guardian]:
     guardian.close()
 
 
-class Late(Gate):
+class Late(PermissionGate):
     """A gate behind which something happens before an approved call runs."""
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
+    async def approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
         verdict = await super().approve(call, look, ask)
         self.meanwhile()
         return verdict
@@ -58,12 +58,12 @@ def toolbox(
 ) -> Toolbox:
     """Every tool, in a mode that asks nobody."""
 
-    async def remember(rule: Rule) -> None:
+    async def remember(rule: RememberedRule) -> None:
         raise AssertionError("nobody was asked")
 
     roots = Roots([str(folder)])
-    rig = Ground(session, roots, lambda: "full-access", ENVIRONMENT, "")
-    desk = Desk(session, roots, ENVIRONMENT, guardian, Changes(), rig)
+    rig = DirectExecution(session, roots, lambda: "full-access", ENVIRONMENT, "")
+    desk = ToolContext(session, roots, ENVIRONMENT, guardian, Changes(), rig)
     gate = Late(lambda: "full-access", [], remember)
     gate.meanwhile = meanwhile
     return Toolbox(lambda: list(TOOLS.values()), gate, desk)
@@ -75,22 +75,22 @@ class Bench:
     def __init__(self, folder: Path, guardian: Guardian) -> None:
         self.folder = folder
         self.events: list[AnyEvent] = []
-        self.outcome: Outcome | None = None
+        self.outcome: ToolOutcome | None = None
         # Between the yes to a call and the call.
         self.meanwhile: Callable[[], object] = lambda: None
         self._guardian = guardian
 
-    async def run(self, name: str, cancel_at: str = "", **given: object) -> Outcome | None:
+    async def run(self, name: str, cancel_at: str = "", **given: object) -> ToolOutcome | None:
         agent = Agent("tools")
 
         @agent.prompt
         async def work(session: Session, prompt: Prompt) -> None:
             tools = toolbox(session, self.folder, self._guardian, self.meanwhile)
 
-            async def finished(said: ToolSaid) -> None:
-                self.outcome = Outcome(said.text, said.failed)
+            async def finished(said: ContextToolResult) -> None:
+                self.outcome = ToolOutcome(said.text, said.failed)
 
-            await tools.run([Asked("call", name, given)], finished)
+            await tools.run([ContextToolCall("call", name, given)], finished)
 
         async with pair(agent, protocol=2) as client:
             turn = (await client.new_session(str(self.folder))).prompt("go")
@@ -113,14 +113,16 @@ def bench(tmp_path: Path, guardian: Guardian) -> Bench:
 
 async def test_a_file_is_read_whole_or_by_lines(bench: Bench) -> None:
     (bench.folder / "a.txt").write_text("one\ntwo\nthree\n")
-    assert await bench.run("read_file", path="a.txt") == Outcome("one\ntwo\nthree\n", raw={"lines": 3})
-    assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == Outcome("two\n", raw={"lines": 3})
+    assert await bench.run("read_file", path="a.txt") == ToolOutcome("one\ntwo\nthree\n", raw={"lines": 3})
+    assert await bench.run("read_file", path="a.txt", start_line=2, end_line=2) == ToolOutcome(
+        "two\n", raw={"lines": 3}
+    )
 
 
 async def test_a_file_outside_or_missing_is_told_and_not_read(bench: Bench) -> None:
     outside = await bench.run("read_file", path="/etc/passwd")
     missing = await bench.run("read_file", path="nothing")
-    assert outside == Outcome("Permission denied. /etc/passwd is outside of the workspace.", failed=True)
+    assert outside == ToolOutcome("Permission denied. /etc/passwd is outside of the workspace.", failed=True)
     assert missing is not None
     assert (missing.failed, missing.text.endswith("no such file or directory.")) == (True, True)
 
@@ -194,7 +196,7 @@ async def test_what_a_text_lacks_of_its_file_is_told_and_the_offline_model_knows
 ) -> None:
     (bench.folder / "a.txt").write_bytes(LINE + rest)
     outcome = await bench.run("read_file", path="a.txt", end_line=1)
-    assert outcome == Outcome(f"one\n\n[{lacks}]", raw={"lines": 2})
+    assert outcome == ToolOutcome(f"one\n\n[{lacks}]", raw={"lines": 2})
     assert is_cut(outcome.text)
 
 
@@ -203,14 +205,14 @@ async def test_what_cannot_be_shown_whole_is_not_edited(bench: Bench, rest: byte
     file = bench.folder / "a.txt"
     file.write_bytes(LINE + rest)
     done = await bench.run("edit_file", path="a.txt", old_string="one", new_string="1")
-    assert done == Outcome(f"{file} cannot be edited: {lacks}.", failed=True)
+    assert done == ToolOutcome(f"{file} cannot be edited: {lacks}.", failed=True)
     assert file.read_bytes() == LINE + rest
 
 
 async def test_half_a_character_is_not_shown(bench: Bench) -> None:
     (bench.folder / "a.txt").write_bytes(LINE + REST + "é".encode())
     outcome = await bench.run("read_file", path="a.txt", start_line=2)
-    assert outcome == Outcome(f"{cut(REST.decode())}\n[{CUT}]", raw={"lines": 2})
+    assert outcome == ToolOutcome(f"{cut(REST.decode())}\n[{CUT}]", raw={"lines": 2})
 
 
 async def test_a_folder_is_listed_and_files_are_found(bench: Bench) -> None:
@@ -262,17 +264,17 @@ async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, gua
     async def write(request: WriteTextFile) -> None:
         written.append((request.path, request.content))
 
-    agent, outcomes = Agent("tools"), list[ToolSaid]()
+    agent, outcomes = Agent("tools"), list[ContextToolResult]()
 
     @agent.prompt
     async def work(session: Session, prompt: Prompt) -> None:
         tools = toolbox(session, tmp_path, guardian)
 
-        async def finished(said: ToolSaid) -> None:
+        async def finished(said: ContextToolResult) -> None:
             outcomes.append(said)
 
-        await tools.run([Asked("1", "read_file", {"path": "a"})], finished)
-        await tools.run([Asked("2", "write_file", {"path": "a", "content": "new"})], finished)
+        await tools.run([ContextToolCall("1", "read_file", {"path": "a"})], finished)
+        await tools.run([ContextToolCall("2", "write_file", {"path": "a", "content": "new"})], finished)
 
     async with pair(agent, protocol=1, read_text_file=read, write_text_file=write) as client:
         await (await client.new_session(str(tmp_path))).ask("go")
@@ -284,14 +286,14 @@ async def test_files_go_through_an_editor_that_lends_its_own(tmp_path: Path, gua
 async def test_a_command_is_shown_while_it_runs_and_its_output_kept_in_order(bench: Bench) -> None:
     outcome = await bench.run("bash", command="echo one; echo two >&2; echo three; pwd; exit 3")
     said = f"one\ntwo\nthree\n{bench.folder}\n"
-    assert outcome == Outcome(f"{said}\n[exit code 3]", failed=True, raw={"exitCode": 3})
+    assert outcome == ToolOutcome(f"{said}\n[exit code 3]", failed=True, raw={"exitCode": 3})
     assert any(isinstance(event, TerminalOutputChunk) for event in bench.events)
     assert exits(bench) == [ExitStatus(exit_code=3)]
 
 
 async def test_a_command_sees_no_terminal_and_no_input(bench: Bench) -> None:
     outcome = await bench.run("bash", command="cat; test -t 0 || echo no tty", timeout=10)
-    assert outcome == Outcome("no tty\n", raw={"exitCode": 0})
+    assert outcome == ToolOutcome("no tty\n", raw={"exitCode": 0})
 
 
 # Seconds that nobody else sleeps: the same tests may run beside us.
@@ -301,7 +303,7 @@ NAPS = [f"{100_000 + os.getpid()}.{number}" for number in range(2)]
 async def test_a_command_is_stopped_at_its_deadline_with_everything_it_started(bench: Bench) -> None:
     command = f"(trap '' TERM; sleep {NAPS[0]}) & echo here; sleep {NAPS[1]}"
     outcome = await bench.run("bash", command=command, timeout=1)
-    assert outcome == Outcome("here\n\n[stopped after 1 s]", failed=True)
+    assert outcome == ToolOutcome("here\n\n[stopped after 1 s]", failed=True)
     assert exits(bench) == [ExitStatus(None, "SIGKILL")]
     assert _sleeping() == []
 
@@ -479,27 +481,27 @@ async def test_a_command_is_not_run_elsewhere_nor_on_other_files(
 async def test_nor_where_a_link_is_put_while_it_is_being_confined(
     scene: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    confine = Ground.start
+    confine = DirectExecution.start
 
-    async def start(self: Ground, argv: Sequence[str], *, asked: bool) -> Start:
+    async def start(self: DirectExecution, argv: Sequence[str], *, asked: bool) -> Start:
         confined = await confine(self, argv, asked=asked)
         linked("", "outside")(scene.folder)
         return confined
 
-    monkeypatch.setattr(Ground, "start", start)
-    assert await scene.run("bash", command="touch new") == Outcome(ELSEWHERE, failed=True)
+    monkeypatch.setattr(DirectExecution, "start", start)
+    assert await scene.run("bash", command="touch new") == ToolOutcome(ELSEWHERE, failed=True)
     assert not (scene.folder / "new").exists()
 
 
 async def test_what_the_confining_program_says_when_it_fails_is_in_the_result(
     scene: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def start(self: Ground, argv: Sequence[str], *, asked: bool) -> Start:
+    async def start(self: DirectExecution, argv: Sequence[str], *, asked: bool) -> Start:
         return Start(["/bin/sh", "-c", "echo bwrap: no namespaces >&2; exit 1"], {}, lambda: ())
 
-    monkeypatch.setattr(Ground, "start", start)
+    monkeypatch.setattr(DirectExecution, "start", start)
     text = "\n[said while it was started: bwrap: no namespaces]\n[exit code 1]"
-    assert await scene.run("bash", command="touch new") == Outcome(text, failed=True, raw={"exitCode": 1})
+    assert await scene.run("bash", command="touch new") == ToolOutcome(text, failed=True, raw={"exitCode": 1})
 
 
 # -- wrong calls -------------------------------------------------------------------------------------------------------
@@ -519,7 +521,7 @@ async def test_what_the_confining_program_says_when_it_fails_is_in_the_result(
 )
 def test_a_wrong_call_is_told_how_to_do_better(name: str, given: dict[str, object]) -> None:
     with pytest.raises(BadInput, match=name if name != "read_file" else r"read_file|end_line"):
-        TOOLS[name].check(Call("x", name, given))
+        TOOLS[name].check(JudgedCall("x", name, given))
 
 
 def test_a_long_text_keeps_its_ends() -> None:

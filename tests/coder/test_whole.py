@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.client.conversation import Conversation
-from dragoman.coder.context import ModelSaid, ToolSaid, UserSaid, read
+from dragoman.coder.context import ContextAssistantMessage, ContextToolResult, ContextUserMessage, read
 from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Resource, ResourceLink, Text, TextResource
@@ -29,8 +29,8 @@ from dragoman.vocabulary.requests import (
     CancelTerminal,
     GetSessionStatus,
     McpStdio,
-    Prompt,
     PromptAccepted,
+    PromptRequest,
     ResumeSession,
 )
 from dragoman.vocabulary.tools import Cancellable, ExitStatus
@@ -71,7 +71,7 @@ async def test_without_a_yes_nothing_happens_and_the_model_is_told(
         entries = [record.entry async for records in store.read(session.id) for record in records]
     assert list(folder.iterdir()) == []
     assert [status for _, status in ends(events)] == ["failed", "failed"]
-    results = [item.text for item in read(entries) if isinstance(item, ToolSaid)]
+    results = [item.text for item in read(entries) if isinstance(item, ContextToolResult)]
     assert results == ["Permission denied. The user said no."] * 2
     await store.close()
 
@@ -238,7 +238,12 @@ async def test_a_helper_works_in_its_own_context_and_reports(tmp_path: Path) -> 
     assert titles == ["Look", "scout: Read a"]
     assert [e.content for e in events if isinstance(e, ToolCallContentChunk)] != []
     match read(entries):
-        case [UserSaid(), ModelSaid(), ToolSaid(tool="agent", text="It says x."), ModelSaid(text="OK")]:
+        case [
+            ContextUserMessage(),
+            ContextAssistantMessage(),
+            ContextToolResult(tool="agent", text="It says x."),
+            ContextAssistantMessage(text="OK"),
+        ]:
             pass
         case other:
             pytest.fail(f"{other}")
@@ -277,7 +282,7 @@ async def test_links_inside_the_roots_are_read_and_others_are_not(tmp_path: Path
             pass
         entries = [record.entry async for records in store.read(session.id) for record in records]
     (said, _) = read(entries)
-    assert isinstance(said, UserSaid)
+    assert isinstance(said, ContextUserMessage)
     words = [block.text if isinstance(block, Text) else type(block).__name__ for block in said.content]
     assert "inside" in words[1]
     assert words[2] == f"[out](file://{tmp_path}/out.txt)"
@@ -311,7 +316,9 @@ async def test_old_results_are_trimmed_before_anything_is_summed_up(tmp_path: Pa
         events = await events_of(session)
         entries = [record.entry async for records in store.read(session.id) for record in records]
     assert not any(isinstance(event, CompactionUpdate) for event in events)
-    assert [item.text for item in read(entries) if isinstance(item, ToolSaid)] == ["[trimmed: 3000 characters]"]
+    assert [item.text for item in read(entries) if isinstance(item, ContextToolResult)] == [
+        "[trimmed: 3000 characters]"
+    ]
     await store.close()
 
 
@@ -334,7 +341,7 @@ async def test_commands_are_announced_and_the_users_own_are_among_them(tmp_path:
     expected = "help compact context permissions mode model mcp plan undo clear greet"
     assert names == expected.split()
     (said, _) = read(entries)
-    assert isinstance(said, UserSaid)
+    assert isinstance(said, ContextUserMessage)
     assert said.content == [Text("Greet the world now.")]
     await store.close()
 
@@ -459,7 +466,7 @@ async def test_a_word_while_it_works_is_heard_before_the_next_model_call(tmp_pat
         async for event in turn:
             events.append(event)
             if isinstance(event, ToolCallUpdate) and event.status == "in_progress":
-                steering = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("and this")])))
+                steering = asyncio.ensure_future(client.ask(PromptRequest(session.id, [Text("and this")])))
                 await client.ask(GetSessionStatus(session.id))  # behind it: the prompt has been heard
                 assert not steering.done()
                 (tmp_path / "go").touch()
@@ -469,7 +476,13 @@ async def test_a_word_while_it_works_is_heard_before_the_next_model_call(tmp_pat
     inserted = [event.message_id for event in events if isinstance(event, UserMessage)]
     assert inserted[1:] == [accepted.message_id]
     match read(entries):
-        case [UserSaid(), ModelSaid(), ToolSaid(), UserSaid(content=[Text(text="and this")]), ModelSaid(text="b")]:
+        case [
+            ContextUserMessage(),
+            ContextAssistantMessage(),
+            ContextToolResult(),
+            ContextUserMessage(content=[Text(text="and this")]),
+            ContextAssistantMessage(text="b"),
+        ]:
             pass
         case other:
             pytest.fail(f"{other}")
@@ -482,7 +495,7 @@ async def test_a_word_at_the_end_of_a_turn_makes_it_go_on(tmp_path: Path) -> Non
         ended = 0
         async for event in turn:
             if isinstance(event, AgentMessageChunk) and event.text == "a":
-                answer = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("more")])))
+                answer = asyncio.ensure_future(client.ask(PromptRequest(session.id, [Text("more")])))
             ended += isinstance(event, Idle)
         assert ended == 1
         assert isinstance(await answer, PromptAccepted)
@@ -494,7 +507,7 @@ async def test_a_word_that_nobody_will_hear_is_refused(tmp_path: Path, how: str)
         turn = session.prompt("go")
         async for event in turn:
             if isinstance(event, AgentMessageChunk):
-                answer = asyncio.ensure_future(client.ask(Prompt(session.id, [Text("more")])))
+                answer = asyncio.ensure_future(client.ask(PromptRequest(session.id, [Text("more")])))
                 await client.list_sessions()
                 await (turn.cancel() if how == "cancel" else session.close())
         with pytest.raises(RequestFailed) as refused:
@@ -633,7 +646,7 @@ async def test_a_command_of_workspace_write_writes_nowhere_else_and_reaches_nobo
     ):
         await events_of(session)
         entries = [record.entry async for records in store.read(session.id) for record in records]
-    (said,) = [item.text for item in read(entries) if isinstance(item, ToolSaid)]
+    (said,) = [item.text for item in read(entries) if isinstance(item, ContextToolResult)]
     assert sorted(path.name for path in folder.iterdir()) == ["in"]
     assert list(outside.iterdir()) == []
     assert "canary" not in said

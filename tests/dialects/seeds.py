@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.dialects.contract import Dialect, Notify
+from dragoman.dialects.contract import Dialect, NotificationMessage
 from dragoman.dialects.named import named
 from dragoman.errors import PeerMistake
 from dragoman.store.sqlite import SqliteStore
@@ -53,7 +53,7 @@ def refusal(dialect: Dialect, method: str, params: Any) -> tuple[int, object]:
 def updates(dialect: Dialect, *events: AnyEvent) -> list[Any]:
     """What is told of these, as updates."""
     outs = [out for event in events for out in dialect.tell("s", event)]
-    return [json.loads(out.params)["update"] for out in outs if isinstance(out, Notify)]
+    return [json.loads(out.params)["update"] for out in outs if isinstance(out, NotificationMessage)]
 
 
 def asked(dialect: Dialect, request: Request) -> tuple[str, Any]:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.dialects import dialect_for
-from dragoman.dialects.contract import Answer, Dialect, Notify, Out, Told
+from dragoman.dialects.contract import Dialect, NotificationMessage, Out, ResultMessage, SessionEvent
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import (
@@ -76,13 +76,15 @@ def answer(hears: Dialect, says: Dialect, request: Request, result: Any) -> Any:
     replied = hears.hear_reply(request, Raw(text(result)))
     assert replied.reply is not None
     outs = says.reply(1, request, replied.reply)
-    (found,) = [out for out in outs if isinstance(out, Answer)]
+    (found,) = [out for out in outs if isinstance(out, ResultMessage)]
     return json.loads(found.result)
 
 
 def hear(dialect: Dialect, params: Any) -> list[AnyEvent]:
     """`session/update` as events."""
-    return [told.event for told in dialect.hear_note("session/update", Raw(text(params))) if isinstance(told, Told)]
+    return [
+        told.event for told in dialect.hear_note("session/update", Raw(text(params))) if isinstance(told, SessionEvent)
+    ]
 
 
 def say(dialect: Dialect, session_id: str, *events: AnyEvent) -> list[Any]:
@@ -97,11 +99,11 @@ def updates_of(dialect: Dialect, *events: AnyEvent, session_id: str = "s") -> li
 
 def result_of(outs: Any) -> Any:
     (out,) = outs
-    assert isinstance(out, Answer), out
+    assert isinstance(out, ResultMessage), out
     return json.loads(out.result)
 
 
 def _params(out: Out) -> Any:
-    assert isinstance(out, Notify), out
+    assert isinstance(out, NotificationMessage), out
     assert out.method == "session/update"
     return json.loads(out.params)

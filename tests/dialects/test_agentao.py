@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.dialects.contract import AnswerError, Notify, Told
+from dragoman.dialects.contract import ErrorMessage, NotificationMessage, SessionEvent
 from dragoman.dialects.named import named
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -433,12 +433,12 @@ def test_8_4_9_an_error_is_a_thought() -> None:
     agent.reply(1, request, requests.PromptAccepted("u"))
     failure = events.Failure(-32603, "It broke")
     thought, end = agent.tell("s", events.Idle(stop_reason="error", error=failure))
-    assert isinstance(thought, Notify)
+    assert isinstance(thought, NotificationMessage)
     assert json.loads(thought.params)["update"] == {
         "sessionUpdate": "agent_thought_chunk",
         "content": {"type": "text", "text": "It broke"},
     }
-    assert end == AnswerError(1, WireError(-32603, "It broke"))
+    assert end == ErrorMessage(1, WireError(-32603, "It broke"))
 
 
 def test_what_is_no_text_is_told_in_words() -> None:
@@ -512,7 +512,7 @@ def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
         items = [{"type": "content", "content": {"type": "text", "text": word}} for word in words]
         update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status, "content": items}
         (told,) = client.hear_note("session/update", Raw(text({"sessionId": "s", "update": update})))
-        assert isinstance(told, Told)
+        assert isinstance(told, SessionEvent)
         assert isinstance(told.event, events.ToolCallUpdate)
         assert isinstance(told.event.content, list)
         return [item.content.text for item in told.event.content]  # type: ignore[union-attr]
@@ -535,7 +535,7 @@ def test_the_program_s_mode_update_is_understood_although_the_appendix_has_none(
     client = client_of(NAME)
     params = {"sessionId": "s", "update": {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}}
     (told,) = client.hear_note("session/update", Raw(json.dumps(params).encode()))
-    assert isinstance(told, Told) and isinstance(told.event, events.OptionsChanged)
+    assert isinstance(told, SessionEvent) and isinstance(told.event, events.OptionsChanged)
     (mode,) = told.event.config_options
     assert isinstance(mode, options.Select) and (mode.category, mode.current_value) == ("mode", "plan")
     assert updates(agent_of(NAME), told.event) == []

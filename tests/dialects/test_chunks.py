@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Dialect, Told
+from dragoman.dialects.contract import Dialect, SessionEvent
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.requests import NewSession, Prompt
-from dragoman.wire.jsonrpc import Notification, Peer
+from dragoman.vocabulary.requests import NewSession, PromptRequest
+from dragoman.wire.jsonrpc import JsonRpcPeer, Notification
 from tests.dialects.speech import client_of
 
 KINDS = ["agent_thought_chunk", "user_message_chunk", "session_info_update", "_chunk", "x_chunk", "state_update"]
@@ -61,12 +61,12 @@ def frames(draw: st.DrawFn) -> bytes:
             return text
 
 
-def the_long_way(dialect: Dialect, frame: bytes) -> list[Told] | None:
+def the_long_way(dialect: Dialect, frame: bytes) -> list[SessionEvent] | None:
     """As a link does it; None: no event, whatever else it is."""
-    match Peer[None](answers_noise=False).receive(frame):
+    match JsonRpcPeer[None](answers_noise=False).receive(frame):
         case Notification(method, found) if method == "session/update":
             try:
-                return [told for told in dialect.hear_note(method, found) if isinstance(told, Told)]
+                return [told for told in dialect.hear_note(method, found) if isinstance(told, SessionEvent)]
             except PeerMistake:
                 return None
         case _:
@@ -77,7 +77,7 @@ def ready(version: int, *, answering: bool = True) -> Dialect:
     """A client in the middle of a conversation, before or after the agent has begun to answer."""
     client = client_of(version)
     client.hear_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
-    client.ask(Prompt("s", [Text("hi")]))
+    client.ask(PromptRequest("s", [Text("hi")]))
     if answering:
         update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
         client.hear_note("session/update", Raw(json.dumps({"sessionId": "s", "update": update}).encode()))
@@ -94,7 +94,7 @@ def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(
         told = short.hear_update(frame)
         expected = the_long_way(long, frame)
         if told is not None:
-            assert expected == [Told(*told)]
+            assert expected == [SessionEvent(*told)]
         else:
             # Refused, it takes the long way, and nothing was changed by having tried.
             assert the_long_way(short, frame) == expected
@@ -145,4 +145,4 @@ def test_a_long_chunk_takes_the_long_way() -> None:
         separators=(",", ":"),
     ).encode()
     assert text_chunk(frame) is None
-    assert the_long_way(ready(2), frame) == [Told("s", events.AgentMessageChunk(Text("a" * 9000), "m"))]
+    assert the_long_way(ready(2), frame) == [SessionEvent("s", events.AgentMessageChunk(Text("a" * 9000), "m"))]

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent, hear_client, say_agent, say_client
+from dragoman.dialects.handshake import (
+    DecodedAgentHello,
+    DecodedClientHello,
+    hear_agent,
+    hear_client,
+    say_agent,
+    say_client,
+)
 from dragoman.errors import PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
     AgentAuth,
@@ -31,7 +38,7 @@ MARKERS = ("delete", "additionalDirectories", "fork", "archive", "status", "titl
 V2_CLIENT = ClientCapabilities(boolean_options=True, compaction=True, notices=True, plans=True, subagents=True)
 
 
-def client(spoken: tuple[int, ...] = (1, 2), **params: Any) -> HeardClient:
+def client(spoken: tuple[int, ...] = (1, 2), **params: Any) -> DecodedClientHello:
     return hear_client(Raw(text(params)), spoken)
 
 
@@ -41,7 +48,7 @@ def refusal(spoken: tuple[int, ...] = (1, 2), **params: Any) -> tuple[int, str, 
     return caught.value.code, caught.value.message, caught.value.data
 
 
-def agent(spoken: tuple[int, ...] = (1, 2), **result: Any) -> HeardAgent:
+def agent(spoken: tuple[int, ...] = (1, 2), **result: Any) -> DecodedAgentHello:
     return hear_agent(Raw(text(result)), spoken)
 
 
@@ -69,7 +76,7 @@ def test_a_version_below_all_of_ours_is_refused_with_what_we_speak(requested: in
 
 def test_another_initialize_may_follow_a_refused_one() -> None:
     assert refusal(protocolVersion=0)[0] == -32022
-    assert client(protocolVersion=1) == HeardClient(1, ClientHello())
+    assert client(protocolVersion=1) == DecodedClientHello(1, ClientHello())
 
 
 @pytest.mark.parametrize("version", [True, False, "1", 1.5, 1.0, None, -1, 65536, [1], {"v": 1}])
@@ -93,7 +100,7 @@ def test_params_that_are_no_object_are_refused(params: bytes) -> None:
 
 def test_version_2_without_info_is_taken_for_a_version_1_body() -> None:
     heard = client(protocolVersion=2, clientInfo=INFO, clientCapabilities={"terminal": True})
-    assert heard == HeardClient(1, ClientHello(ClientCapabilities(terminal=True), EDITOR))
+    assert heard == DecodedClientHello(1, ClientHello(ClientCapabilities(terminal=True), EDITOR))
 
 
 def test_version_2_without_info_is_the_older_draft_where_only_version_2_is_spoken() -> None:
@@ -107,7 +114,7 @@ def test_version_2_with_half_an_info_is_refused(info: Any) -> None:
 
 
 def test_a_probe_for_the_newest_version_needs_no_info() -> None:
-    assert client(protocolVersion=65535) == HeardClient(2, ClientHello(V2_CLIENT))
+    assert client(protocolVersion=65535) == DecodedClientHello(2, ClientHello(V2_CLIENT))
 
 
 # -- the agent's side: who the client is -----------------------------------------------------------------------------
@@ -124,8 +131,8 @@ def test_one_initialize_may_carry_both_shapes() -> None:
     two = ClientCapabilities(
         elicitation_form=True, boolean_options=True, compaction=True, notices=True, plans=True, subagents=True
     )
-    assert client(protocolVersion=1, **both) == HeardClient(1, ClientHello(one, Implementation("old", "0")))
-    assert client(protocolVersion=2, **both) == HeardClient(2, ClientHello(two, EDITOR))
+    assert client(protocolVersion=1, **both) == DecodedClientHello(1, ClientHello(one, Implementation("old", "0")))
+    assert client(protocolVersion=2, **both) == DecodedClientHello(2, ClientHello(two, EDITOR))
 
 
 def test_every_capability_of_a_version_1_client_is_heard() -> None:
@@ -146,8 +153,8 @@ def test_every_capability_of_a_version_1_client_is_heard() -> None:
 
 @pytest.mark.parametrize("malformed", [True, 1, "yes", [], None])
 def test_malformed_capabilities_are_absent(malformed: Any) -> None:
-    assert client(protocolVersion=1, clientCapabilities=malformed) == HeardClient(1, ClientHello())
-    assert client(protocolVersion=2, info=INFO, capabilities=malformed) == HeardClient(
+    assert client(protocolVersion=1, clientCapabilities=malformed) == DecodedClientHello(1, ClientHello())
+    assert client(protocolVersion=2, info=INFO, capabilities=malformed) == DecodedClientHello(
         2, ClientHello(V2_CLIENT, EDITOR)
     )
 
@@ -155,7 +162,7 @@ def test_malformed_capabilities_are_absent(malformed: Any) -> None:
 @pytest.mark.parametrize("malformed", [1, "yes", [], None, {"readTextFile": 1, "form": True, "terminal": {}}])
 def test_malformed_parts_of_capabilities_are_absent(malformed: Any) -> None:
     parts = dict.fromkeys(("fs", "terminal", "auth", "session", "elicitation"), malformed)
-    assert client(protocolVersion=1, clientCapabilities=parts) == HeardClient(1, ClientHello())
+    assert client(protocolVersion=1, clientCapabilities=parts) == DecodedClientHello(1, ClientHello())
 
 
 def test_an_empty_elicitation_offers_nothing() -> None:
@@ -327,18 +334,18 @@ def test_a_client_says_only_the_shapes_it_speaks(spoken: tuple[int, ...]) -> Non
 @pytest.mark.parametrize("number", [1, 2, 3, 65535])
 def test_an_agent_that_echoes_any_number_over_a_version_1_body_speaks_version_1(number: int) -> None:
     heard = agent(protocolVersion=number, agentCapabilities={"loadSession": True}, agentInfo=INFO)
-    assert heard == HeardAgent(1, AgentHello(EDITOR, AgentCapabilities(load=True)))
+    assert heard == DecodedAgentHello(1, AgentHello(EDITOR, AgentCapabilities(load=True)))
 
 
 def test_an_agent_that_answers_2_with_a_version_2_body_speaks_version_2() -> None:
     heard = agent(protocolVersion=2, info=INFO, capabilities={"session": {}})
     capabilities = AgentCapabilities(load=True, resume=True, list=True, close=True, mcp_stdio=False)
-    assert heard == HeardAgent(2, AgentHello(EDITOR, capabilities))
+    assert heard == DecodedAgentHello(2, AgentHello(EDITOR, capabilities))
 
 
 def test_an_agent_without_sessions_has_none() -> None:
     heard = agent(protocolVersion=2, info=INFO)
-    assert heard == HeardAgent(2, AgentHello(EDITOR, AgentCapabilities(sessions=False, mcp_stdio=False)))
+    assert heard == DecodedAgentHello(2, AgentHello(EDITOR, AgentCapabilities(sessions=False, mcp_stdio=False)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.dialects.contract import AnswerError, Dialect, Notify
+from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage
 from dragoman.dialects.named import named
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -246,9 +246,9 @@ def test_8_1_16_errors_and_compaction_are_messages() -> None:
     (compacted,) = updates(agent, events.CompactionUpdate("c", "completed"))
     assert compacted["type"] == "agent_message_chunk"
     told, end = agent.tell("s", events.Idle(stop_reason="error", error=events.Failure(-32603, "It broke")))
-    assert isinstance(told, Notify)
+    assert isinstance(told, NotificationMessage)
     assert json.loads(told.params)["update"]["text"] == "[Error] It broke\n"
-    assert end == AnswerError(1, WireError(-32603, "It broke"))
+    assert end == ErrorMessage(1, WireError(-32603, "It broke"))
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
     ],
 )
 def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) -> None:
-    prompt = requests.Prompt("s", [Text("Hi")])
+    prompt = requests.PromptRequest("s", [Text("Hi")])
     client = client_of(NAME)
     client.ask(prompt)
     ((_, end),) = client.hear_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).told
@@ -515,7 +515,7 @@ def test_8_1_19_only_the_question_in_plain_words_is_answered_in_them() -> None:
     # Whatever became of the first one, its id may be that of another question.
     assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
     plain = heard(client, "request_permission", PLAIN)
-    assert client.fail(1, plain, WireError(-32603, "x")) == [AnswerError(1, WireError(-32603, "x"))]
+    assert client.fail(1, plain, WireError(-32603, "x")) == [ErrorMessage(1, WireError(-32603, "x"))]
     assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
 
 

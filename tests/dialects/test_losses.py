@@ -9,12 +9,12 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.dialects.contract import Answer, AnswerError, Dialect
+from dragoman.dialects.contract import Dialect, ErrorMessage, ResultMessage
 from dragoman.dialects.handshake import hear_agent, hear_client, say_agent, say_client
 from dragoman.dialects.losses import LOSSES
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary.hello import Implementation
-from dragoman.vocabulary.requests import Prompt, PromptAccepted
+from dragoman.vocabulary.requests import PromptAccepted, PromptRequest
 from tests.dialects.expected import APPLIED
 from tests.dialects.schemas import text
 from tests.dialects.speech import AGENT, CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
@@ -284,9 +284,9 @@ def test_other_meaning() -> None:
 @shows("prompt-accepted")
 def test_prompt_accepted() -> None:
     bridge = Bridge(1, 2)
-    call = bridge.agents_side.ask(Prompt("s", []))
+    call = bridge.agents_side.ask(PromptRequest("s", []))
     assert call.early == PromptAccepted("dragoman-1")
-    replied = bridge.agents_side.hear_failure(Prompt("s", []), WireError(-32603, "no"))
+    replied = bridge.agents_side.hear_failure(PromptRequest("s", []), WireError(-32603, "no"))
     assert replied is not None
     (told,) = replied.told
     assert say(bridge.clients_side, "s", told.event)[0]["update"] == {
@@ -400,7 +400,7 @@ def test_beside_the_end() -> None:
         update = {"sessionUpdate": "state_update", "state": "idle", **extra}
         for event in hear(bridge.agents_side, {"sessionId": "s", "update": update}):
             ends += bridge.clients_side.tell("s", event)
-    assert ends == [Answer(1, b'{"stopReason":"end_turn"}'), AnswerError(1, WireError(1, "m"))]
+    assert ends == [ResultMessage(1, b'{"stopReason":"end_turn"}'), ErrorMessage(1, WireError(1, "m"))]
 
 
 @shows("whole-messages")
@@ -519,7 +519,7 @@ def test_commands_of_an_answer() -> None:
     reply = bridge.agents_side.hear_reply(asked.request, Raw(text(result))).reply
     assert reply is not None
     first, second = bridge.clients_side.reply(1, asked.request, reply)
-    assert first == Answer(1, b'{"sessionId":"s"}')
+    assert first == ResultMessage(1, b'{"sessionId":"s"}')
     plain = [{"name": "n", "description": "d"}]
     assert json.loads(second.params)["update"] == {  # type: ignore[union-attr]
         "sessionUpdate": "available_commands_update",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from dragoman.dialects.contract import Dialect, Replied
+from dragoman.dialects.contract import DecodedReply, Dialect
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, services, tools
 from dragoman.vocabulary.content import Text
@@ -130,7 +130,7 @@ def test_a_malformed_answer_is_refused(version: int, result: bytes) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_question_that_was_called_off_was_answered_by_nobody(version: int) -> None:
     agent = agent_of(version)
-    assert agent.hear_failure(QUESTION, WireError(-32800, "cancelled")) == Replied(NOBODY)
+    assert agent.hear_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(NOBODY)
     assert agent.hear_failure(QUESTION, WireError(-32603, "no")) is None
 
 

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 
 from dragoman import limits
 from dragoman.dialects import misspelt, older_draft, permissions, v1, v2_june, v2_routes
-from dragoman.dialects.contract import Notify
+from dragoman.dialects.contract import NotificationMessage
 from dragoman.dialects.named import named
 from dragoman.dialects.questions import mended_form
 from dragoman.dialects.transcribe import plain
@@ -236,11 +236,11 @@ def test_a_client_tells_nothing_and_an_agent_hears_no_update(version: int) -> No
 @pytest.mark.parametrize("version", [1, 2])
 def test_notes_are_said_in_the_versions_words_or_not_at_all(version: int) -> None:
     client = client_of(version)
-    assert client.note(ExtensionNote("_a/b", {"c": 1})) == [Notify("_a/b", b'{"c":1}')]
-    assert client.note(ExtensionNote("_a/b")) == [Notify("_a/b", b"")]
+    assert client.note(ExtensionNote("_a/b", {"c": 1})) == [NotificationMessage("_a/b", b'{"c":1}')]
+    assert client.note(ExtensionNote("_a/b")) == [NotificationMessage("_a/b", b"")]
     assert agent_of(version).note(requests.CancelTurn("s")) == []
     (said,) = client.note(requests.CancelTurn("s"))
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     assert (said.method, read(said.params)) == ("session/cancel", {"sessionId": "s"})
 
 
@@ -252,7 +252,7 @@ def test_a_list_beyond_the_bound_is_refused() -> None:
 
 def test_an_unknown_variant_is_refused_where_nothing_unknown_may_stand() -> None:
     with pytest.raises(PeerMistake, match="an unknown variant"):
-        v1.WORDS.hear(wire.Unknown("dance", Raw(b"{}")))
+        v1.WORDS.hear(wire.UnknownVariant("dance", Raw(b"{}")))
 
 
 def test_a_word_that_a_dialect_lacks_is_our_own_mistake() -> None:
@@ -297,9 +297,9 @@ def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
     assert client.hear_note("session/update", raw(unasked)) == []
     foreign = Extension("_vendor/ask", {})
     (answered,) = client.reply(1, foreign, ExtensionResult({"b": 2}))
-    assert not isinstance(answered, Notify)
+    assert not isinstance(answered, NotificationMessage)
     (failed,) = client.fail(1, foreign, WireError(-32601, "no"))
-    assert not isinstance(failed, Notify)
+    assert not isinstance(failed, NotificationMessage)
 
 
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao", "simse"])

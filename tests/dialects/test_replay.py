@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dragoman.dialects.contract import Dialect, Told
+from dragoman.dialects.contract import Dialect, SessionEvent
 from dragoman.dialects.handshake import JUNE
 from dragoman.dialects.v1_replay import WHOLE_CHARACTERS
 from dragoman.errors import WireError
@@ -129,24 +129,24 @@ def test_after_the_answer_chunks_are_chunks_again() -> None:
 def test_the_state_is_told_before_the_answer_with_and_without_a_replay(request_: requests.ResumeSession) -> None:
     client = client_of(1)
     client.ask(request_)
-    assert client.hear_reply(request_, Raw(b"{}")).told == [Told("s", IDLE)]
+    assert client.hear_reply(request_, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
 
 
 def test_a_session_that_works_says_so_when_it_is_resumed() -> None:
     client = client_of(1)
     question = services.RequestPermission("s", "May I?", [])
-    client.ask(requests.Prompt("s", [Text("go")]))
+    client.ask(requests.PromptRequest("s", [Text("go")]))
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [Told("s", events.Running())]
+    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.Running())]
     client.asked(question)
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [Told("s", events.RequiresAction())]
+    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.RequiresAction())]
 
 
 def test_a_turn_goes_on_when_the_last_of_its_questions_is_answered() -> None:
     client = client_of(1)
     one, two = services.RequestPermission("s", "One?", []), services.RequestPermission("s", "Two?", [])
-    client.ask(requests.Prompt("s", [Text("go")]))
+    client.ask(requests.PromptRequest("s", [Text("go")]))
     told = [client.asked(one), client.asked(two), client.answered(one), client.answered(two)]
     states: list[events.AnyEvent] = [
         events.RequiresAction(),
@@ -154,7 +154,7 @@ def test_a_turn_goes_on_when_the_last_of_its_questions_is_answered() -> None:
         events.RequiresAction(),
         events.Running(),
     ]
-    assert told == [[Told("s", state)] for state in states]
+    assert told == [[SessionEvent("s", state)] for state in states]
 
 
 def test_a_load_that_fails_leaves_nothing_of_its_replay() -> None:
@@ -163,7 +163,7 @@ def test_a_load_that_fails_leaves_nothing_of_its_replay() -> None:
     assert hear(client, {"sessionId": "s", "update": piece("agent_message", "a", "m")}) == []
     assert client.hear_failure(REPLAY, _ERROR) is None
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [Told("s", IDLE)]
+    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
 
 
 def test_the_june_draft_s_whole_messages_and_chunks_are_one_replay() -> None:

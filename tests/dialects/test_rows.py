@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.dialects.findings import FINDINGS, Finding
+from dragoman.dialects.findings import FINDINGS, VendorFinding
 from dragoman.dialects.named import NAMES
 from dragoman.dialects.rows import ROWS, SYSTEMS, Row
 
@@ -49,7 +49,7 @@ def test_a_row_is_proved_by_tests_that_exist(row: Row) -> None:
 
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
-def test_a_finding_is_proved_by_tests_that_exist(finding: Finding) -> None:
+def test_a_finding_is_proved_by_tests_that_exist(finding: VendorFinding) -> None:
     assert unproved(finding.proofs) == []
     assert finding.program in SYSTEMS
     assert finding.does

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.dialects.screens import KEPT_BYTES, Screen, without_screens
+from dragoman.dialects.screens import KEPT_BYTES, TerminalDisplay, without_screens
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.tools import ContentItem, ExitStatus, TerminalItem, TerminalOutput
@@ -19,7 +19,7 @@ def base(data: bytes) -> str:
 
 
 def shown(*pieces: bytes) -> str:
-    screen = Screen()
+    screen = TerminalDisplay()
     for piece in pieces:
         screen.feed(TerminalOutputChunk("t", base(piece)))
     return screen.text()
@@ -70,7 +70,7 @@ def test_output_made_to_be_slow_is_read_in_no_time() -> None:
 
 
 def test_an_update_replaces_and_clears() -> None:
-    screen = Screen()
+    screen = TerminalDisplay()
     screen.patch(TerminalUpdate("t", command="ls", output=TerminalOutput(base(b"a"))))
     assert screen.text() == "$ ls\na"
     screen.patch(TerminalUpdate("t", output=TerminalOutput(base(b"b"))))
@@ -90,20 +90,20 @@ def test_an_update_replaces_and_clears() -> None:
     ],
 )
 def test_how_it_ended_is_shown_and_it_is_done(status: ExitStatus, text: str) -> None:
-    screen = Screen()
+    screen = TerminalDisplay()
     screen.patch(TerminalUpdate("t", exit_status=status))
     assert (screen.text(), screen.done) == (text, True)
 
 
 @pytest.mark.parametrize("data", ["not base64!", "YQ", "YQ==\n", "é"])
 def test_bytes_that_are_none_are_skipped(data: str) -> None:
-    screen = Screen()
+    screen = TerminalDisplay()
     assert screen.feed(TerminalOutputChunk("t", data)) is False
     assert screen.text() == ""
 
 
 def test_a_command_cannot_hide_what_it_is() -> None:
-    screen = Screen()
+    screen = TerminalDisplay()
     screen.patch(TerminalUpdate("t", command="rm -rf / \x1b[2K\rls"))
     assert "\x1b" not in screen.text()
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.dialects.contract import Notify, Told
+from dragoman.dialects.contract import NotificationMessage, SessionEvent
 from dragoman.errors import WireError
 from dragoman.testing import pair
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -214,14 +214,14 @@ async def test_a_question_ends_with_its_client() -> None:
 
 
 def test_8_5_2_a_client_sends_its_prompt_as_a_text() -> None:
-    call = client_of(NAME).ask(requests.Prompt("s", [Text("a"), Text("b")]))
+    call = client_of(NAME).ask(requests.PromptRequest("s", [Text("a"), Text("b")]))
     assert json.loads(call.params) == {"sessionId": "s", "prompt": "ab"}
 
 
 @pytest.mark.parametrize("before", [[], [Text(" \n")]])
 def test_8_5_2_an_attached_file_does_not_become_a_slash_command(before: list[Content]) -> None:
     file = Resource(TextResource("/wipe", "file:///notes.txt"))
-    call = client_of(NAME).ask(requests.Prompt("s", [*before, file]))
+    call = client_of(NAME).ask(requests.PromptRequest("s", [*before, file]))
     assert json.loads(call.params)["prompt"].startswith("[attached]\n")
 
 
@@ -249,7 +249,7 @@ def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) 
         ["allow_once", "allow_always", "reject_once", "reject_always"],
     )
     (said,) = client_of(NAME).reply(1, request, services.PermissionAnswer(outcome))
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     assert (said.method, json.loads(said.params)) == (
         "_simse/permission",
         {"sessionId": "s", "requestId": "r", "outcome": word},
@@ -258,7 +258,7 @@ def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) 
 
 def test_8_5_7_a_question_that_failed_is_a_no() -> None:
     (said,) = client_of(NAME).fail(1, question_of(), WireError(-32603, "x"))
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     assert json.loads(said.params)["outcome"] == "reject_once"
 
 
@@ -266,7 +266,7 @@ def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
     client = client_of(NAME)
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
     shown, wanted = client.hear_note("session/update", Raw(text({"sessionId": "s", **update})))
-    assert isinstance(shown, Told)
+    assert isinstance(shown, SessionEvent)
     assert isinstance(wanted, Extension)
     assert (wanted.method, wanted.params) == (
         "_simse/tool",
@@ -274,7 +274,7 @@ def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
     )
     (refused,) = client.fail(1, wanted, WireError(-32601, "Method not found"))
     done = client.reply(1, wanted, ExtensionResult("out"))
-    told = [json.loads(out.params) for out in (refused, *done) if isinstance(out, Notify)]
+    told = [json.loads(out.params) for out in (refused, *done) if isinstance(out, NotificationMessage)]
     common = {"sessionId": "s", "sessionUpdate": "tool_call_update", "type": "tool_call_update", "toolCallId": "c"}
     assert told == [
         {**common, "status": "completed", "error": "Method not found"},

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Answer, Dialect, Told
+from dragoman.dialects.contract import Dialect, ResultMessage, SessionEvent
 from dragoman.dialects.handshake import hear_agent
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -30,7 +30,7 @@ def test_8_5_1_mcp_servers_may_be_missing_or_odd(version: int, odd: Any) -> None
 @pytest.mark.parametrize("version", [1, 2])
 def test_8_5_2_a_prompt_may_be_a_string(version: int) -> None:
     request = heard(agent_of(version), "session/prompt", {"sessionId": "s", "prompt": "hello"})
-    assert request == requests.Prompt("s", [Text("hello")])
+    assert request == requests.PromptRequest("s", [Text("hello")])
 
 
 def test_8_3_6_a_stdio_server_may_have_a_type() -> None:
@@ -258,7 +258,7 @@ def test_8_4_18_an_option_may_lack_its_value_and_its_names() -> None:
 
 def test_8_4_8_any_stop_reason_ends_a_turn() -> None:
     client = client_of(1)
-    prompt = requests.Prompt("s", [Text("x")])
+    prompt = requests.PromptRequest("s", [Text("x")])
     client.ask(prompt)
     (told,) = client.hear_reply(prompt, Raw(b'{"stopReason":"tired"}')).told
     assert told.event == events.Idle(stop_reason="tired")
@@ -415,7 +415,7 @@ def test_8_4_19_a_model_may_be_set_by_its_bare_name_everywhere() -> None:
     request = heard(agent, "_agentao.cn/set_model", {"sessionId": "s", "model": " b "})
     assert request == requests.SetOption("s", "model", "p/b")
     after = options.Select("model", "Model", "p/b", choices, category="model")
-    assert agent.reply(1, request, requests.OptionsSet([after])) == [Answer(1, b'{"model":"b"}')]
+    assert agent.reply(1, request, requests.OptionsSet([after])) == [ResultMessage(1, b'{"model":"b"}')]
     params = {"sessionId": "other", "model": "b"}
     assert heard(agent, "_agentao.cn/set_model", params) == Extension("_agentao.cn/set_model", params)
 
@@ -440,7 +440,7 @@ def test_8_1_6_a_load_that_tells_no_story_is_a_load() -> None:
 @pytest.mark.parametrize("code", [-32602, -32603, -32002, -1])
 def test_8_1_20_any_code_is_a_failure(code: int) -> None:
     client = client_of(1)
-    prompt = requests.Prompt("s", [Text("x")])
+    prompt = requests.PromptRequest("s", [Text("x")])
     client.ask(prompt)
     failed = client.hear_failure(prompt, WireError(code, "no"))
     assert failed is not None
@@ -472,7 +472,7 @@ def test_8_5_8_a_tool_is_never_run_because_a_call_arrived() -> None:
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "x"}}
     client = client_of(1)
     (told,) = client.hear_note("session/update", Raw(text({"sessionId": "s", "update": update})))
-    assert isinstance(told, Told)
+    assert isinstance(told, SessionEvent)
     assert isinstance(told.event, events.ToolCallUpdate)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Answer, AnswerError, Dialect, Notify
+from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage, ResultMessage
 from dragoman.dialects.v1_agent import AgentV1
 from dragoman.dialects.v1_memory import GOING_ON, REMEMBERED
 from dragoman.errors import PeerMistake, WireError
@@ -56,7 +56,7 @@ def test_a_prompt_is_held_until_the_session_is_idle() -> None:
     assert len(agent.tell("s", events.AgentMessageChunk(Text("hi"), "m"))) == 1
     assert agent.tell("s", events.RequiresAction()) == []
     (end,) = agent.tell("s", events.Idle(stop_reason="end_turn"))
-    assert end == Answer(7, b'{"stopReason":"end_turn"}')
+    assert end == ResultMessage(7, b'{"stopReason":"end_turn"}')
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"])
@@ -93,7 +93,7 @@ def test_a_stop_reason_without_a_word_is_end_turn_and_kept_beside_it() -> None:
 def test_a_turn_that_failed_is_an_error_and_the_session_goes_on(failure: Any, error: WireError) -> None:
     agent = bare()
     prompted(agent, id=1)
-    assert agent.tell("s", events.Idle(stop_reason="error", error=failure)) == [AnswerError(1, error)]
+    assert agent.tell("s", events.Idle(stop_reason="error", error=failure)) == [ErrorMessage(1, error)]
     prompted(agent, id=2)
     assert result_of(agent.tell("s", events.Idle(stop_reason="end_turn"))) == {"stopReason": "end_turn"}
 
@@ -132,22 +132,22 @@ def test_a_second_prompt_is_refused_while_the_first_one_runs() -> None:
     with pytest.raises(PeerMistake) as caught:
         heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO}, id=2)
     assert (caught.value.code, caught.value.data) == (-32600, {"reason": "busy"})
-    assert agent.tell("s", events.Idle(stop_reason="end_turn")) == [Answer(1, b'{"stopReason":"end_turn"}')]
+    assert agent.tell("s", events.Idle(stop_reason="end_turn")) == [ResultMessage(1, b'{"stopReason":"end_turn"}')]
 
 
 def test_prompts_of_two_sessions_run_side_by_side() -> None:
     agent = bare()
     prompted(agent, id=1, session="a")
     prompted(agent, id=2, session="b")
-    assert agent.tell("b", events.Idle(stop_reason="end_turn")) == [Answer(2, b'{"stopReason":"end_turn"}')]
-    assert agent.tell("a", events.Idle(stop_reason="refusal")) == [Answer(1, b'{"stopReason":"refusal"}')]
+    assert agent.tell("b", events.Idle(stop_reason="end_turn")) == [ResultMessage(2, b'{"stopReason":"end_turn"}')]
+    assert agent.tell("a", events.Idle(stop_reason="refusal")) == [ResultMessage(1, b'{"stopReason":"refusal"}')]
 
 
 def test_a_prompt_that_was_refused_waits_for_nothing() -> None:
     agent = bare()
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO})
     error = WireError(-32002, "Session not found")
-    assert agent.fail(1, request, error) == [AnswerError(1, error)]
+    assert agent.fail(1, request, error) == [ErrorMessage(1, error)]
     prompted(agent, id=2)
 
 
@@ -174,7 +174,7 @@ def test_a_session_that_is_closed_under_its_prompt_ends_it(method: str) -> None:
     agent = agent_of(1)
     prompted(agent, id=1)
     request = heard(agent, method, {"sessionId": "s"}, id=2)
-    assert agent.reply(2, request, Done()) == [Answer(1, b'{"stopReason":"cancelled"}'), Answer(2, b"{}")]
+    assert agent.reply(2, request, Done()) == [ResultMessage(1, b'{"stopReason":"cancelled"}'), ResultMessage(2, b"{}")]
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
     agent = bare()
     head, tail = agent.text_frame('s"', "agent_message_chunk", "m\n")
     (said,) = agent.tell('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     frame = json.loads(head + '"é\\n"'.encode() + tail)
     assert frame == {"jsonrpc": "2.0", "method": "session/update", "params": json.loads(said.params)}
 
@@ -414,7 +414,7 @@ def test_a_new_session_tells_its_modes_and_its_options() -> None:
 def test_a_session_without_options_tells_none() -> None:
     agent = bare()
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
-    assert agent.reply(1, request, requests.SessionOpened("s")) == [Answer(1, b'{"sessionId":"s"}')]
+    assert agent.reply(1, request, requests.SessionOpened("s")) == [ResultMessage(1, b'{"sessionId":"s"}')]
 
 
 def test_modes_of_a_grouped_option_are_flat() -> None:
@@ -434,7 +434,7 @@ def test_a_mode_is_set_through_the_option_that_holds_it() -> None:
         {"x": 2},
     )
     changed = requests.OptionsSet([options.Select("permission_mode", "Mode", "plan", MODES, category="mode")])
-    assert agent.reply(9, request, changed) == [Answer(9, b"{}")]
+    assert agent.reply(9, request, changed) == [ResultMessage(9, b"{}")]
     # The client has set it itself: telling it again says nothing new.
     said = updates_of(agent, events.OptionsChanged(changed.config_options))
     assert [update["sessionUpdate"] for update in said] == ["config_option_update"]
@@ -462,8 +462,8 @@ def test_setting_the_mode_option_tells_the_mode_after_the_answer() -> None:
     request = heard(agent, "session/set_config_option", params)
     plan = options.Select("permission_mode", "Mode", "plan", MODES, category="mode")
     answered, told = agent.reply(1, request, requests.OptionsSet([plan]))
-    assert isinstance(answered, Answer)
-    assert isinstance(told, Notify)
+    assert isinstance(answered, ResultMessage)
+    assert isinstance(told, NotificationMessage)
     assert json.loads(told.params)["update"] == {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
 
 
@@ -493,8 +493,8 @@ def test_commands_are_told_after_the_answer_that_names_the_session() -> None:
     agent = bare()
     commands = [options.Command("plan", "Plan it", options.CommandInput("what")), options.UnknownCommand("_x", {})]
     answered, told = opened(agent, commands=commands)
-    assert isinstance(answered, Answer)
-    assert isinstance(told, Notify)
+    assert isinstance(answered, ResultMessage)
+    assert isinstance(told, NotificationMessage)
     assert json.loads(told.params) == {
         "sessionId": "s",
         "update": {
@@ -574,7 +574,7 @@ def test_a_closed_session_is_forgotten() -> None:
     assert isinstance(agent, AgentV1)
     agent.tell("s", events.AgentMessageChunk(Text("a"), "m"))
     request = heard(agent, "session/close", {"sessionId": "s"})
-    assert agent.reply(1, request, Done()) == [Answer(1, b"{}")]
+    assert agent.reply(1, request, Done()) == [ResultMessage(1, b"{}")]
     assert agent._sessions == {}
 
 

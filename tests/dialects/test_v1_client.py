@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Call, Dialect, Replied, Told
+from dragoman.dialects.contract import DecodedReply, Dialect, RequestMessage, SessionEvent
 from dragoman.dialects.v1_client import ClientV1
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -15,7 +15,7 @@ from dragoman.vocabulary.content import Text
 from tests.dialects.schemas import text
 from tests.dialects.speech import agent_with, client_of, client_with, hear
 
-PROMPT = requests.Prompt("s", [Text("hello")])
+PROMPT = requests.PromptRequest("s", [Text("hello")])
 MODES = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
 CHOICES: list[Any] = [options.Choice("ask", "Ask"), options.Choice("plan", "Plan")]
 MODE = options.Select("mode", "Mode", "ask", CHOICES, category="mode")
@@ -42,7 +42,7 @@ def ids(*heard: list[events.AnyEvent]) -> list[str]:
     return [event.message_id for event in found if isinstance(event, events.Chunk)]
 
 
-def replied(client: Dialect, request: Any, result: Any) -> Replied:
+def replied(client: Dialect, request: Any, result: Any) -> DecodedReply:
     return client.hear_reply(request, Raw(text(result)))
 
 
@@ -55,11 +55,11 @@ def opened(client: Dialect, **result: Any) -> Reply | None:
 
 
 def test_a_prompt_counts_as_accepted_when_it_is_sent() -> None:
-    assert client_of(1).ask(PROMPT) == Call(
+    assert client_of(1).ask(PROMPT) == RequestMessage(
         "session/prompt",
         b'{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}',
         requests.PromptAccepted("dragoman-1"),
-        [Told("s", events.UserMessage("dragoman-1", [Text("hello")])), Told("s", events.Running())],
+        [SessionEvent("s", events.UserMessage("dragoman-1", [Text("hello")])), SessionEvent("s", events.Running())],
     )
 
 
@@ -68,7 +68,7 @@ def test_the_answer_to_a_prompt_is_the_end_of_its_turn() -> None:
     client.ask(PROMPT)
     result = {"stopReason": "refusal", "usage": {"totalTokens": 3, "inputTokens": 1, "outputTokens": 2}, "_meta": {}}
     end = events.Idle(stop_reason="refusal", usage=events.Usage(3, 1, 2), meta={})
-    assert replied(client, PROMPT, result) == Replied(None, [Told("s", end)])
+    assert replied(client, PROMPT, result) == DecodedReply(None, [SessionEvent("s", end)])
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_answer_to_a_prompt_is_the_end_of_its_turn() -> None:
 def test_an_odd_answer_to_a_prompt_is_an_end_all_the_same(result: Any, end: events.Idle) -> None:
     client = client_of(1)
     client.ask(PROMPT)
-    assert replied(client, PROMPT, result) == Replied(None, [Told("s", end)])
+    assert replied(client, PROMPT, result) == DecodedReply(None, [SessionEvent("s", end)])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_malformed_answer_to_a_prompt_ends_the_turn_with_an_error(result: Any)
     client = client_of(1)
     client.ask(PROMPT)
     failure = events.Failure(-32603, "The agent's answer is malformed")
-    assert replied(client, PROMPT, result).told == [Told("s", events.Idle(stop_reason="error", error=failure))]
+    assert replied(client, PROMPT, result).told == [SessionEvent("s", events.Idle(stop_reason="error", error=failure))]
 
 
 def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_on() -> None:
@@ -100,7 +100,7 @@ def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_o
     client.ask(PROMPT)
     failed = client.hear_failure(PROMPT, WireError(-32000, "who", {"reason": "auth"}))
     failure = events.Failure(-32000, "who", {"reason": "auth"})
-    assert failed == Replied(None, [Told("s", events.Idle(stop_reason="error", error=failure))])
+    assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="error", error=failure))])
     assert client.ask(PROMPT).early == requests.PromptAccepted("dragoman-2")
 
 
@@ -108,7 +108,7 @@ def test_a_cancelled_request_is_a_cancelled_turn() -> None:
     client = client_of(1)
     client.ask(PROMPT)
     failed = client.hear_failure(PROMPT, WireError(-32800, "cancelled"))
-    assert failed == Replied(None, [Told("s", events.Idle(stop_reason="cancelled"))])
+    assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="cancelled"))])
 
 
 def test_a_second_prompt_is_refused_before_it_can_end_the_first_one() -> None:
@@ -117,7 +117,9 @@ def test_a_second_prompt_is_refused_before_it_can_end_the_first_one() -> None:
     with pytest.raises(PeerMistake) as caught:
         client.ask(PROMPT)
     assert (caught.value.code, caught.value.data) == (-32600, {"reason": "busy"})
-    assert replied(client, PROMPT, {"stopReason": "end_turn"}).told == [Told("s", events.Idle(stop_reason="end_turn"))]
+    assert replied(client, PROMPT, {"stopReason": "end_turn"}).told == [
+        SessionEvent("s", events.Idle(stop_reason="end_turn"))
+    ]
 
 
 def test_another_failure_is_just_a_failure() -> None:
@@ -254,11 +256,11 @@ def test_setting_such_an_option_sets_the_mode() -> None:
     client = client_of(1)
     opened(client, modes=MODES, configOptions=[MODEL])
     request = requests.SetOption("s", "mode", "plan")
-    assert client.ask(request) == Call("session/set_mode", b'{"sessionId":"s","modeId":"plan"}')
+    assert client.ask(request) == RequestMessage("session/set_mode", b'{"sessionId":"s","modeId":"plan"}')
     plan = options.Select("mode", "Mode", "plan", CHOICES, category="mode")
     results: list[Any] = [{}, None]
     for result in results:
-        assert replied(client, request, result) == Replied(requests.OptionsSet([MODEL_HEARD, plan]))
+        assert replied(client, request, result) == DecodedReply(requests.OptionsSet([MODEL_HEARD, plan]))
 
 
 def test_setting_another_option_does_not() -> None:
@@ -321,8 +323,8 @@ def test_a_question_makes_the_running_session_wait_for_the_user() -> None:
     client.ask(PROMPT)
     form = services.Elicit("?", services.Form({}), services.SessionScope("s"))
     for question in (asked, form):
-        assert client.asked(question) == [Told("s", events.RequiresAction())]
-        assert client.answered(question) == [Told("s", events.Running())]
+        assert client.asked(question) == [SessionEvent("s", events.RequiresAction())]
+        assert client.answered(question) == [SessionEvent("s", events.Running())]
     elsewhere = services.Elicit("?", services.Form({}), services.RequestScope(1))
     for other in (elsewhere, services.RequestPermission("t", "May I?", []), services.ReadTextFile("s", "/x")):
         assert (client.asked(other), client.answered(other)) == ([], [])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Answer, Call, Dialect, Notify, Replied
+from dragoman.dialects.contract import DecodedReply, Dialect, NotificationMessage, RequestMessage, ResultMessage
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Annotations, ResourceLink, Text
@@ -31,8 +31,8 @@ def state(**fields: Any) -> list[events.AnyEvent]:
 def test_a_prompt_is_answered_when_it_is_accepted() -> None:
     agent = agent_of(2)
     request = heard(agent, "session/prompt", PROMPT)
-    assert request == requests.Prompt("s", [Text("hello")])
-    assert agent.reply(1, request, requests.PromptAccepted("m")) == [Answer(1, b'{"messageId":"m"}')]
+    assert request == requests.PromptRequest("s", [Text("hello")])
+    assert agent.reply(1, request, requests.PromptAccepted("m")) == [ResultMessage(1, b'{"messageId":"m"}')]
 
 
 def test_a_prompt_may_come_while_another_one_runs() -> None:
@@ -48,7 +48,7 @@ def test_an_empty_prompt_is_refused() -> None:
 
 @pytest.mark.parametrize("result", [None, {}, {"_meta": {"k": 1}}])
 def test_an_older_draft_accepts_without_naming_the_message(result: Any) -> None:
-    request = requests.Prompt("s", [Text("hello")])
+    request = requests.PromptRequest("s", [Text("hello")])
     reply = client_of(2).hear_reply(request, Raw(text(result))).reply
     assert isinstance(reply, requests.PromptAccepted)
     assert (reply.message_id, reply.meta) == ("", (result or {}).get("_meta", UNSET))
@@ -245,7 +245,7 @@ def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
     agent = agent_of(2)
     head, tail = agent.text_frame('s"', "agent_message_chunk", "m\n")
     (said,) = agent.tell('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     frame = json.loads(head + '"é\\n"'.encode() + tail)
     assert frame == {"jsonrpc": "2.0", "method": "session/update", "params": json.loads(said.params)}
 
@@ -259,7 +259,7 @@ def test_what_stands_beside_an_update_goes_along_with_it(version: int) -> None:
     (event,) = hear(client_of(version), params)
     assert event == events.SessionInfoChanged(outer=Extras({"_meta": {"trace": "00"}, "x": 1}))
     (said,) = agent_of(version).tell("s", event)
-    assert isinstance(said, Notify)
+    assert isinstance(said, NotificationMessage)
     assert json.loads(said.params) == params
 
 
@@ -269,9 +269,10 @@ def test_extensions_pass_with_their_params_or_without(version: int) -> None:
     for params in (b"", b'{"a":[1]}', b"null"):
         request = agent.hear_request(1, "_vendor/do", Raw(params))
         assert not isinstance(request, requests.CancelTurn)
-        assert client.ask(request) == Call("_vendor/do", params)  # type: ignore[arg-type]
-        assert client.note(*agent.hear_note("_vendor/told", Raw(params))) == [Notify("_vendor/told", params)]  # type: ignore[arg-type]
+        assert client.ask(request) == RequestMessage("_vendor/do", params)  # type: ignore[arg-type]
+        sent = client.note(*agent.hear_note("_vendor/told", Raw(params)))  # type: ignore[arg-type]
+        assert sent == [NotificationMessage("_vendor/told", params)]
     reply = client.hear_reply(request, Raw(b'{"b":1}'))  # type: ignore[arg-type]
-    assert isinstance(reply, Replied)
+    assert isinstance(reply, DecodedReply)
     assert reply.reply is not None
-    assert agent.reply(1, request, reply.reply) == [Answer(1, b'{"b":1}')]  # type: ignore[arg-type]
+    assert agent.reply(1, request, reply.reply) == [ResultMessage(1, b'{"b":1}')]  # type: ignore[arg-type]

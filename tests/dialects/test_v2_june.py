@@ -10,9 +10,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.client.policy import Decider, Policy
-from dragoman.dialects.contract import Answer, Call, Told
+from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.greeting import greet
-from dragoman.dialects.handshake import HeardClient, hear_agent, hear_client, say_agent
+from dragoman.dialects.handshake import DecodedClientHello, hear_agent, hear_client, say_agent
 from dragoman.dialects.named import named
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -41,7 +41,7 @@ NO = services.PermissionOption("no", "No", "reject_once")
 CALL = events.ToolCallUpdate("c", title="Ship")
 
 
-def hello(**params: Any) -> HeardClient:
+def hello(**params: Any) -> DecodedClientHello:
     return hear_client(Raw(text(params)))
 
 
@@ -137,7 +137,7 @@ async def test_8_2_4_a_session_is_loaded_with_its_story(tmp_path: Path) -> None:
 def test_8_2_8_an_option_is_set_by_its_id_alone() -> None:
     request = heard(agent_of(JUNE), "session/set_config_option", {"sessionId": "s", "configId": "m", "value": "a"})
     assert request == requests.SetOption("s", "m", "a")
-    assert client_of(JUNE).ask(request) == Call(
+    assert client_of(JUNE).ask(request) == RequestMessage(
         "session/set_config_option", b'{"sessionId":"s","configId":"m","value":"a"}'
     )
 
@@ -346,13 +346,13 @@ def test_8_2_16_an_unknown_update_under_a_known_name_is_not_said(name: str) -> N
     ],
 )
 def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: Any) -> None:
-    agent, client, prompt = agent_of(JUNE), client_of(JUNE), requests.Prompt("s", [Text("x")])
+    agent, client, prompt = agent_of(JUNE), client_of(JUNE), requests.PromptRequest("s", [Text("x")])
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
     agent.reply(1, request, requests.PromptAccepted("u"))
     assert result_of(agent.tell("s", end)) == said
     client.ask(prompt)
     heard_end = events.Idle(stop_reason=end.stop_reason, meta=end.meta)
-    assert client.hear_reply(prompt, Raw(text(said))).told == [Told("s", heard_end)]
+    assert client.hear_reply(prompt, Raw(text(said))).told == [SessionEvent("s", heard_end)]
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_what_the_agent_says_the_client_hears() -> None:
     ]
     said = [out for event in told for out in agent.tell("s", event)]
     heard_ = [one for out in said for one in client.hear_note("session/update", Raw(out.params))]  # type: ignore[union-attr]
-    assert heard_ == [Told("s", event) for event in told]
+    assert heard_ == [SessionEvent("s", event) for event in told]
 
 
 def test_null_clears_what_it_stands_for() -> None:
@@ -470,7 +470,7 @@ def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
     echo = {"sessionId": "s", "update": {"sessionUpdate": "user_message", "messageId": "u", "content": HELLO_WORLD}}
     told = [events.UserMessage("u", [Text("hello")])]
     assert hear(client, echo) == told
-    prompt = requests.Prompt("s", [Text("hello")])
+    prompt = requests.PromptRequest("s", [Text("hello")])
     client.ask(prompt)
     assert hear(client, echo) == []
     # After the first word of the agent a user message is another one.
@@ -553,7 +553,7 @@ def test_8_2_7_a_client_says_the_type_of_its_servers(request_: Any) -> None:
 
 def test_the_answer_to_a_prompt_ends_its_turn() -> None:
     client = client_of(JUNE)
-    prompt = requests.Prompt("s", [Text("x")])
+    prompt = requests.PromptRequest("s", [Text("x")])
     assert client.ask(prompt).early is not None
     (told,) = client.hear_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).told
     assert told.event == events.Idle(stop_reason="end_turn")
@@ -563,4 +563,4 @@ def test_an_opened_session_names_itself() -> None:
     agent = agent_of(JUNE)
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
     (answer,) = agent.reply(1, request, requests.SessionOpened("s"))
-    assert answer == Answer(1, b'{"sessionId":"s"}')
+    assert answer == ResultMessage(1, b'{"sessionId":"s"}')

@@ -16,7 +16,7 @@ import yaml  # type: ignore[import-untyped]
 
 from dragoman.cli.main import command_line
 from dragoman.cli.settings import KEYS, read_settings
-from dragoman.client.fleet_file import Found, read_file
+from dragoman.client.fleet_file import RegistryFileFound, read_file
 from dragoman.client.known import KNOWN
 from dragoman.coder.mcp.config import from_config
 from dragoman.coder.models.endpoints import configured, provider_config
@@ -137,7 +137,7 @@ def test_json_can_be_read_by_whom_it_is_for(snippet: Snippet, tmp_path: Path) ->
     document = json.loads(snippet.text)
     if snippet.title == "acp.json":
         file = file_named(tmp_path, "acp.json", snippet.text)
-        assert read_file(Found(file, file.read_bytes())).entries
+        assert read_file(RegistryFileFound(file, file.read_bytes())).entries
     elif snippet.title == "script.json":
         assert len(parse(document).turns) == len(document["turns"])
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from dragoman.client.client import Client
 from dragoman.client.connect import connect
 from dragoman.gateway.guard import Scope, TokenLimits
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
 
@@ -39,7 +39,7 @@ class Household:
 
     def token(self, name: str, scopes: tuple[Scope, ...] = WORK, principal: str = "", **limits: Any) -> str:
         file = self.home / "gateway" / "tokens.json"
-        return Tokens(file).make(name, scopes, principal, limits=TokenLimits(**limits))
+        return TokenStore(file).make(name, scopes, principal, limits=TokenLimits(**limits))
 
     @asynccontextmanager
     async def served(self, script: dict[str, object], *more: str) -> AsyncIterator[None]:

@@ -18,9 +18,9 @@ from dragoman.gateway.guard import SCOPES, Scope
 from dragoman.gateway.hub import Hub, Knows
 from dragoman.gateway.local import in_process
 from dragoman.gateway.logbook import Logbook
-from dragoman.gateway.owners import Owners
-from dragoman.gateway.server import Server
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.owners import SessionDirectory
+from dragoman.gateway.server import GatewayServer
+from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.sse import EventReader
 from tests.transports.pairs import until
 
@@ -30,8 +30,8 @@ Message = dict[str, Any]
 class Served(NamedTuple):
     """A gateway that runs."""
 
-    server: Server
-    tokens: Tokens
+    server: GatewayServer
+    tokens: TokenStore
     token: str
     bugs: list[Exception]
 
@@ -77,19 +77,21 @@ async def gateway(
     ceilings: Ceilings | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
-    tokens = Tokens(folder / "tokens.json")
+    tokens = TokenStore(folder / "tokens.json")
     token = tokens.make("default")
     bugs: list[Exception] = []
     hub = Hub(
         agent if isinstance(agent, Agents) else Agents(in_process(agent.serve, bugs.append), versions),
-        owners=Owners(folder / "owners.jsonl"),
+        owners=SessionDirectory(folder / "owners.jsonl"),
         knows=knows,
         report=bugs.append,
         log=log,
         ceilings=ceilings,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
-    server = Server(hub, tokens, port=free_port(), elephant=elephant, logins=logins, host=host, allowed_hosts=allowed)
+    server = GatewayServer(
+        hub, tokens, port=free_port(), elephant=elephant, logins=logins, host=host, allowed_hosts=allowed
+    )
     await server.start()
     try:
         yield Served(server, tokens, token, bugs)

@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 
-from dragoman.gateway.asked import Asked, Watched
+from dragoman.gateway.asked import InFlightRequest, WatchedRequest
 from dragoman.vocabulary.requests import ListSessions
 
 
 def test_a_request_that_is_asked_again_is_known_by_its_last_number_and_by_none_when_it_is_over() -> None:
     back: Any = SimpleNamespace(asked={})
-    asked = Asked(SimpleNamespace(), 7, ListSessions())  # type: ignore[arg-type]
-    watched = Watched(back, asked)
+    asked = InFlightRequest(SimpleNamespace(), 7, ListSessions())  # type: ignore[arg-type]
+    watched = WatchedRequest(back, asked)
     watched.sent(1)
     watched.sent(2)
     assert back.asked == {2: asked}

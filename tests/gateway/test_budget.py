@@ -2,11 +2,11 @@
 
 import gc
 
-from dragoman.gateway.budget import Budgets
+from dragoman.gateway.budget import ByteBudgets
 
 
 def test_what_one_takes_counts_for_it_and_for_all() -> None:
-    budgets = Budgets(10, 15)
+    budgets = ByteBudgets(10, 15)
     one, other = budgets.of("one"), budgets.of("other")
     one.add(10)
     assert (one.over, other.over) == (False, False)
@@ -20,7 +20,7 @@ def test_what_one_takes_counts_for_it_and_for_all() -> None:
 
 
 def test_a_share_is_what_each_would_have() -> None:
-    budgets = Budgets(12, 20)
+    budgets = ByteBudgets(12, 20)
     one, other = budgets.of("one"), budgets.of("other")
     assert one.share == 12
     one.join()
@@ -33,7 +33,7 @@ def test_a_share_is_what_each_would_have() -> None:
 
 
 def test_a_budget_that_nobody_holds_is_forgotten() -> None:
-    budgets = Budgets(1, 1)
+    budgets = ByteBudgets(1, 1)
     held = budgets.of("held")
     budgets.of("gone")
     gc.collect()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway import callers, server
-from dragoman.gateway.callers import BETWEEN_SECONDS, FIRST_SECONDS, SILENT, Callers, Peer, peer_of
+from dragoman.gateway.callers import BETWEEN_SECONDS, FIRST_SECONDS, SILENT, IdleSockets, SocketPeer, peer_of
 
 from .serving import counting, gateway, http_client, raw_http
 from .sockets import opening, session
@@ -25,8 +25,8 @@ class Clock:
 
 def test_whoever_asks_nothing_is_hung_up_on_and_whoever_is_answered_is_not() -> None:
     clock = Clock()
-    known = Callers(clock)
-    silent, asking = Peer("10.0.0.1", 1), Peer("10.0.0.1", 2)
+    known = IdleSockets(clock)
+    silent, asking = SocketPeer("10.0.0.1", 1), SocketPeer("10.0.0.1", 2)
     everybody = {silent, asking}
     with known.asks(asking):
         assert known.hopeless(everybody) == set()
@@ -44,43 +44,43 @@ def test_whoever_asks_nothing_is_hung_up_on_and_whoever_is_answered_is_not() -> 
 
 
 def test_what_is_remembered_goes_with_the_connection() -> None:
-    known = Callers(Clock())
+    known = IdleSockets(Clock())
     with known.asks(("10.0.0.1", 1)):
         pass
     with known.asks(None):
         pass
-    known.hopeless({Peer("10.0.0.2", 1)})
+    known.hopeless({SocketPeer("10.0.0.2", 1)})
     assert known.hopeless(set()) == set()
     assert (known._asking, known._asked, known._seen) == ({}, {}, {})
 
 
 def test_where_the_names_of_peers_mean_nothing_nobody_is_hung_up_on() -> None:
     clock = Clock()
-    known = Callers(clock)
+    known = IdleSockets(clock)
     with known.asks(("a name of its own", "1")):
         for _ in range(3):
-            assert known.hopeless({Peer("10.0.0.1", 1)}) == set()
+            assert known.hopeless({SocketPeer("10.0.0.1", 1)}) == set()
             clock.now += FIRST_SECONDS
 
 
 def test_of_many_that_say_nothing_the_oldest_go_at_once() -> None:
     clock = Clock()
-    known = Callers(clock)
-    old = {Peer("10.0.0.1", port) for port in range(10)}
+    known = IdleSockets(clock)
+    old = {SocketPeer("10.0.0.1", port) for port in range(10)}
     assert known.hopeless(old) == set()
     clock.now += 1
-    new = {Peer("10.0.0.2", port) for port in range(SILENT)}
+    new = {SocketPeer("10.0.0.2", port) for port in range(SILENT)}
     assert known.hopeless(old | new) == old
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1", "::ffff:10.0.0.1", "::ffff:a00:1"])
 def test_a_peer_has_one_name(address: str) -> None:
-    assert peer_of(address, 1) == peer_of(address, "1") == Peer("10.0.0.1", 1)
+    assert peer_of(address, 1) == peer_of(address, "1") == SocketPeer("10.0.0.1", 1)
 
 
 def test_a_peer_of_ipv6_has_one_name_too() -> None:
     assert peer_of("fe80:0::1%eth0", 1) == peer_of("fe80::1", 1)
-    assert peer_of("unknown", 1) == Peer("unknown", 1)
+    assert peer_of("unknown", 1) == SocketPeer("unknown", 1)
 
 
 SAID = {

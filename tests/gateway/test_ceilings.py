@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.errors import RequestFailed
 from dragoman.gateway.ceilings import AgentModes, Ceilings
-from dragoman.gateway.guard import SCOPES, Pass, TokenLimits
+from dragoman.gateway.guard import SCOPES, TokenIdentity, TokenLimits
 from dragoman.gateway.nobody import NOBODY
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension
@@ -16,8 +16,8 @@ from dragoman.vocabulary.requests import McpHttp, McpStdio, UnknownMcp
 
 from .serving import counting, gateway, raw_http
 
-BOB = Pass("bob", "robert", ("read", "prompt"), digest="1")
-ADMIN = Pass("root", "robert", SCOPES, digest="2")
+BOB = TokenIdentity("bob", "robert", ("read", "prompt"), digest="1")
+ADMIN = TokenIdentity("root", "robert", SCOPES, digest="2")
 
 
 def test_the_limits_of_server_and_token_are_both_told() -> None:

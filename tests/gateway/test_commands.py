@@ -11,7 +11,7 @@ import pytest
 from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.errors import RequestFailed
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission
@@ -58,7 +58,7 @@ async def test_a_server_listens_on_a_name_of_this_machine(tmp_path: Path) -> Non
 
 def test_a_name_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    Tokens(home / "gateway" / "tokens.json").make("any")
+    TokenStore(home / "gateway" / "tokens.json").make("any")
     done = call("serve", "--host", "nowhere.invalid", "--model", "offline", DRAGOMAN_HOME=str(home))
     assert (done.code, done.out) == (2, "")
     assert "cannot listen on nowhere.invalid: there is no such address" in done.error

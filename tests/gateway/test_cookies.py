@@ -3,8 +3,8 @@
 import pytest
 
 from dragoman.gateway import cookies
-from dragoman.gateway.cookies import Cookies, LoginHalves
-from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
+from dragoman.gateway.cookies import LoginHalves, LoginStore
+from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 
 ORIGIN = ("origin", "http://localhost:8790")
 FETCHED = ("sec-fetch-site", "same-origin")
@@ -21,12 +21,12 @@ class Door:
 
     def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
-        assert isinstance(entered, Pass) and entered.cookie == ""
+        assert isinstance(entered, TokenIdentity) and entered.cookie == ""
         halves = self.guard.cookie_for(entered)
         assert halves is not None
         return halves
 
-    def knock(self, login: LoginHalves, *headers: tuple[str, str], method: str = "GET") -> Pass | int:
+    def knock(self, login: LoginHalves, *headers: tuple[str, str], method: str = "GET") -> TokenIdentity | int:
         """As the page does, with both halves; an empty one is not sent."""
         sent = [("host", "localhost:8790"), ("cookie", f"other=1; dragoman-8790={login.cookie}"), *headers]
         sent += [("x-dragoman-page-key", login.page_key)] if login.page_key else []
@@ -44,7 +44,7 @@ def door() -> Door:
 def test_a_login_stands_for_its_token(door: Door) -> None:
     login = door.login("phone")
     entered = door.knock(login, ORIGIN)
-    assert isinstance(entered, Pass)
+    assert isinstance(entered, TokenIdentity)
     assert (entered.token, entered.principal, entered.scopes) == ("phone", "phone", SCOPES)
     assert entered.cookie != ""
     again = door.login("phone")
@@ -66,7 +66,7 @@ def test_neither_half_counts_without_its_own_other_half(door: Door) -> None:
         LoginHalves(login.cookie, "x" * 5000),
     )
     assert [door.knock(shown, ORIGIN) for shown in halves] == [401] * len(halves)
-    assert isinstance(door.knock(login, ORIGIN), Pass)  # nor has any of that ended it
+    assert isinstance(door.knock(login, ORIGIN), TokenIdentity)  # nor has any of that ended it
 
 
 OFFERED = "sec-websocket-protocol"
@@ -85,7 +85,7 @@ def test_a_socket_shows_the_page_key_as_a_subprotocol_and_only_once(door: Door) 
         (["acp, dragoman."], 401),
     ):
         entered = door.knock(LoginHalves(cookie, ""), ORIGIN, *((OFFERED, value) for value in offered))
-        assert ("in" if isinstance(entered, Pass) else entered) == outcome, offered
+        assert ("in" if isinstance(entered, TokenIdentity) else entered) == outcome, offered
     assert door.knock(LoginHalves(cookie, key), ORIGIN, (OFFERED, f"dragoman.{key}")) == 401
 
 
@@ -126,7 +126,7 @@ def test_it_counts_only_for_our_own_page(
     door: Door, method: str, headers: list[tuple[str, str]], outcome: object
 ) -> None:
     entered = door.knock(door.login(), *headers, method=method)
-    assert ("in" if isinstance(entered, Pass) else entered) == outcome
+    assert ("in" if isinstance(entered, TokenIdentity) else entered) == outcome
 
 
 def test_a_wrong_cookie_is_401_and_guessing_is_held_back(door: Door) -> None:
@@ -134,14 +134,14 @@ def test_a_wrong_cookie_is_401_and_guessing_is_held_back(door: Door) -> None:
     assert statuses[0] == 401
     assert statuses[-1] == 429
     assert door.knock(LoginHalves("x" * 5000, "y" * 43), ORIGIN) == 429
-    assert isinstance(door.knock(door.login(), ORIGIN), Pass)
+    assert isinstance(door.knock(door.login(), ORIGIN), TokenIdentity)
 
 
 def test_unused_for_a_day_it_is_over(door: Door) -> None:
     used, unused = door.login(), door.login()
     for _ in range(3):
         door.now += cookies.IDLE_SECONDS * 0.6
-        assert isinstance(door.knock(used, ORIGIN), Pass)
+        assert isinstance(door.knock(used, ORIGIN), TokenIdentity)
     assert door.knock(unused, ORIGIN) == 401
 
 
@@ -149,7 +149,7 @@ def test_after_a_week_it_is_over_though_it_was_used(door: Door) -> None:
     login = door.login()
     while door.now + 3600 < cookies.LIFE_SECONDS:
         door.now += 3600
-        assert isinstance(door.knock(login, ORIGIN), Pass)
+        assert isinstance(door.knock(login, ORIGIN), TokenIdentity)
     door.now += 3600
     assert door.knock(login, ORIGIN) == 401
 
@@ -157,7 +157,7 @@ def test_after_a_week_it_is_over_though_it_was_used(door: Door) -> None:
 def test_it_ends_with_its_token_and_not_with_another(door: Door) -> None:
     mine, other = door.login("laptop"), door.login("phone")
     door.tokens = door.tokens[:1]
-    assert isinstance(door.knock(mine, ORIGIN), Pass)
+    assert isinstance(door.knock(mine, ORIGIN), TokenIdentity)
     assert door.knock(other, ORIGIN) == 401
     # A new token of the old name is another token.
     door.tokens.append(Token("phone", "phone", SCOPES, digest_of(b"new")))
@@ -167,32 +167,32 @@ def test_it_ends_with_its_token_and_not_with_another(door: Door) -> None:
 def test_logging_out_ends_it(door: Door) -> None:
     login = door.login()
     entered = door.knock(login, ORIGIN)
-    assert isinstance(entered, Pass)
+    assert isinstance(entered, TokenIdentity)
     door.guard.cookies.end(entered.cookie)
     assert door.knock(login, ORIGIN) == 401
 
 
 def test_a_token_counts_before_a_cookie(door: Door) -> None:
     entered = door.knock(door.login("laptop"), ("authorization", "Bearer phone"))
-    assert isinstance(entered, Pass) and (entered.token, entered.cookie) == ("phone", "")
+    assert isinstance(entered, TokenIdentity) and (entered.token, entered.cookie) == ("phone", "")
     assert door.knock(door.login("laptop"), ORIGIN, ("authorization", "Bearer wrong")) == 401
 
 
 def test_the_one_unused_for_longest_goes_when_there_are_too_many(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cookies, "COOKIES", 3)
     first, second, third = (door.login() for _ in range(3))
-    assert isinstance(door.knock(first, ORIGIN), Pass)
+    assert isinstance(door.knock(first, ORIGIN), TokenIdentity)
     door.login()
     assert door.knock(second, ORIGIN) == 401
-    assert isinstance(door.knock(first, ORIGIN), Pass)
-    assert isinstance(door.knock(third, ORIGIN), Pass)
+    assert isinstance(door.knock(first, ORIGIN), TokenIdentity)
+    assert isinstance(door.knock(third, ORIGIN), TokenIdentity)
 
 
 def test_a_cookie_that_another_port_has_set_before_ours_does_not_log_us_out(door: Door) -> None:
     login, other = door.login("laptop"), door.login("phone")
     for set_before in ("x", other.cookie):
         entered = door.knock(LoginHalves(f"{set_before}; dragoman-8790={login.cookie}", login.page_key), ORIGIN)
-        assert isinstance(entered, Pass) and entered.token == "laptop"
+        assert isinstance(entered, TokenIdentity) and entered.token == "laptop"
 
 
 def test_one_token_cannot_log_out_the_browsers_of_another(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,13 +200,13 @@ def test_one_token_cannot_log_out_the_browsers_of_another(door: Door, monkeypatc
     monkeypatch.setattr(cookies, "COOKIES_EACH", 3)
     other = door.login("phone")
     mine = [door.login("laptop") for _ in range(20)]
-    assert isinstance(door.knock(other, ORIGIN), Pass)
-    assert [isinstance(door.knock(login, ORIGIN), Pass) for login in mine[-4:]] == [False, True, True, True]
+    assert isinstance(door.knock(other, ORIGIN), TokenIdentity)
+    assert [isinstance(door.knock(login, ORIGIN), TokenIdentity) for login in mine[-4:]] == [False, True, True, True]
 
 
 def test_a_clock_that_was_set_back_for_long_makes_no_login_eternal() -> None:
     now = [1_000_000.0]
-    kept = Cookies(8790, lambda: now[0])
+    kept = LoginStore(8790, lambda: now[0])
     login = kept.make("token")
     (digest,) = kept.shown(f"dragoman-8790={login.cookie}")
     now[0] -= 1800
@@ -216,7 +216,7 @@ def test_a_clock_that_was_set_back_for_long_makes_no_login_eternal() -> None:
 
 
 def test_what_the_browser_is_told_about_it() -> None:
-    kept = Cookies(8790, lambda: 0.0)
+    kept = LoginStore(8790, lambda: 0.0)
     everywhere = "Path=/; Max-Age=604800; HttpOnly; SameSite=Strict"
     assert kept.header("v", secure=False) == f"dragoman-8790=v; {everywhere}".encode()
     assert kept.header("v", secure=True) == f"__Host-dragoman-8790=v; {everywhere}; Secure".encode()
@@ -224,7 +224,7 @@ def test_what_the_browser_is_told_about_it() -> None:
 
 
 def test_the_cookie_of_tls_goes_first_and_garbage_is_none() -> None:
-    kept = Cookies(8790, lambda: 0.0)
+    kept = LoginStore(8790, lambda: 0.0)
     (a,), (b,) = kept.shown("dragoman-8790=a"), kept.shown("dragoman-8790=b")
     assert kept.shown("dragoman-8790=b; __Host-dragoman-8790=a") == [a, b]
     assert kept.shown("dragoman-8790=b; __Host-dragoman-8790=a", secure=True) == [a]

@@ -13,8 +13,8 @@ from websockets.asyncio.client import connect
 from dragoman.agent.agent import Agent
 from dragoman.errors import INVALID_REQUEST, PARSE_ERROR
 from dragoman.gateway import app, connection, cookies, guard, hub, replies, tokens
-from dragoman.gateway.connection import Connection, Full
-from dragoman.gateway.guard import SCOPES, Pass
+from dragoman.gateway.connection import Full, GatewayConnection
+from dragoman.gateway.guard import SCOPES, TokenIdentity
 from dragoman.gateway.peek import peek
 from dragoman.gateway.window import GONE, REPLACED
 from tests.transports.pairs import until
@@ -209,8 +209,8 @@ class Heard:
     def connection_lost(self, error: Exception | None) -> None: ...
 
 
-def connected(kind: connection.Kind) -> tuple[Connection, Heard]:
-    made, heard = Connection(kind, Pass("t", "p", SCOPES)), Heard()
+def connected(kind: connection.Kind) -> tuple[GatewayConnection, Heard]:
+    made, heard = GatewayConnection(kind, TokenIdentity("t", "p", SCOPES)), Heard()
     made.start(heard)
     return made, heard
 

@@ -11,11 +11,11 @@ import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway.guard import BURST, SCOPES, Guard, Pass, Refusal, Token, digest_of
+from dragoman.gateway.guard import BURST, SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.nobody import NOBODY, needs_no_token, only_this_machine
-from dragoman.gateway.server import Server
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.server import GatewayServer
+from dragoman.gateway.tokens import TokenStore
 from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
@@ -236,7 +236,7 @@ def test_nobody_has_a_rate_like_everybody() -> None:
     assert isinstance(admitted[-1], Refusal) and admitted[-1].status == 429
     other = Token("t", "p", SCOPES, digest_of(b"right"))
     keeper = Guard(lambda: [other], ["localhost"], 1, time.monotonic)
-    assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], "a"), Pass)
+    assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], "a"), TokenIdentity)
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,9 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
     from dragoman.gateway.local import in_process
 
     agents = Agents(in_process(counting(1).serve, lambda _: None), (1, 2))
-    server = Server(Hub(agents), Tokens(tmp_path / "t.json"), host=host, allowed_hosts=allowed, elephant=True)
+    server = GatewayServer(
+        Hub(agents), TokenStore(tmp_path / "t.json"), host=host, allowed_hosts=allowed, elephant=True
+    )
     assert server.open_to_own_user is open_to_own_user
     assert only_this_machine((host, *allowed)) is open_to_own_user
 
@@ -271,10 +273,10 @@ async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
 
     from .serving import free_port
 
-    tokens = Tokens(tmp_path / "tokens.json")
+    tokens = TokenStore(tmp_path / "tokens.json")
     token = tokens.make("default")
     hub = Hub(Agents(in_process(counting(1).serve, lambda _: None), (1, 2)))
-    server = Server(hub, tokens, host="0.0.0.0", port=free_port(), elephant=True)
+    server = GatewayServer(hub, tokens, host="0.0.0.0", port=free_port(), elephant=True)
     await server.start()
     try:
         running = Served(server, tokens, token, [])

@@ -13,9 +13,9 @@ from dragoman.gateway.guard import (
     UNSURE_SECONDS,
     Guard,
     Headers,
-    Pass,
     Refusal,
     Token,
+    TokenIdentity,
     Unsure,
     digest_of,
     is_loopback,
@@ -52,7 +52,9 @@ class Door:
     def origin(self, host: str, origin: str, scheme: str = "http") -> int | None:
         return self.status([(b"host", host.encode()), (b"origin", origin.encode())], scheme)
 
-    def enter(self, *headers: tuple[bytes, bytes], address: str = "1.2.3.4", method: str = "GET") -> Pass | Refusal:
+    def enter(
+        self, *headers: tuple[bytes, bytes], address: str = "1.2.3.4", method: str = "GET"
+    ) -> TokenIdentity | Refusal:
         return self.guard.enter(headers, address, method)
 
 
@@ -135,8 +137,8 @@ def test_two_origins_are_one_too_many() -> None:
 
 def test_a_known_token_comes_in_with_its_rights() -> None:
     entrance = Door().enter(bearer(kind=b"bEARER"))
-    assert entrance == Pass("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
-    assert isinstance(entrance, Pass)
+    assert entrance == TokenIdentity("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
+    assert isinstance(entrance, TokenIdentity)
     assert entrance.may("prompt")
     assert not entrance.may("admin")
 
@@ -163,7 +165,7 @@ def test_whoever_guesses_has_to_wait_and_whoever_knows_does_not() -> None:
     door = Door()
     statuses = [found.status for _ in range(25) if isinstance(found := door.enter(bearer(b"guess")), Refusal)]
     assert statuses == [401] * 20 + [429] * 5
-    assert isinstance(door.enter(bearer()), Pass)
+    assert isinstance(door.enter(bearer()), TokenIdentity)
     other = door.enter(bearer(b"guess"), address="5.6.7.8")
     assert isinstance(other, Refusal) and other.status == 401
     door.clock.now += 1.0
@@ -173,14 +175,14 @@ def test_whoever_guesses_has_to_wait_and_whoever_knows_does_not() -> None:
 
 def test_a_principal_has_a_rate_and_gets_it_back() -> None:
     door = Door()
-    assert all(isinstance(door.enter(bearer()), Pass) for _ in range(int(BURST)))
+    assert all(isinstance(door.enter(bearer()), TokenIdentity) for _ in range(int(BURST)))
     full = door.enter(bearer())
     assert isinstance(full, Refusal) and full.status == 429
-    nobody = Pass("", "ada", ("read",))
+    nobody = TokenIdentity("", "ada", ("read",))
     assert isinstance(door.guard.admit(nobody), Refusal)
     assert door.guard.admit(nobody._replace(principal="bob")) == nobody._replace(principal="bob")
     door.clock.now += 2 / RATE
-    assert isinstance(door.enter(bearer()), Pass)
+    assert isinstance(door.enter(bearer()), TokenIdentity)
 
 
 def test_what_is_remembered_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +200,7 @@ OUR_HEADER = (b"x-dragoman", b"1")
 def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
     """Both halves of a new login, as the page sends them."""
     entrance = door.enter(bearer())
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     login = door.guard.cookie_for(entrance)
     assert login is not None
     return [(b"x-dragoman-page-key", login.page_key.encode()), (b"cookie", f"dragoman-{PORT}={login.cookie}".encode())]
@@ -221,8 +223,8 @@ def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
 def test_a_cookie_counts_for_our_own_page_alone(method: str, more: list[tuple[bytes, bytes]], comes_in: bool) -> None:
     door = Door()
     found = door.enter(*logged_in(door), *more, method=method)
-    assert isinstance(found, Pass) == comes_in
-    if isinstance(found, Pass):
+    assert isinstance(found, TokenIdentity) == comes_in
+    if isinstance(found, TokenIdentity):
         assert (found.token, found.principal) == ("phone", "ada")
         assert found.cookie
     else:
@@ -240,9 +242,9 @@ def test_a_cookie_ends_with_its_token() -> None:
     door = Door()
     login = logged_in(door)
     entrance = door.enter(bearer())
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     assert door.guard.is_valid(entrance)
-    assert door.guard.is_valid(Pass("", "ada", ("read",)))  # needed none
+    assert door.guard.is_valid(TokenIdentity("", "ada", ("read",)))  # needed none
     kept, door.tokens = door.tokens, []
     refused = door.enter(*login, OUR_PAGE)
     assert isinstance(refused, Refusal) and refused.status == 401
@@ -255,7 +257,7 @@ def test_a_cookie_ends_with_its_token() -> None:
 def test_another_token_of_the_old_name_is_another_token() -> None:
     door = Door()
     entrance = door.enter(bearer())
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     door.tokens = [Token("phone", "ada", ("read",), digest_of(b"new"))]
     assert not door.guard.is_valid(entrance)
     assert door.guard.cookie_for(entrance) is None
@@ -265,7 +267,7 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
     door = Door()
     login = logged_in(door)
     entrance = door.enter(bearer())
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
 
     def broken() -> list[Token]:
         raise Unsure("the disk is gone")
@@ -282,7 +284,7 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
     assert not door.guard.is_valid(entrance)
     door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
     assert door.guard.is_valid(entrance)
-    assert isinstance(door.enter(*login, OUR_PAGE), Pass)
+    assert isinstance(door.enter(*login, OUR_PAGE), TokenIdentity)
     door.guard._tokens = broken  # and the time begins anew
     assert door.guard.is_valid(entrance)
 
@@ -310,8 +312,8 @@ def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
     key, (name, value) = logged_in(door)
     tls = (name, b"__Host-" + value)
     plain, secure = (b"origin", b"http://agents.example"), (b"origin", b"https://agents.example")
-    assert isinstance(door.enter(key, (name, value), plain), Pass)
-    assert isinstance(door.enter(key, tls, secure), Pass)
+    assert isinstance(door.enter(key, (name, value), plain), TokenIdentity)
+    assert isinstance(door.enter(key, tls, secure), TokenIdentity)
     for shown, origin in ((tls, plain), ((name, value), secure)):
         refused = door.enter(key, shown, origin)
         assert isinstance(refused, Refusal) and refused.status == 401
@@ -320,10 +322,10 @@ def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
 def test_whoever_says_too_much_on_a_socket_waits() -> None:
     door = Door()
     entrance = door.enter(bearer())
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     assert {door.guard.pause(entrance) for _ in range(int(MESSAGE_BURST))} == {0.0}
     assert [door.guard.pause(entrance) for _ in range(2)] == [pytest.approx(n / MESSAGE_RATE) for n in (1, 2)]
-    assert isinstance(door.enter(bearer()), Pass)  # requests are counted for themselves
+    assert isinstance(door.enter(bearer()), TokenIdentity)  # requests are counted for themselves
     door.clock.now += 3 / MESSAGE_RATE
     assert door.guard.pause(entrance) == 0.0
 
@@ -331,12 +333,12 @@ def test_whoever_says_too_much_on_a_socket_waits() -> None:
 def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:
     door = Door()
     used, unused = (door.enter(*logged_in(door), OUR_PAGE) for _ in range(2))
-    assert isinstance(used, Pass) and isinstance(unused, Pass)
+    assert isinstance(used, TokenIdentity) and isinstance(unused, TokenIdentity)
     door.clock.now += cookies.IDLE_SECONDS - 1
     door.guard.pause(used)
     door.clock.now += 1
     assert [door.guard.is_logged_in(one) for one in (used, unused)] == [True, False]
-    assert door.guard.is_logged_in(Pass("phone", "ada", ("read",)))  # came by no cookie
+    assert door.guard.is_logged_in(TokenIdentity("phone", "ada", ("read",)))  # came by no cookie
 
 
 @pytest.mark.parametrize(

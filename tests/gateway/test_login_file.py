@@ -12,8 +12,8 @@ import pytest
 
 from dragoman.gateway import cookies as cookies_module
 from dragoman.gateway import login_file as login_file_module
-from dragoman.gateway.cookies import Cookies, LoginHalves
-from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
+from dragoman.gateway.cookies import LoginHalves, LoginStore
+from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
 from tests.transports.pairs import until
 
@@ -29,18 +29,18 @@ class Server:
         self.now = now
         self.tokens = list(TOKENS)
         self.said: list[str] = []
-        self.cookies = Cookies(8790, lambda: self.now, LoginFile(path, self.said.append))
+        self.cookies = LoginStore(8790, lambda: self.now, LoginFile(path, self.said.append))
         self.guard = Guard(lambda: self.tokens, ["localhost"], 8790, lambda: self.now, self.cookies)
 
     async def login(self, name: str = "laptop") -> LoginHalves:
         entered = self.guard.enter([(b"authorization", b"Bearer " + name.encode())], "here")
-        assert isinstance(entered, Pass)
+        assert isinstance(entered, TokenIdentity)
         halves = self.guard.cookie_for(entered)
         assert halves is not None
         await self.cookies.save()
         return halves
 
-    def enter(self, login: LoginHalves) -> Pass | Refusal:
+    def enter(self, login: LoginHalves) -> TokenIdentity | Refusal:
         headers = [
             ("cookie", f"dragoman-8790={login.cookie}"),
             ("origin", "x"),
@@ -49,7 +49,7 @@ class Server:
         return self.guard.enter([(name.encode(), value.encode()) for name, value in headers], "here")
 
     def knows(self, login: LoginHalves) -> bool:
-        return isinstance(self.enter(login), Pass)
+        return isinstance(self.enter(login), TokenIdentity)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ async def test_a_login_counts_after_a_restart_with_both_halves_and_only_so(path:
     assert not again.knows(LoginHalves(login.cookie, ""))
     assert not again.knows(LoginHalves(login.cookie, login.cookie))
     entered = again.enter(login)
-    assert isinstance(entered, Pass) and (entered.token, entered.principal) == ("laptop", "laptop")
+    assert isinstance(entered, TokenIdentity) and (entered.token, entered.principal) == ("laptop", "laptop")
     assert again.said == []
 
 
@@ -80,7 +80,7 @@ async def test_logging_out_and_revoking_hold_over_a_restart(path: Path) -> None:
     server = Server(path)
     out, revoked, stays = await server.login(), await server.login("phone"), await server.login()
     entered = server.enter(out)
-    assert isinstance(entered, Pass)
+    assert isinstance(entered, TokenIdentity)
     server.cookies.end(entered.cookie)
     await server.cookies.save()
     again = Server(path)
@@ -252,7 +252,7 @@ async def test_where_it_cannot_be_written_the_old_file_goes_and_who_is_in_stays_
 
     monkeypatch.setattr(login_file_module, "write_private", full)
     entered = server.enter(out)
-    assert isinstance(entered, Pass)
+    assert isinstance(entered, TokenIdentity)
     server.cookies.end(entered.cookie)
     await server.cookies.save()
     assert server.knows(stays) and not server.knows(out)

@@ -31,7 +31,7 @@ async def test_a_token_speaks_into_no_turn_that_works_outside_of_its_workspaces(
         turn = session.prompt("go")
         await anext(turn)
         for request in (
-            ask.Prompt(session.id, [Text("and now what I say")]),
+            ask.PromptRequest(session.id, [Text("and now what I say")]),
             ask.ResumeSession(session.id, str(folder)),
             ask.SetOption(session.id, "mode", "read-only"),
         ):

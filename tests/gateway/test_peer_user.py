@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import pytest
 
 from dragoman.gateway import peer_user
-from dragoman.gateway.callers import Peer, peer_of
+from dragoman.gateway.callers import SocketPeer, peer_of
 from dragoman.gateway.peer_user import can_be_known, is_own, user_of
 from tests.needs import need_other_users
 
-Ends = tuple[Peer, Peer]
+Ends = tuple[SocketPeer, SocketPeer]
 # Connects, and holds on until it is told to go.
 AS_USER = """
 import os, socket, sys
@@ -83,16 +83,16 @@ def test_only_the_very_connection_counts() -> None:
         assert user_of(server, client) == os.geteuid()  # its other end
         for ends in (
             (client, elsewhere),
-            (client, Peer("127.0.0.9", server.port)),
-            (Peer("127.0.0.9", client.port), server),
-            (Peer(client.address, server.port), server),
+            (client, SocketPeer("127.0.0.9", server.port)),
+            (SocketPeer("127.0.0.9", client.port), server),
+            (SocketPeer(client.address, server.port), server),
             (server, server),
-            (Peer("0.0.0.0", 0), server),
-            (Peer("::1", client.port), server),
-            (Peer("", 0), server),
-            (Peer("garbage", 1), server),
-            (Peer(client.address, 70_000), server),
-            (client, Peer("", 0)),
+            (SocketPeer("0.0.0.0", 0), server),
+            (SocketPeer("::1", client.port), server),
+            (SocketPeer("", 0), server),
+            (SocketPeer("garbage", 1), server),
+            (SocketPeer(client.address, 70_000), server),
+            (client, SocketPeer("", 0)),
         ):
             assert user_of(*ends) is None, ends
 
@@ -100,7 +100,7 @@ def test_only_the_very_connection_counts() -> None:
 def test_a_listening_socket_is_no_connection() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         here = peer_of(*listening.getsockname())
-        assert user_of(here, Peer("127.0.0.1", 9)) is None
+        assert user_of(here, SocketPeer("127.0.0.1", 9)) is None
 
 
 def test_what_is_left_of_a_closed_connection_is_nobody_s() -> None:
@@ -126,7 +126,7 @@ def test_an_answer_that_is_cut_short_or_an_error_says_nothing(monkeypatch: pytes
     with connected() as (_, _, ends):
         owner, length = peer_user._owner, 88
 
-        def cut(answer: bytes, client: Peer, server: Peer) -> int | None:
+        def cut(answer: bytes, client: SocketPeer, server: SocketPeer) -> int | None:
             return owner(answer[:length], client, server)
 
         monkeypatch.setattr(peer_user, "_owner", cut)

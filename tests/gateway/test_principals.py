@@ -16,7 +16,7 @@ from dragoman.client.connect import connect
 from dragoman.client.face import PermissionCallback
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.guard import SCOPES
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.events import AnyEvent, Notice, ToolCallUpdate
@@ -325,7 +325,7 @@ PRIVATE = ["home/credentials.toml", "home/gateway/owners.jsonl", "elsewhere/t.js
 def with_private_files(folder: Path) -> tuple[Household, str]:
     """A server whose own files all lie in the folder that is going to be the workspace; a token that may do all."""
     house = Household(folder)
-    owner = Tokens(folder / "elsewhere" / "t.json").make("owner", SCOPES)
+    owner = TokenStore(folder / "elsewhere" / "t.json").make("owner", SCOPES)
     (house.home / "gateway").mkdir(parents=True)
     for path in PRIVATE[:2]:
         (folder / path).write_text("# canary-key")

@@ -6,8 +6,8 @@ import pytest
 
 from dragoman import limits
 from dragoman.gateway import opening, rooms
-from dragoman.gateway.back import Back
-from dragoman.gateway.early import Early
+from dragoman.gateway.back import AgentSide
+from dragoman.gateway.early import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
 from tests.transports.pairs import until
 
@@ -73,14 +73,14 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = [0, 0]
-    hold = Early.hold
+    hold = PendingEvents.hold
 
-    def watched(early: Early, session_id: str, event: AnyEvent, size: int) -> None:
+    def watched(early: PendingEvents, session_id: str, event: AnyEvent, size: int) -> None:
         hold(early, session_id, event, size)
         held = [size for events in early.held.values() for _, size in events]
         most[:] = max(most[0], len(early.held)), max(most[1], sum(held))
 
-    monkeypatch.setattr(Early, "hold", watched)
+    monkeypatch.setattr(PendingEvents, "hold", watched)
     async with gateway(counters(tmp_path / "agent"), tmp_path) as served, raw_http(served) as raw:
         await raw.post({"id": 1, "method": "session/new", "params": {"cwd": "/flood", "mcpServers": []}})
         session_id = (await raw.answer(1))["result"]["sessionId"]
@@ -97,11 +97,11 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
 async def test_one_that_fails_does_not_end_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[float] = []
 
-    def look(back: Back, now: float) -> None:
+    def look(back: AgentSide, now: float) -> None:
         failed.append(now)
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(Back, "look", look)
+    monkeypatch.setattr(AgentSide, "look", look)
     async with gateway(counting(1), tmp_path) as served:
         async with raw_http(served) as raw:
             await until(lambda: len(failed) > 1)

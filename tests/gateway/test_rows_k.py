@@ -16,10 +16,10 @@ import pytest
 from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
 from dragoman.gateway import app, replies
-from dragoman.gateway.connection import Connection
-from dragoman.gateway.guard import SCOPES, Guard, Pass, Refusal, Token, digest_of
+from dragoman.gateway.connection import GatewayConnection
+from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.streaming import events
-from dragoman.gateway.window import Batch, Message
+from dragoman.gateway.window import StreamBatch, StreamMessage
 from dragoman.transports.sse import EventReader
 from tests.transports.pairs import until
 
@@ -116,7 +116,7 @@ def test_k1_every_token_is_compared_in_constant_time(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("dragoman.gateway.guard.hmac.compare_digest", compare)
     tokens = [Token(f"t{n}", "p", SCOPES, digest_of(b"secret%d" % n)) for n in range(5)]
     keeper = Guard(lambda: tokens, ["localhost"], 1, time.monotonic)
-    assert isinstance(keeper.enter([(b"authorization", b"Bearer secret0")], "a"), Pass)
+    assert isinstance(keeper.enter([(b"authorization", b"Bearer secret0")], "a"), TokenIdentity)
     assert compared == [token.digest for token in tokens]  # the first fits, and all are looked at
 
 
@@ -127,7 +127,7 @@ def test_k1_a_guessing_address_is_held_back_and_others_are_not() -> None:
     statuses = {keeper.enter([(b"authorization", b"Bearer no")], "evil") for _ in range(100)}
     assert {refusal.status for refusal in statuses if isinstance(refusal, Refusal)} == {401, 429}
     for address in ("good", "evil"):  # they may be behind one proxy
-        assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], address), Pass)
+        assert isinstance(keeper.enter([(b"authorization", b"Bearer right")], address), TokenIdentity)
     now[0] += 60
     again = keeper.enter([(b"authorization", b"Bearer no")], "evil")
     assert isinstance(again, Refusal) and again.status == 401
@@ -269,7 +269,7 @@ async def _a_deleted_connection(served: Served) -> str:
 
 async def test_k11_ids_have_128_bits_and_no_pattern() -> None:
     count = 2_000
-    ids = {Connection("http", Pass("t", "p", SCOPES)).id for _ in range(count)}
+    ids = {GatewayConnection("http", TokenIdentity("t", "p", SCOPES)).id for _ in range(count)}
     assert len(ids) == count
     bits = [sum(int(id, 16) >> bit & 1 for id in ids) / count for bit in range(128)]
     assert all(0.43 < share < 0.57 for share in bits)
@@ -477,7 +477,7 @@ def test_k19_line_breaks_never_break_an_event() -> None:
     nasty = msgspec.json.encode({"text": "a\nb\r\nc\u2028d\u0085e\0\ndata: {}\n\nid: 7\n\n"})
     assert b"\n" not in nasty
     large = b'"' + b"x" * (16 * 1024 * 1024) + b'"'
-    stream = events(Batch(0, [Message(1, nasty), Message(2, large), Message(3, b"{}")]))
+    stream = events(StreamBatch(0, [StreamMessage(1, nasty), StreamMessage(2, large), StreamMessage(3, b"{}")]))
     reader = EventReader()
     found = [event for at in range(0, len(stream), 65_537) for event in reader.feed(stream[at : at + 65_537])]
     assert found == [("1", nasty), ("2", large), ("3", b"{}")]

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import streaming, window
-from dragoman.gateway.window import LAG_BYTES, TOO_SLOW, WINDOW_BYTES, Window
+from dragoman.gateway.window import LAG_BYTES, TOO_SLOW, WINDOW_BYTES, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.transports.pairs import until
@@ -36,7 +36,7 @@ def shouting(count: int) -> Agent:
 
 
 async def test_a_window_keeps_the_newest_messages_within_its_bound_and_says_the_gap() -> None:
-    kept = Window(lambda: None, limit=100_000)
+    kept = ReplayBuffer(lambda: None, limit=100_000)
     for number in range(100):
         kept.put(b"%04d" % number + b"x" * 10_000)
     assert kept.size <= 100_000
@@ -49,7 +49,7 @@ async def test_a_window_keeps_the_newest_messages_within_its_bound_and_says_the_
 
 
 async def test_whoever_comes_back_gets_every_message_once() -> None:
-    kept = Window(lambda: None)
+    kept = ReplayBuffer(lambda: None)
     for number in range(10):
         kept.put(b"%d" % number)
     for after in range(11):

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.cli.serve import _seconds
 from dragoman.client.connect import connect
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle, ToolCallUpdate
 
@@ -130,7 +130,7 @@ async def test_a_turn_that_can_end_ends_before_the_server_does(version: int, sch
 
 async def test_quiet_is_quiet(tmp_path: Path) -> None:
     home, port = tmp_path / "home", free_port()
-    token = Tokens(home / "gateway" / "tokens.json").make("default")
+    token = TokenStore(home / "gateway" / "tokens.json").make("default")
     async with serving(home, port, AGAIN, "--quiet", until_listening=False) as server:
         async with client_of(server, "http", 2, token) as client:
             conversation = await client.new_session(tmp_path)

@@ -10,8 +10,8 @@ import pytest
 
 from dragoman.errors import UsageError
 from dragoman.gateway import tokens as tokens_module
-from dragoman.gateway.guard import Guard, Pass, Token, Unsure, is_loopback, scopes_of
-from dragoman.gateway.tokens import Tokens, read_token
+from dragoman.gateway.guard import Guard, Token, TokenIdentity, Unsure, is_loopback, scopes_of
+from dragoman.gateway.tokens import TokenStore, read_token
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +20,13 @@ def look_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_token_is_kept_as_its_hash_in_a_file_of_its_owner(tmp_path: Path) -> None:
-    kept = Tokens(tmp_path / "new" / "tokens.json")
+    kept = TokenStore(tmp_path / "new" / "tokens.json")
     first, second = kept.make("one"), kept.make("two", ("read",), principal="one")
     text = kept.path.read_text()
     assert first not in text and second not in text
     assert kept.path.stat().st_mode & 0o777 == 0o600
     assert kept.path.parent.stat().st_mode & 0o777 == 0o700
-    again = Tokens(kept.path)
+    again = TokenStore(kept.path)
     assert [(token.name, token.principal, token.scopes) for token in again.valid()] == [
         ("one", "one", ("read", "prompt", "admin")),
         ("two", "one", ("read",)),
@@ -35,14 +35,14 @@ def test_a_token_is_kept_as_its_hash_in_a_file_of_its_owner(tmp_path: Path) -> N
 
 
 def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
-    running, other = Tokens(tmp_path / "t"), Tokens(tmp_path / "t")
+    running, other = TokenStore(tmp_path / "t"), TokenStore(tmp_path / "t")
     token = other.make("phone")
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
     entrance = guard.enter(shown, "")
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     assert other.revoke("phone")
-    assert not isinstance(guard.enter(shown, ""), Pass)
+    assert not isinstance(guard.enter(shown, ""), TokenIdentity)
     assert not guard.is_valid(entrance)
     assert not other.revoke("phone")
     other.make("phone", ("read",))
@@ -51,21 +51,21 @@ def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
 
 def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
     now = [1000.0]
-    running = Tokens(tmp_path / "t", clock=lambda: now[0])
+    running = TokenStore(tmp_path / "t", clock=lambda: now[0])
     token = running.make("phone", expires=1060)
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
     entrance = guard.enter(shown, "")
-    assert isinstance(entrance, Pass)
+    assert isinstance(entrance, TokenIdentity)
     assert guard.is_valid(entrance)
     now[0] = 1060.0
-    assert not isinstance(guard.enter(shown, ""), Pass)
+    assert not isinstance(guard.enter(shown, ""), TokenIdentity)
     assert not guard.is_valid(entrance)
 
 
 def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_path: Path) -> None:
     """Between a process's look and its writing another one cannot write."""
-    first, second = Tokens(tmp_path / "t"), Tokens(tmp_path / "t")
+    first, second = TokenStore(tmp_path / "t"), TokenStore(tmp_path / "t")
     first.make("stolen")
     write = first._write
     revoked: list[bool] = []
@@ -81,7 +81,7 @@ def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_pa
     first.make("new")
     revoking.join(10)
     assert revoked == [True]
-    assert [token.name for token in Tokens(tmp_path / "t").valid()] == ["new"]
+    assert [token.name for token in TokenStore(tmp_path / "t").valid()] == ["new"]
 
 
 def test_whoever_holds_the_file_for_ever_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_whoever_holds_the_file_for_ever_is_not_waited_for(tmp_path: Path, monke
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(UsageError, match="another process changes the tokens"):
-            Tokens(tmp_path / "t").make("new")
+            TokenStore(tmp_path / "t").make("new")
     finally:
         os.close(held)
 
@@ -98,7 +98,7 @@ def test_whoever_holds_the_file_for_ever_is_not_waited_for(tmp_path: Path, monke
 def test_a_file_that_cannot_be_read_for_a_moment_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Tokens(tmp_path / "t")
+    kept = TokenStore(tmp_path / "t")
     kept.make("one")
     stat = Path.stat
 
@@ -115,7 +115,7 @@ def test_a_file_that_cannot_be_read_for_a_moment_is_looked_at_again(
 
 
 def test_a_server_that_runs_sees_that_others_may_read_its_file(tmp_path: Path) -> None:
-    kept = Tokens(tmp_path / "t")
+    kept = TokenStore(tmp_path / "t")
     kept.make("one")
     kept.valid()
     kept.path.chmod(0o640)
@@ -124,12 +124,12 @@ def test_a_server_that_runs_sees_that_others_may_read_its_file(tmp_path: Path) -
 
 
 def test_a_file_from_which_every_token_was_revoked_is_not_a_new_one(tmp_path: Path) -> None:
-    assert Tokens(tmp_path / "t").never_made
-    kept = Tokens(tmp_path / "t")
+    assert TokenStore(tmp_path / "t").never_made
+    kept = TokenStore(tmp_path / "t")
     kept.make("one")
     assert kept.revoke("one")
     assert not kept.never_made
-    assert not Tokens(tmp_path / "t").never_made
+    assert not TokenStore(tmp_path / "t").never_made
     assert kept.valid() == []
 
 
@@ -138,18 +138,18 @@ def test_a_file_that_cannot_be_read_lets_nobody_in_and_is_not_overwritten(conten
     path = tmp_path / "t"
     path.write_bytes(content)
     path.chmod(0o600)
-    for use in (Tokens(path).valid, lambda: Tokens(path).make("new"), lambda: Tokens(path).never_made):
+    for use in (TokenStore(path).valid, lambda: TokenStore(path).make("new"), lambda: TokenStore(path).never_made):
         with pytest.raises(Unsure, match="no file of tokens"):
             use()
     assert path.read_bytes() == content
 
 
 def test_a_file_that_others_can_read_lets_nobody_in(tmp_path: Path) -> None:
-    kept = Tokens(tmp_path / "t")
+    kept = TokenStore(tmp_path / "t")
     token = kept.make("one")
     kept.path.chmod(0o640)
     with pytest.raises(Unsure, match="chmod 600"):
-        Tokens(kept.path).valid()
+        TokenStore(kept.path).valid()
     (tmp_path / "token").write_text(token)
     (tmp_path / "token").chmod(0o604)
     with pytest.raises(UsageError, match="chmod 600"):
@@ -161,7 +161,7 @@ def test_a_file_that_others_can_read_lets_nobody_in(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "x" * 65])
 def test_a_name_nobody_can_say_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
-        Tokens(tmp_path / "t").make(name)
+        TokenStore(tmp_path / "t").make(name)
 
 
 def test_scopes_are_named(tmp_path: Path) -> None:

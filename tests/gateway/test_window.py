@@ -2,21 +2,21 @@
 
 import pytest
 
-from dragoman.gateway.budget import Budget
-from dragoman.gateway.window import BURST_BYTES, TOO_SLOW, Reader, Window
+from dragoman.gateway.budget import ByteBudget
+from dragoman.gateway.window import BURST_BYTES, TOO_SLOW, ReplayBuffer, StreamReader
 
 pytestmark = pytest.mark.anyio
 FRAME = b"x" * 936  # with what a message costs beside its bytes, a thousand
 
 
-def filled(count: int, limit: int) -> Window:
-    window = Window(lambda: None, limit=limit)
+def filled(count: int, limit: int) -> ReplayBuffer:
+    window = ReplayBuffer(lambda: None, limit=limit)
     for _ in range(count):
         window.put(FRAME)
     return window
 
 
-def take_all(window: Window, reader: Reader) -> tuple[int, int]:
+def take_all(window: ReplayBuffer, reader: StreamReader) -> tuple[int, int]:
     """How many messages a reader gets, and how many it misses."""
     got = missed = 0
     while window.has_after(reader.after):
@@ -66,8 +66,8 @@ async def test_a_small_window_holds_one_burst_for_whoever_reads_it() -> None:
 
 
 async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None:
-    held = Budget(1_000_000)
-    windows = [Window(lambda: None, held=held) for _ in range(10)]
+    held = ByteBudget(1_000_000)
+    windows = [ReplayBuffer(lambda: None, held=held) for _ in range(10)]
     for window in windows[:2]:
         for _ in range(500):
             window.put(FRAME)
@@ -88,11 +88,11 @@ async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None
 
 
 async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
-    held = Budget(10_000)
-    full = Window(lambda: None, held=held)
+    held = ByteBudget(10_000)
+    full = ReplayBuffer(lambda: None, held=held)
     for _ in range(11):
         full.put(FRAME)
-    read = Window(lambda: None, held=held)
+    read = ReplayBuffer(lambda: None, held=held)
     reader = read.read(None)
     for _ in range(60):
         read.put(FRAME)
@@ -102,7 +102,7 @@ async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
 
 async def test_a_window_in_the_place_of_another_goes_on_counting() -> None:
     window = filled(3, limit=1_000_000)
-    again = Window(lambda: None, place=window.place)
+    again = ReplayBuffer(lambda: None, place=window.place)
     again.put(FRAME)
     batch = again.take(again.read(None))
     assert (batch.missed, [message.number for message in batch.messages]) == (3, [4])

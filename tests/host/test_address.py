@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.host.address import Url, UrlRefused, check_url, is_allowed, is_public
+from dragoman.host.address import CheckedUrl, UrlRefused, check_url, is_allowed, is_public
 
 NOT_PUBLIC = [
     *("0.0.0.0", "0.1.2.3", "127.0.0.1", "127.255.255.254", "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1"),
@@ -76,21 +76,25 @@ def test_i9_a_url_that_is_not_plainly_public_is_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("text", "url", "again"),
     [
-        ("http://example.com", Url("http", "example.com", 80, "/"), "http://example.com/"),
-        ("HTTPS://EXAMPLE.com./A?b=c#d", Url("https", "example.com", 443, "/A?b=c"), "https://example.com/A?b=c"),
-        ("https://example.com:443/", Url("https", "example.com", 443, "/"), "https://example.com/"),
-        ("http://example.com:443/", Url("http", "example.com", 443, "/"), "http://example.com:443/"),
-        ("http://example.com:8080?x", Url("http", "example.com", 8080, "/?x"), "http://example.com:8080/?x"),
-        ("http://bücher.example/ä?ö=%20", Url("http", "xn--bcher-kva.example", 80, "/%C3%A4?%C3%B6=%20"), None),
-        ("http://1.1.1.1/", Url("http", "1.1.1.1", 80, "/"), None),
-        ("http://[2606:4700:4700:0::1111]/", Url("http", "2606:4700:4700::1111", 80, "/"), None),
-        ("http://example.com/a@b:c", Url("http", "example.com", 80, "/a@b:c"), None),
-        ("http://example.com?@evil.com", Url("http", "example.com", 80, "/?@evil.com"), None),
-        ("http://example.com#@evil.com", Url("http", "example.com", 80, "/"), None),
-        ("http://example.com/'\"<>", Url("http", "example.com", 80, "/'%22%3C%3E"), None),
+        ("http://example.com", CheckedUrl("http", "example.com", 80, "/"), "http://example.com/"),
+        (
+            "HTTPS://EXAMPLE.com./A?b=c#d",
+            CheckedUrl("https", "example.com", 443, "/A?b=c"),
+            "https://example.com/A?b=c",
+        ),
+        ("https://example.com:443/", CheckedUrl("https", "example.com", 443, "/"), "https://example.com/"),
+        ("http://example.com:443/", CheckedUrl("http", "example.com", 443, "/"), "http://example.com:443/"),
+        ("http://example.com:8080?x", CheckedUrl("http", "example.com", 8080, "/?x"), "http://example.com:8080/?x"),
+        ("http://bücher.example/ä?ö=%20", CheckedUrl("http", "xn--bcher-kva.example", 80, "/%C3%A4?%C3%B6=%20"), None),
+        ("http://1.1.1.1/", CheckedUrl("http", "1.1.1.1", 80, "/"), None),
+        ("http://[2606:4700:4700:0::1111]/", CheckedUrl("http", "2606:4700:4700::1111", 80, "/"), None),
+        ("http://example.com/a@b:c", CheckedUrl("http", "example.com", 80, "/a@b:c"), None),
+        ("http://example.com?@evil.com", CheckedUrl("http", "example.com", 80, "/?@evil.com"), None),
+        ("http://example.com#@evil.com", CheckedUrl("http", "example.com", 80, "/"), None),
+        ("http://example.com/'\"<>", CheckedUrl("http", "example.com", 80, "/'%22%3C%3E"), None),
     ],
 )
-def test_a_public_url_is_taken_apart(text: str, url: Url, again: str | None) -> None:
+def test_a_public_url_is_taken_apart(text: str, url: CheckedUrl, again: str | None) -> None:
     assert check_url(text) == url
     assert check_url(url.text) == url
     if again is not None:

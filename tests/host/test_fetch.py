@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.host import fetch as fetching
 from dragoman.host.address import UrlRefused
-from dragoman.host.fetch import Page, Streams, fetch
+from dragoman.host.fetch import FetchedPage, Streams, fetch
 from dragoman.host.response import HEAD_BYTES, FetchFailed
 from tests.needs import need
 
@@ -72,7 +72,7 @@ class Web:
 
     async def get(
         self, url: str, *, max_bytes: int = fetching.PAGE_BYTES, deadline_seconds: float = fetching.PAGE_SECONDS
-    ) -> Page:
+    ) -> FetchedPage:
         return await fetch(
             url, max_bytes=max_bytes, deadline_seconds=deadline_seconds, resolve=self.resolve, dial=self.dial
         )
@@ -108,7 +108,7 @@ def raw(head: str, body: bytes = b"") -> bytes:
 async def test_a_page_is_fetched_and_read() -> None:
     body = "<title>T</title><p>Größe <a href='/x'>link</a>".encode("windows-1252")
     async with web({"/a?b": page(body, kind="text/html; charset=windows-1252")}) as world:
-        assert await world.get("http://Example.com/a?b#c") == Page(
+        assert await world.get("http://Example.com/a?b#c") == FetchedPage(
             "http://example.com/a?b", 200, "text/html", "T\n\nGröße link (http://example.com/x)", truncated=False
         )
         assert world.dialled == [(PUBLIC, 80, None)]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from dragoman.host.finder import BINARY_BYTES, Finder, Hit
+from dragoman.host.finder import BINARY_BYTES, Finder, FinderHit
 from dragoman.host.wildcards import PATTERN_CHARACTERS, PatternRefused
 
 
-def hits(pattern: str, data: bytes, *, ignore_case: bool = False) -> list[Hit]:
+def hits(pattern: str, data: bytes, *, ignore_case: bool = False) -> list[FinderHit]:
     return list(Finder(pattern, ignore_case=ignore_case).find(data))
 
 
@@ -16,7 +16,7 @@ def lines(pattern: str, data: bytes, *, ignore_case: bool = False) -> list[int]:
 
 def test_a_hit_says_line_column_and_offset_in_bytes() -> None:
     data = "eins\nzwölf ärger\näh ärger ärger\n".encode()
-    assert hits("ärger", data) == [Hit(2, 8, 5), Hit(3, 5, 19)]
+    assert hits("ärger", data) == [FinderHit(2, 8, 5), FinderHit(3, 5, 19)]
     assert data[19:].startswith("äh".encode())
 
 
@@ -63,7 +63,7 @@ def test_case_is_ignored_in_a_file_that_is_not_all_ascii() -> None:
 
 
 def test_bytes_that_are_no_text_do_not_hide_what_is() -> None:
-    assert hits("b", b"\xff\xfe\nab\n") == [Hit(2, 2, 3)]
+    assert hits("b", b"\xff\xfe\nab\n") == [FinderHit(2, 2, 3)]
 
 
 def test_a_binary_file_is_not_searched() -> None:

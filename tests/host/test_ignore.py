@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.ignore import Rule, parse
+from dragoman.host.ignore import IgnoreRule, parse
 from dragoman.host.paths import Place
 from dragoman.host.walk import Walk
 from tests.needs import need
@@ -160,7 +160,7 @@ def test_a_link_is_no_file_of_rules(tmp_path: Path) -> None:
 def test_a_rule_can_be_written_down_again() -> None:
     text = "!a\n/b/\nc/d\n\\#e\n"
     rules = parse(text)
-    assert rules[1] == Rule("b", brings_back=False, folders_only=True, anchored=True)
+    assert rules[1] == IgnoreRule("b", brings_back=False, folders_only=True, anchored=True)
     assert parse("".join(f"{rule.line}\n" for rule in rules)) == rules
 
 

@@ -16,7 +16,7 @@ from dragoman.host.errand import run_errand
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.ripgrep import Records, find_ripgrep
-from dragoman.host.search import Entry, Match, glob, grep, list_files
+from dragoman.host.search import FolderEntry, Match, glob, grep, list_files
 from dragoman.host.tree import living
 from dragoman.host.wildcards import PatternRefused
 from tests.needs import need
@@ -168,7 +168,12 @@ async def test_g11_no_link_is_followed(tmp_path: Path, ripgrep: str | None) -> N
     assert (await glob("**", place)).paths == [str(tmp_path / "root/inside")]
     assert (await glob("folder/*", place)).paths == []
     entries = (await list_files(place)).entries
-    assert entries == [Entry("file", "link"), Entry("folder", "link"), Entry("inside", "file"), Entry("loop", "link")]
+    assert entries == [
+        FolderEntry("file", "link"),
+        FolderEntry("folder", "link"),
+        FolderEntry("inside", "file"),
+        FolderEntry("loop", "link"),
+    ]
 
 
 async def test_results_are_cut_and_it_is_said(tmp_path: Path, ripgrep: str | None) -> None:
@@ -414,10 +419,10 @@ async def test_a_folder_is_listed_by_name(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     listing = await list_files(place)
     assert listing.entries == [
-        Entry(".hidden", "file"),
-        Entry("a", "folder"),
-        Entry("b", "file"),
-        Entry("fifo", "other"),
+        FolderEntry(".hidden", "file"),
+        FolderEntry("a", "folder"),
+        FolderEntry("b", "file"),
+        FolderEntry("fifo", "other"),
     ]
     assert listing.cut == ""
 

@@ -14,7 +14,7 @@ from dragoman.host import copied, snapshot, view
 from dragoman.host.beneath import Undo
 from dragoman.host.copied import Copied
 from dragoman.host.sandbox import Confinement, SandboxRefused, confine, try_out
-from dragoman.host.view import Change, Conflict, View, ViewRefused
+from dragoman.host.view import Conflict, View, ViewChange, ViewRefused
 from tests.needs import need
 
 
@@ -52,7 +52,7 @@ def content(folder: Path) -> dict[str, object]:
     }
 
 
-def told(changes: list[Change]) -> list[tuple[str, str, str, bytes | None, bytes | None]]:
+def told(changes: list[ViewChange]) -> list[tuple[str, str, str, bytes | None, bytes | None]]:
     return sorted((os.path.basename(one.path), one.kind, one.what, one.old, one.new) for one in changes)
 
 
@@ -165,7 +165,7 @@ def test_a_change_that_fails_takes_the_others_back(opened: View, root: Path, mon
     failing = max(range(len(changes)), key=lambda at: view._order(changes[at]))
     real = View._apply
 
-    def apply(self: View, change: Change, undo: Undo) -> None:
+    def apply(self: View, change: ViewChange, undo: Undo) -> None:
         if change == changes[failing]:
             raise OSError(28, "No space left on device", change.path)
         real(self, change, undo)
@@ -208,7 +208,7 @@ def test_nor_is_a_link_to_what_looks_the_same(opened: View, root: Path, tmp_path
 
 
 def test_a_path_outside_of_the_roots_is_not_applied(opened: View, tmp_path: Path) -> None:
-    assert opened.apply([Change(str(tmp_path / "x"), "created", "file")])
+    assert opened.apply([ViewChange(str(tmp_path / "x"), "created", "file")])
     assert not (tmp_path / "x").exists()
 
 
@@ -328,7 +328,7 @@ def test_nothing_is_copied_through_a_link_that_was_a_folder(root: Path, monkeypa
     outside, sub = root.parent / "outside", root / "sub"
     outside.mkdir()
 
-    def raced(path: str, forbidden: Callable[[str], None]) -> Iterator[snapshot.Found]:
+    def raced(path: str, forbidden: Callable[[str], None]) -> Iterator[snapshot.SnapshotVisit]:
         for found in snapshot.walk(path, forbidden):
             if found.path != "sub":
                 yield found

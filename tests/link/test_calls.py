@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from dragoman.link.calls import Slots
+from dragoman.link.calls import InFlightLimit
 from tests.agent.raw import turns
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
-    slots = Slots(2)
+    slots = InFlightLimit(2)
     assert [slots.take(), slots.take(), slots.take(), slots.free] == [True, True, False, False]
     served: list[int] = []
     waiting = [asyncio.ensure_future(_serve(slots, number, served)) for number in range(3)]
@@ -31,7 +31,7 @@ async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
 
 @pytest.mark.parametrize("given_back", [False, True], ids=["in line", "just served"])
 async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> None:
-    slots = Slots(1)
+    slots = InFlightLimit(1)
     assert slots.take()
     served: list[int] = []
     leaves, stays = (asyncio.ensure_future(_serve(slots, number, served)) for number in range(2))
@@ -48,6 +48,6 @@ async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> 
     assert slots.free
 
 
-async def _serve(slots: Slots, number: int, served: list[int]) -> None:
+async def _serve(slots: InFlightLimit, number: int, served: list[int]) -> None:
     await slots.wait()
     served.append(number)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.store.contract import Log, SessionHeld, StoreFailed
-from dragoman.store.entries import Noted
+from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import listed, meta, note, numbers_in, said, tried, write
 
@@ -196,7 +196,7 @@ async def be_limited(folder: str, what: str) -> None:
     limit = getattr(resource, f"RLIMIT_{what}")
     soft, hard = resource.getrlimit(limit)
     resource.setrlimit(limit, (5 if what == "NOFILE" else 40_000, hard))
-    failure = await tried(log, Noted("large", "x" * 100_000)) if what == "FSIZE" else await refusal(store.open("b"))
+    failure = await tried(log, NoteEntry("large", "x" * 100_000)) if what == "FSIZE" else await refusal(store.open("b"))
     print("failed" if failure is not None else "went through", flush=True)
     resource.setrlimit(limit, (soft, hard))
     assert await tried(log, note(2)) is None

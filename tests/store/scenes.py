@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from dragoman.store.contract import Log, Page, Record, SessionMeta, Store, StoreFailed
-from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.store.contract import Log, Record, SessionMeta, SessionPage, Store, StoreFailed
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import AnyEvent, Idle
 
@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 IDLE: AnyEvent = Idle(stop_reason="end_turn")
 
 
-def said(text: str, message: str = "m1") -> Said:
-    return Said("agent_message_chunk", message, text)
+def said(text: str, message: str = "m1") -> TextEntry:
+    return TextEntry("agent_message_chunk", message, text)
 
 
-def note(number: int) -> Noted:
-    return Noted("number", number)
+def note(number: int) -> NoteEntry:
+    return NoteEntry("number", number)
 
 
 def meta(session_id: str, cwd: str = "/work", title: str = "") -> SessionMeta:
@@ -62,11 +62,11 @@ async def entries_of(batches: AsyncIterable[Sequence[Record]]) -> list[Entry]:
 
 
 async def numbers_in(batches: AsyncIterable[Sequence[Record]]) -> list[object]:
-    return [each.value for each in await entries_of(batches) if isinstance(each, Noted) and each.kind == "number"]
+    return [each.value for each in await entries_of(batches) if isinstance(each, NoteEntry) and each.kind == "number"]
 
 
-def ids(page: Page | Iterable[SessionMeta]) -> list[str]:
-    return [each.id for each in (page.sessions if isinstance(page, Page) else page)]
+def ids(page: SessionPage | Iterable[SessionMeta]) -> list[str]:
+    return [each.id for each in (page.sessions if isinstance(page, SessionPage) else page)]
 
 
 async def listed(store: Store, **filters: str) -> list[str]:
@@ -103,7 +103,7 @@ def finished(process: "subprocess.Popen[str]") -> list[str]:
     return output.splitlines()
 
 
-EVERY_KIND: list[Entry] = [said("Hello"), Happened(IDLE), note(1)]
+EVERY_KIND: list[Entry] = [said("Hello"), EventEntry(IDLE), note(1)]
 
 
 def run(command: Sequence[str]) -> list[str]:

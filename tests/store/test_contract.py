@@ -16,7 +16,7 @@ from dragoman.store.contract import (
     Store,
     StoreFailed,
 )
-from dragoman.store.entries import Happened, Noted, Said
+from dragoman.store.entries import EventEntry, NoteEntry, TextEntry
 from tests.store.scenes import (
     EVERY_KIND,
     IDLE,
@@ -131,11 +131,11 @@ async def test_pieces_of_one_message_are_read_as_one_entry(store: Store) -> None
     log = await store.create(meta("a"))
     for piece in ["one ", "two ", "three"]:
         await write(log, said(piece))
-    await write(log, said("next", "m2"), Happened(IDLE), said("again", "m2"))
+    await write(log, said("next", "m2"), EventEntry(IDLE), said("again", "m2"))
     assert await entries_of(log.read()) == [
         said("one two three"),
         said("next", "m2"),
-        Happened(IDLE),
+        EventEntry(IDLE),
         said("again", "m2"),
     ]
 
@@ -146,9 +146,9 @@ async def test_a_reader_that_saw_a_part_of_a_message_gets_the_rest_once(store: S
     await write(log, said("two "))
     seen = await everything(log.read())
     await write(log, said("three "))
-    await write(log, said("four"), Happened(IDLE))
+    await write(log, said("four"), EventEntry(IDLE))
     rest = await everything(log.read(after=seen[-1].sequence))
-    assert [record.entry for record in seen + rest] == [said("one two "), said("three four"), Happened(IDLE)]
+    assert [record.entry for record in seen + rest] == [said("one two "), said("three four"), EventEntry(IDLE)]
 
 
 async def test_a_long_message_of_many_commits_is_read_as_one_entry(store: Store) -> None:
@@ -160,14 +160,14 @@ async def test_a_long_message_of_many_commits_is_read_as_one_entry(store: Store)
 
 async def test_kinds_of_a_message_are_kept_apart(store: Store) -> None:
     log = await store.create(meta("a"))
-    thought = Said("agent_thought_chunk", "m1", "hm")
+    thought = TextEntry("agent_thought_chunk", "m1", "hm")
     await write(log, thought, said("a"), thought)
     assert await entries_of(log.read()) == [thought, said("a"), thought]
 
 
 async def test_large_entries_are_kept(store: Store) -> None:
     log = await store.create(meta("a"))
-    large = Noted("large", "x" * 9_000_000)
+    large = NoteEntry("large", "x" * 9_000_000)
     await write(log, large, large, note(1))
     assert await entries_of(log.read()) == [large, large, note(1)]
 
@@ -180,8 +180,8 @@ async def test_half_of_a_character_becomes_a_replacement_and_two_halves_a_charac
 
 async def test_an_entry_that_cannot_be_written_fails_and_the_log_goes_on(store: Store) -> None:
     log = await store.create(meta("a"))
-    assert isinstance(await tried(log, Noted("bad", object())), StoreFailed)
-    assert isinstance(await tried(log, Noted("bad", "\ud83d")), StoreFailed)
+    assert isinstance(await tried(log, NoteEntry("bad", object())), StoreFailed)
+    assert isinstance(await tried(log, NoteEntry("bad", "\ud83d")), StoreFailed)
     assert await tried(log, note(1)) is None
     assert await numbers_in(log.read()) == [1]
 
@@ -189,7 +189,7 @@ async def test_an_entry_that_cannot_be_written_fails_and_the_log_goes_on(store: 
 async def test_what_waits_behind_a_failure_fails_too(store: Store) -> None:
     log = await store.create(meta("a"))
     outcomes: list[bool] = []
-    for entry in [note(0), Noted("bad", object()), *(note(n) for n in range(1, 50))]:
+    for entry in [note(0), NoteEntry("bad", object()), *(note(n) for n in range(1, 50))]:
         log.append((entry,), lambda error: outcomes.append(error is None))
     await tried(log)
     await write(log, note(99))

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMissing, StoreFailed
-from dragoman.store.entries import Entry, Happened
+from dragoman.store.entries import Entry, EventEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import IDLE, entries_of, listed, meta, note, numbers_in, said, tried, write
 
 TRUTH: list[Entry] = [
     entry
     for number in range(300)
-    for entry in (note(number), said(f"text {number} " * 9, f"m{number}"), Happened(IDLE))
+    for entry in (note(number), said(f"text {number} " * 9, f"m{number}"), EventEntry(IDLE))
 ]
 PAGE = 4096
 

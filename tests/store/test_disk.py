@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 import pytest
 
 from dragoman.store.contract import SessionMissing, StoreFailed
-from dragoman.store.entries import Noted
+from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.needs import need
 from tests.store.scenes import child, finished, listed, meta, note, numbers_in, run, tried, write
 
-LARGE = Noted("large", "x" * 300_000)
+LARGE = NoteEntry("large", "x" * 300_000)
 
 
 # -- a real disk that is full ----------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ async def test_a_disk_with_little_room_keeps_what_was_acknowledged(small_disk: P
     store = SqliteStore(small_disk / "sessions")
     log = await store.create(meta("a"))
     fill(small_disk, pages * 4096)
-    kept = [number for number in range(60) if await tried(log, note(number), Noted("some", "x" * 5_000)) is None]
+    kept = [number for number in range(60) if await tried(log, note(number), NoteEntry("some", "x" * 5_000)) is None]
     assert len(kept) < 60
     try:
         await store.create(meta("b"))

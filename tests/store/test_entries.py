@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from dragoman.store.entries import (
     Entry,
-    Happened,
-    Noted,
-    Said,
+    EventEntry,
+    NoteEntry,
+    TextEntry,
     UnreadableEntry,
     UnwritableEntry,
     event_of,
@@ -40,8 +40,8 @@ PLAIN = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
-SAID = st.builds(Said, st.sampled_from(KINDS), st.sampled_from(["", "m1", "m2"]), TEXTS)
-NOTED = st.builds(Noted, TEXTS, PLAIN)
+SAID = st.builds(TextEntry, st.sampled_from(KINDS), st.sampled_from(["", "m1", "m2"]), TEXTS)
+NOTED = st.builds(NoteEntry, TEXTS, PLAIN)
 
 EVENTS: list[AnyEvent] = [
     UserMessageChunk(Text("hi"), message_id="m"),
@@ -62,23 +62,23 @@ def test_pieces_and_notes_survive(entry: Entry) -> None:
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_events_survive(event: AnyEvent) -> None:
-    assert read(*written(Happened(event))) == Happened(event)
+    assert read(*written(EventEntry(event))) == EventEntry(event)
 
 
 @given(st.lists(SAID | NOTED))
 def test_joining_keeps_every_text_in_order(entries: list[Entry]) -> None:
     result = joined(entries)
-    assert [e for e in result if isinstance(e, Noted)] == [e for e in entries if isinstance(e, Noted)]
+    assert [e for e in result if isinstance(e, NoteEntry)] == [e for e in entries if isinstance(e, NoteEntry)]
     for kind in KINDS:
         for message in ("", "m1", "m2"):
             assert text_of(result, kind, message) == text_of(entries, kind, message)
     neighbours = pairwise(result)
-    assert not [pair for pair in neighbours if isinstance(pair[0], Said) and pair[0][:2] == pair[1][:2]]
+    assert not [pair for pair in neighbours if isinstance(pair[0], TextEntry) and pair[0][:2] == pair[1][:2]]
     assert joined(result) == result
 
 
 def text_of(entries: list[Entry], kind: str, message: str) -> str:
-    return "".join(e.text for e in entries if isinstance(e, Said) and e[:2] == (kind, message))
+    return "".join(e.text for e in entries if isinstance(e, TextEntry) and e[:2] == (kind, message))
 
 
 @given(
@@ -95,11 +95,11 @@ def test_rubbish_is_unreadable_and_nothing_else(kind: str, body: bytes) -> None:
 @pytest.mark.parametrize("value", [object(), {1j: 2}, "\ud800", [[object()]]])
 def test_what_has_no_place_in_a_log_is_unwritable(value: object) -> None:
     with pytest.raises(UnwritableEntry):
-        written(Noted("x", value))
+        written(NoteEntry("x", value))
 
 
 def test_events_are_told_from_entries() -> None:
     chunk = AgentMessageChunk(Text("a"), message_id="m")
-    entries: list[Entry] = [Said("agent_message_chunk", "m", "a"), Noted("x", 1), Happened(EVENTS[0])]
+    entries: list[Entry] = [TextEntry("agent_message_chunk", "m", "a"), NoteEntry("x", 1), EventEntry(EVENTS[0])]
     assert events_of(entries) == [chunk, EVENTS[0]]
-    assert event_of(Noted("x", 1)) is None
+    assert event_of(NoteEntry("x", 1)) is None

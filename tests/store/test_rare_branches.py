@@ -18,7 +18,7 @@ from dragoman.store.contract import BadCursor, SessionDamaged, SessionHeld, Stor
 from dragoman.store.cursors import Cursor, read_cursor, written_cursor
 from dragoman.store.entries import hear_extras
 from dragoman.store.failures import is_damage, told_plainly
-from dragoman.store.files import Files
+from dragoman.store.files import SessionFiles
 from dragoman.store.locks import Holder, locked
 from dragoman.store.rows import meta_in
 from dragoman.store.sqlite import SqliteStore
@@ -126,7 +126,7 @@ def test_a_session_that_somebody_opens_while_we_look_is_looked_at_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     holder = Holder(tmp_path / "holders")
-    kept = Files(tmp_path / "sessions", holder)
+    kept = SessionFiles(tmp_path / "sessions", holder)
     kept.create(meta("sess_1", title="here"))
     kept.release("sess_1")
     kept.close()
@@ -138,7 +138,7 @@ def test_a_session_that_somebody_opens_while_we_look_is_looked_at_again(
 
 
 def test_a_file_that_may_not_be_taken_away_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Files(tmp_path, Holder(tmp_path / "holders"))
+    kept = SessionFiles(tmp_path, Holder(tmp_path / "holders"))
     (tmp_path / "sess_1.session").touch()
     monkeypatch.setattr(os, "unlink", without_links)
     with pytest.raises(StoreFailed, match="Operation not permitted"):

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 
 from dragoman.store.contract import StoreFailed
-from dragoman.store.entries import Entry, Noted
+from dragoman.store.entries import Entry, NoteEntry
 from dragoman.store.sqlite import SqliteStore
 from tests.store.scenes import entries_of, meta, note, numbers_in, tried
 
@@ -64,7 +64,7 @@ async def test_appends_from_other_threads_lose_nothing(tmp_path: Path) -> None:
 
     def speak(which: int) -> None:
         for number in range(1_000):
-            log.append((Noted("by", [which, number]),), partial(heard, called, (which, number)))
+            log.append((NoteEntry("by", [which, number]),), partial(heard, called, (which, number)))
 
     threads = [threading.Thread(target=speak, args=(which,)) for which in range(4)]
     for thread in threads:
@@ -73,7 +73,7 @@ async def test_appends_from_other_threads_lose_nothing(tmp_path: Path) -> None:
         await asyncio.to_thread(thread.join)
     await log.flush()
     assert sorted(called) == [(which, number) for which in range(4) for number in range(1_000)]
-    found = [entry.value for entry in await entries_of(log.read()) if isinstance(entry, Noted)]
+    found = [entry.value for entry in await entries_of(log.read()) if isinstance(entry, NoteEntry)]
     assert [tuple(each) for each in found if isinstance(each, list)] == called
     await store.close()
 

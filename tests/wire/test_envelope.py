@@ -11,7 +11,17 @@ from msgspec import Raw
 from dragoman import limits
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 from dragoman.wire import envelope
-from dragoman.wire.envelope import NOTHING, BadMessage, Failure, Id, Message, Notification, Reply, Request, parse
+from dragoman.wire.envelope import (
+    NOTHING,
+    BadMessage,
+    ErrorResponse,
+    Id,
+    Message,
+    Notification,
+    RequestEnvelope,
+    ResultResponse,
+    parse,
+)
 
 MAX = 2**63 - 1
 
@@ -36,21 +46,21 @@ INVALID = Bad(INVALID_REQUEST)
 SILENT = Bad(INVALID_REQUEST, answerable=False)
 
 GOOD: list[tuple[bytes, Message]] = [
-    (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{}}', Request(1, "a", Raw(b"{}"))),
-    (b'{"jsonrpc": "2.0", "id": 1, "method": "a", "params": {"b": 1}}', Request(1, "a", Raw(b'{"b": 1}'))),
-    (b'{"jsonrpc": "2.0", "id": "x", "method": "a", "params": {}}', Request("x", "a", Raw(b"{}"))),
-    (b'{"params":{"a":[]},"method":"a","id":"x","jsonrpc":"2.0"}', Request("x", "a", Raw(b'{"a":[]}'))),
-    (b'{"jsonrpc":"2.0","method":"a","params":{},"id":1}', Request(1, "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":1,"method":"a"}', Request(1, "a", NOTHING)),
-    (b'{"jsonrpc":"2.0","id":1,"method":"a","params":null}', Request(1, "a", NOTHING)),
-    (b'{"jsonrpc":"2.0","id":1,"method":"","params":{}}', Request(1, "", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":"","method":"a","params":{}}', Request("", "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":"1","method":"a","params":{}}', Request("1", "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":null,"method":"a","params":{}}', Request(None, "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":-7,"method":"a","params":{}}', Request(-7, "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":%d,"method":"a","params":{}}' % MAX, Request(MAX, "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":%d,"method":"a","params":{}}' % (-MAX - 1), Request(-MAX - 1, "a", Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":-0,"method":"a","params":{}}', Request(0, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":1,"method":"a","params":{}}', RequestEnvelope(1, "a", Raw(b"{}"))),
+    (b'{"jsonrpc": "2.0", "id": 1, "method": "a", "params": {"b": 1}}', RequestEnvelope(1, "a", Raw(b'{"b": 1}'))),
+    (b'{"jsonrpc": "2.0", "id": "x", "method": "a", "params": {}}', RequestEnvelope("x", "a", Raw(b"{}"))),
+    (b'{"params":{"a":[]},"method":"a","id":"x","jsonrpc":"2.0"}', RequestEnvelope("x", "a", Raw(b'{"a":[]}'))),
+    (b'{"jsonrpc":"2.0","method":"a","params":{},"id":1}', RequestEnvelope(1, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":1,"method":"a"}', RequestEnvelope(1, "a", NOTHING)),
+    (b'{"jsonrpc":"2.0","id":1,"method":"a","params":null}', RequestEnvelope(1, "a", NOTHING)),
+    (b'{"jsonrpc":"2.0","id":1,"method":"","params":{}}', RequestEnvelope(1, "", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":"","method":"a","params":{}}', RequestEnvelope("", "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":"1","method":"a","params":{}}', RequestEnvelope("1", "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":null,"method":"a","params":{}}', RequestEnvelope(None, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":-7,"method":"a","params":{}}', RequestEnvelope(-7, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":%d,"method":"a","params":{}}' % MAX, RequestEnvelope(MAX, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":%d,"method":"a","params":{}}' % (-MAX - 1), RequestEnvelope(-MAX - 1, "a", Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":-0,"method":"a","params":{}}', RequestEnvelope(0, "a", Raw(b"{}"))),
     (b'{"jsonrpc":"2.0","method":"a","params":{}}', Notification("a", Raw(b"{}"))),
     (b'{"jsonrpc": "2.0", "method": "a", "params": {}}', Notification("a", Raw(b"{}"))),
     (b'{"jsonrpc":"2.0","method":"a"}', Notification("a", NOTHING)),
@@ -58,18 +68,18 @@ GOOD: list[tuple[bytes, Message]] = [
     (b'\t{"jsonrpc":"2.0","method":"a","params":{}} \r', Notification("a", Raw(b"{}"))),
     (b'{"json\\u0072pc":"\\u0032.0","m\\u0065thod":"\\u0061","params":{}}', Notification("a", Raw(b"{}"))),
     ('{"jsonrpc":"2.0","method":"é","params":{"a":"é"}}'.encode(), Notification("é", Raw('{"a":"é"}'.encode()))),
-    (b'{"jsonrpc":"2.0","id":1,"result":{}}', Reply(1, Raw(b"{}"))),
-    (b'{"jsonrpc": "2.0", "id": 1, "result": null}', Reply(1, Raw(b"null"))),
-    (b'{"result":[1],"id":"x","jsonrpc":"2.0"}', Reply("x", Raw(b"[1]"))),
-    (b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}', Failure(1, -32601, "no")),
+    (b'{"jsonrpc":"2.0","id":1,"result":{}}', ResultResponse(1, Raw(b"{}"))),
+    (b'{"jsonrpc": "2.0", "id": 1, "result": null}', ResultResponse(1, Raw(b"null"))),
+    (b'{"result":[1],"id":"x","jsonrpc":"2.0"}', ResultResponse("x", Raw(b"[1]"))),
+    (b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}', ErrorResponse(1, -32601, "no")),
     (
         b'{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"","data":{"a":1}}}',
-        Failure(None, 1, "", Raw(b'{"a":1}')),
+        ErrorResponse(None, 1, "", Raw(b'{"a":1}')),
     ),
-    (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":null}}', Failure(1, 1, "")),
+    (b'{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"","data":null}}', ErrorResponse(1, 1, "")),
     # JSON-RPC 1 wrote both members, one of them null.
-    (b'{"jsonrpc":"2.0","id":1,"result":{},"error":null}', Reply(1, Raw(b"{}"))),
-    (b'{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"a"}}', Failure(1, 1, "a")),
+    (b'{"jsonrpc":"2.0","id":1,"result":{},"error":null}', ResultResponse(1, Raw(b"{}"))),
+    (b'{"jsonrpc":"2.0","id":1,"result":null,"error":{"code":1,"message":"a"}}', ErrorResponse(1, 1, "a")),
     # Unknown members are read over, whatever they are and however often.
     (b'{"jsonrpc":"2.0","method":"a","params":{},"_meta":{"id":1},"_meta":2}', Notification("a", Raw(b"{}"))),
     (b'{"jsonrpc":"2.0","Id":1,"method":"a","params":{}}', Notification("a", Raw(b"{}"))),
@@ -231,7 +241,7 @@ def test_unknown_members_are_read_over_up_to_a_bound() -> None:
     def with_members(count: int) -> bytes:
         return call(rest=b',"params":{}' + b"".join(b',"%d":1' % number for number in range(count)))
 
-    assert parse(with_members(60)) == Request(1, "a", Raw(b"{}"))
+    assert parse(with_members(60)) == RequestEnvelope(1, "a", Raw(b"{}"))
     assert outcome(with_members(61)) == INVALID
 
 
@@ -252,13 +262,13 @@ def test_unknown_members_are_read_over_up_to_a_bound() -> None:
 )
 def test_a12_a_lone_surrogate_in_text_becomes_a_replacement_character(text: bytes, read: bytes) -> None:
     message = parse(call(rest=b',"params":{"a":"' + text + b'"}'))
-    assert message == Request(1, "a", Raw(b'{"a":"' + read + b'"}'))
+    assert message == RequestEnvelope(1, "a", Raw(b'{"a":"' + read + b'"}'))
     assert json.loads(read.join([b'"', b'"'])).encode()
 
 
 def test_a12_a_replacement_character_somebody_wrote_is_a_name() -> None:
     frame = call(rb'"\ufffd"', rb'"\ufffd"', rb',"params":{"a":"\ud800"}')
-    assert parse(frame) == Request("\ufffd", "\ufffd", Raw(rb'{"a":"\ufffd"}'))
+    assert parse(frame) == RequestEnvelope("\ufffd", "\ufffd", Raw(rb'{"a":"\ufffd"}'))
 
 
 def nested(depth: int, opening: bytes, closing: bytes) -> bytes:
@@ -273,11 +283,11 @@ def test_a9_nesting_is_allowed_up_to_the_limit_exactly(depth: int, opening: byte
     each = closing.count(b"]") + closing.count(b"}")
     bad = Bad(INVALID_REQUEST) if depth > limits.NESTING_DEPTH else None
     found = outcome(nested(2 + (depth - 2) // each, opening, closing))
-    assert isinstance(found, Request) if bad is None else found == bad
+    assert isinstance(found, RequestEnvelope) if bad is None else found == bad
 
 
 def test_a9_one_too_deep_is_too_deep() -> None:
-    assert isinstance(outcome(nested(128, b"[", b"]")), Request)
+    assert isinstance(outcome(nested(128, b"[", b"]")), RequestEnvelope)
     assert outcome(nested(129, b"[", b"]")) == INVALID
 
 
@@ -289,14 +299,14 @@ def test_a9_many_brackets_side_by_side_are_not_deep(tower: bytes, height: int) -
     wide = b",".join([tower] * 500)
     below = limits.NESTING_DEPTH - 2 - height
     high = b"[" * below + wide + b"]" * below
-    assert isinstance(outcome(call(rest=b',"params":{"a":' + high + b"}")), Request)
+    assert isinstance(outcome(call(rest=b',"params":{"a":' + high + b"}")), RequestEnvelope)
     assert outcome(call(rest=b',"params":{"a":[' + high + b"]}")) == INVALID
 
 
 @pytest.mark.parametrize("text", [b"[" * 500, b"{" * 500, b'\\"' + b"[" * 500, b'\\\\\\"' + b"{[" * 99, b"\\\\"])
 def test_a9_brackets_in_text_do_not_count(text: bytes) -> None:
     params = b'{"a":"' + text + b'","b":"' + text + b'"}'
-    assert parse(call(rest=b',"params":' + params)) == Request(1, "a", Raw(params))
+    assert parse(call(rest=b',"params":' + params)) == RequestEnvelope(1, "a", Raw(params))
 
 
 def test_a9_a_backslash_at_the_end_of_a_text_does_not_hide_what_follows() -> None:
@@ -307,14 +317,14 @@ def test_a9_a_backslash_at_the_end_of_a_text_does_not_hide_what_follows() -> Non
 @pytest.mark.parametrize("shift", [0, 1])
 def test_a2_a_character_across_the_pieces_a_large_frame_is_read_in_is_valid(shift: int) -> None:
     text = b"x" * shift + "é".encode() * limits.MIB
-    assert isinstance(outcome(call(rest=b',"params":{"a":"' + text + b'"}')), Request)
+    assert isinstance(outcome(call(rest=b',"params":{"a":"' + text + b'"}')), RequestEnvelope)
 
 
 @pytest.mark.parametrize("shift", range(6))
 def test_a9_strings_are_told_apart_across_the_pieces_a_large_frame_is_read_in(shift: int) -> None:
     text = b"x" * (limits.MIB - 60 + shift) + b'\\\\\\"[' * 60
     frame = call(rest=b',"params":{"a":"' + text + b'","b":' + b"[" * 126 + b"]" * 126 + b"}")
-    assert isinstance(outcome(frame), Request)
+    assert isinstance(outcome(frame), RequestEnvelope)
     assert outcome(frame.replace(b"[]", b"[[]]")) == INVALID
 
 

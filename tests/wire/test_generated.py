@@ -70,7 +70,7 @@ SESSION_UPDATES: dict[str, dict[str, Any]] = {
             v2.SessionUpdateStateUpdateIdle,
             v2.SessionUpdateStateUpdateRequiresAction,
             v2.SessionUpdateStateUpdateUnknown,
-            types.Unknown,
+            types.UnknownVariant,
         ),
         "tool_call_content_chunk": v2.ToolCallContentChunk,
         "tool_call_update": v2.SessionUpdateToolCallUpdate,

@@ -24,23 +24,23 @@ from dragoman.wire.envelope import answered_id
 from dragoman.wire.framing import Framer
 from dragoman.wire.jsonrpc import (
     Answered,
+    CallFailed,
     CancelAsked,
-    Ignored,
+    IgnoredMessage,
     Incoming,
+    JsonRpcPeer,
     Notification,
-    Peer,
-    Refused,
-    Request,
+    RequestEnvelope,
     SendBack,
 )
 
 
-def agent(**options: Any) -> Peer[str]:
-    return Peer(answers_noise=True, **options)
+def agent(**options: Any) -> JsonRpcPeer[str]:
+    return JsonRpcPeer(answers_noise=True, **options)
 
 
-def client(**options: Any) -> Peer[str]:
-    return Peer(answers_noise=False, **options)
+def client(**options: Any) -> JsonRpcPeer[str]:
+    return JsonRpcPeer(answers_noise=False, **options)
 
 
 def ask(id: object = 1, method: str = "a") -> bytes:
@@ -97,7 +97,7 @@ def test_names_that_a_peer_invents_do_not_pile_up() -> None:
 )
 def test_noise_is_answered_by_an_agent_and_read_over_by_a_client(frame: bytes, sent: tuple[object, int]) -> None:
     assert refusal(agent().receive(frame)) == sent
-    assert isinstance(client().receive(frame), Ignored)
+    assert isinstance(client().receive(frame), IgnoredMessage)
 
 
 def test_a_client_too_answers_where_an_id_tells_who_waits() -> None:
@@ -105,7 +105,7 @@ def test_a_client_too_answers_where_an_id_tells_who_waits() -> None:
 
 
 @pytest.mark.parametrize("peer", [agent(), client()], ids=["agent", "client"])
-def test_a7_an_oversized_frame_is_refused_with_its_limit(peer: Peer[str]) -> None:
+def test_a7_an_oversized_frame_is_refused_with_its_limit(peer: JsonRpcPeer[str]) -> None:
     sent = peer.receive(oversized())
     assert refusal(sent) == (None, INVALID_REQUEST)
     assert isinstance(sent, SendBack)
@@ -115,15 +115,15 @@ def test_a7_an_oversized_frame_is_refused_with_its_limit(peer: Peer[str]) -> Non
 def test_a_bad_header_is_noise() -> None:
     bad = Framer(limit=9).feed(b"Content-Length: x\r\n")[0]
     assert refusal(agent().receive(bad)) == (None, PARSE_ERROR)
-    assert isinstance(client().receive(bad), Ignored)
+    assert isinstance(client().receive(bad), IgnoredMessage)
 
 
 def test_a6_a_thousand_requests_are_answered_in_their_order() -> None:
     peer = agent()
     requests = [peer.receive(ask(number)) for number in range(3)]
-    assert requests == [Request(number, "a", Raw(b"{}")) for number in range(3)]
+    assert requests == [RequestEnvelope(number, "a", Raw(b"{}")) for number in range(3)]
     for number in range(3, 1003):
-        assert isinstance(peer.receive(ask(number)), Request)
+        assert isinstance(peer.receive(ask(number)), RequestEnvelope)
         assert json.loads(peer.answer(number, b"{}") or b"")["id"] == number
     assert peer.owed == 3
 
@@ -139,7 +139,7 @@ def test_a13_text_comes_back_as_it_was_sent() -> None:
     text = '{"a":"\u2028\u0085\\u0000\\n"}'.encode()
     peer = agent()
     request = peer.receive(b'{"jsonrpc":"2.0","id":1,"method":"a","params":' + text + b"}")
-    assert isinstance(request, Request)
+    assert isinstance(request, RequestEnvelope)
     assert peer.answer(request.id, request.params) == b'{"jsonrpc":"2.0","id":1,"result":' + text + b"}"
 
 
@@ -151,7 +151,7 @@ def test_b4_a_batch_of_ten_thousand_is_one_refusal() -> None:
 
 def test_b5_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
     peer = agent()
-    assert isinstance(peer.receive(ask(None)), Request)
+    assert isinstance(peer.receive(ask(None)), RequestEnvelope)
     assert peer.answer(None, b"{}") == b'{"jsonrpc":"2.0","id":null,"result":{}}'
     peer.null_ids = False
     assert refusal(peer.receive(ask(None))) == (None, INVALID_REQUEST)
@@ -161,18 +161,18 @@ def test_b5_a_null_id_is_a_request_or_a_mistake_as_the_version_has_it() -> None:
 def test_b8_an_unknown_method_reaches_whoever_knows_methods() -> None:
     peer = agent()
     request = peer.receive(ask(1, "_unknown/method"))
-    assert request == Request(1, "_unknown/method", Raw(b"{}"))
+    assert request == RequestEnvelope(1, "_unknown/method", Raw(b"{}"))
     assert json.loads(peer.fail(1, METHOD_NOT_FOUND, "Method not found") or b"")["error"]["code"] == METHOD_NOT_FOUND
     assert peer.receive(peer.notify("_unknown", b"{}")) == Notification("_unknown", Raw(b"{}"))
 
 
 def test_b9_an_id_in_flight_is_not_given_twice_and_the_first_is_unharmed() -> None:
     peer = agent()
-    assert isinstance(peer.receive(ask(1)), Request)
-    assert isinstance(peer.receive(ask("1")), Request)  # another id: compared as JSON values
+    assert isinstance(peer.receive(ask(1)), RequestEnvelope)
+    assert isinstance(peer.receive(ask("1")), RequestEnvelope)  # another id: compared as JSON values
     assert refusal(peer.receive(ask(1))) == (1, INVALID_REQUEST)
     assert peer.answer(1, b"{}") is not None
-    assert isinstance(peer.receive(ask(1)), Request)
+    assert isinstance(peer.receive(ask(1)), RequestEnvelope)
 
 
 def test_a_request_is_answered_once() -> None:
@@ -203,7 +203,7 @@ def test_a_request_is_answered_once() -> None:
 def test_b10_an_answer_that_fits_no_call_is_ignored_and_the_call_still_waits(frame: bytes) -> None:
     for peer in (agent(), client()):
         peer.call("a", b"{}", "w")
-        assert isinstance(peer.receive(frame), Ignored)
+        assert isinstance(peer.receive(frame), IgnoredMessage)
         assert peer.receive(reply(1, {})) == Answered("w", Raw(b"{}"))
 
 
@@ -211,15 +211,15 @@ def test_b10_a_second_answer_is_ignored() -> None:
     peer = client()
     peer.call("a", b"{}", "w")
     assert peer.receive(reply(1, 7)) == Answered("w", Raw(b"7"))
-    assert peer.receive(reply(1, 8)) == Ignored("an answer to a call that is over")
-    assert peer.receive(reply(2, 8)) == Ignored("an answer to a call that was never made")
+    assert peer.receive(reply(1, 8)) == IgnoredMessage("an answer to a call that is over")
+    assert peer.receive(reply(2, 8)) == IgnoredMessage("an answer to a call that was never made")
 
 
 def test_an_error_answer_ends_the_call() -> None:
     peer = client()
     peer.call("a", b"{}", "w")
     frame = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"log in","data":[1]}}'
-    assert peer.receive(frame) == Refused("w", -32000, "log in", Raw(b"[1]"))
+    assert peer.receive(frame) == CallFailed("w", -32000, "log in", Raw(b"[1]"))
     assert peer.waiting == 0
 
 
@@ -229,7 +229,7 @@ def test_b11_a_late_answer_is_dropped_and_meets_no_later_call() -> None:
     peer.abandon(first)
     peer.abandon(first)
     second, _ = peer.call("a", b"{}", "second")
-    assert isinstance(peer.receive(reply(first, 1)), Ignored)
+    assert isinstance(peer.receive(reply(first, 1)), IgnoredMessage)
     assert peer.receive(reply(second, 2)) == Answered("second", Raw(b"2"))
 
 
@@ -238,8 +238,8 @@ def test_a_cancelled_call_still_gets_its_answer() -> None:
     number, frame = ours.call("a", b"{}", "w")
     theirs.receive(frame)
     assert theirs.receive(ours.cancel_call(number)) == CancelAsked(number)
-    assert ours.receive(theirs.fail(number, -32800, "cancelled") or b"") == Refused("w", -32800, "cancelled")
-    assert theirs.receive(ours.cancel_call(number)) == Ignored("")  # too late, which is nothing to tell anybody
+    assert ours.receive(theirs.fail(number, -32800, "cancelled") or b"") == CallFailed("w", -32800, "cancelled")
+    assert theirs.receive(ours.cancel_call(number)) == IgnoredMessage("")  # too late, which is nothing to tell anybody
 
 
 @pytest.mark.parametrize(
@@ -264,15 +264,15 @@ def test_b12_a_cancellation_of_no_request_in_flight_has_no_effect(params: str) -
     peer.receive(ask(2))
     peer.answer(2, b"{}")
     frame = f'{{"jsonrpc":"2.0","method":"$/cancel_request","params":{params}}}'.encode()
-    assert isinstance(peer.receive(frame), Ignored)
-    assert isinstance(peer.receive(frame.replace(params.encode(), b'{"requestId":2}')), Ignored)
+    assert isinstance(peer.receive(frame), IgnoredMessage)
+    assert isinstance(peer.receive(frame.replace(params.encode(), b'{"requestId":2}')), IgnoredMessage)
     assert peer.receive(frame.replace(params.encode(), b'{"requestId":1}')) == CancelAsked(1)
 
 
 def test_b12_our_own_calls_are_not_theirs_to_cancel() -> None:
     peer = agent()
     number, _ = peer.call("a", b"{}", "w")
-    assert isinstance(peer.receive(peer.cancel_call(number)), Ignored)
+    assert isinstance(peer.receive(peer.cancel_call(number)), IgnoredMessage)
     assert peer.waiting == 1
 
 
@@ -293,8 +293,8 @@ def test_b14_at_the_end_every_caller_is_given_back_once() -> None:
     assert peer.close() == []
     with pytest.raises(LinkClosed):
         peer.call("a", b"{}", "d")
-    assert isinstance(peer.receive(reply(1, {})), Ignored)
-    assert isinstance(peer.receive(b"hello"), Ignored)
+    assert isinstance(peer.receive(reply(1, {})), IgnoredMessage)
+    assert isinstance(peer.receive(b"hello"), IgnoredMessage)
     assert peer.answer("x", b"{}") is None
     assert peer.fail("x", -1, "") is None
     assert (peer.owed, peer.waiting) == (0, 0)
@@ -321,24 +321,24 @@ def test_b16_what_was_sent_before_the_answer_is_received_before_it() -> None:
 def test_requests_above_the_limit_are_told_to_retry_and_some_methods_pass() -> None:
     peer = agent(in_flight=2)
     peer.unlimited = frozenset({"session/close"})
-    assert isinstance(peer.receive(ask(1)), Request)
-    assert isinstance(peer.receive(ask(2)), Request)
+    assert isinstance(peer.receive(ask(1)), RequestEnvelope)
+    assert isinstance(peer.receive(ask(2)), RequestEnvelope)
     sent = peer.receive(ask(3))
     assert refusal(sent) == (3, TOO_MANY_IN_FLIGHT)
     assert isinstance(sent, SendBack)
     assert json.loads(sent.payload)["error"]["data"] == {"retry": True}
-    assert isinstance(peer.receive(ask(4, "session/close")), Request)
+    assert isinstance(peer.receive(ask(4, "session/close")), RequestEnvelope)
     assert isinstance(peer.receive(peer.notify("session/cancel", b"{}")), Notification)
     assert peer.receive(b'{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":1}}') == CancelAsked(1)
     for number in (1, 2, 4):
         assert peer.answer(number, b"{}") is not None
-    assert isinstance(peer.receive(ask(3)), Request)
+    assert isinstance(peer.receive(ask(3)), RequestEnvelope)
 
 
 def test_the_limit_is_that_of_the_promise() -> None:
     peer = agent()
     received = [peer.receive(ask(number)) for number in range(limits.IN_FLIGHT + 1)]
-    assert [type(each) for each in received] == [Request] * limits.IN_FLIGHT + [SendBack]
+    assert [type(each) for each in received] == [RequestEnvelope] * limits.IN_FLIGHT + [SendBack]
 
 
 def test_an_answer_that_is_too_large_ends_the_call_it_answers() -> None:
@@ -346,7 +346,7 @@ def test_an_answer_that_is_too_large_ends_the_call_it_answers() -> None:
     peer.call("a", b"{}", "w")
     mistake = FrameTooLarge(INVALID_REQUEST, "Message too large", {"limit": 9})
     mistake.head = b'{"jsonrpc":"2.0","id":1,"result":{"te'
-    assert peer.receive(mistake) == Refused("w", INVALID_REQUEST, "The answer is too large", Raw(b'{"limit":9}'))
+    assert peer.receive(mistake) == CallFailed("w", INVALID_REQUEST, "The answer is too large", Raw(b'{"limit":9}'))
     assert peer.waiting == 0
 
 
@@ -373,5 +373,5 @@ def test_the_answer_to_a_call_that_was_given_up_is_nothing_to_wonder_about_once(
     peer = client()
     number, _ = peer.call("a", b"{}", "w")
     peer.abandon(number)
-    assert peer.receive(reply(number, 1)) == Ignored("")
-    assert peer.receive(reply(number, 1)) == Ignored("an answer to a call that is over")
+    assert peer.receive(reply(number, 1)) == IgnoredMessage("")
+    assert peer.receive(reply(number, 1)) == IgnoredMessage("an answer to a call that is over")

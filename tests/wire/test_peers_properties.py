@@ -21,13 +21,13 @@ from dragoman.errors import (
 from dragoman.wire.framing import Framer, Style, frame
 from dragoman.wire.jsonrpc import (
     Answered,
+    CallFailed,
     CancelAsked,
-    Ignored,
+    IgnoredMessage,
     Incoming,
+    JsonRpcPeer,
     Notification,
-    Peer,
-    Refused,
-    Request,
+    RequestEnvelope,
     SendBack,
 )
 
@@ -106,7 +106,7 @@ def torn(draw: st.DrawFn) -> tuple[bytes, list[bytes]]:
 def received(chunks: list[bytes], *, answers_noise: bool) -> list[Incoming[str]]:
     """What a peer with two calls waiting makes of a stream. It answers nothing, so its limit is met as well."""
     framer = Framer(limit=LIMIT, header_limit=64)
-    peer: Peer[str] = Peer(answers_noise=answers_noise, in_flight=2)
+    peer: JsonRpcPeer[str] = JsonRpcPeer(answers_noise=answers_noise, in_flight=2)
     for waiter in WAITERS:
         peer.call("a", b"{}", waiter)
     return [peer.receive(item) for chunk in chunks for item in framer.feed(chunk)]
@@ -118,7 +118,7 @@ OURS = {PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS, TOO_MANY_IN_FLIGHT}
 def check(incoming: Incoming[str]) -> None:
     """Everything handed up is sound: it can be read by a second parser and written again."""
     match incoming:
-        case Request(id, method, params) if id is None or isinstance(id, (int, str)):
+        case RequestEnvelope(id, method, params) if id is None or isinstance(id, (int, str)):
             json.dumps([id, method], ensure_ascii=False).encode()
             assert not params or isinstance(json.loads(bytes(params)), dict)
         case Notification(method, params):
@@ -127,7 +127,7 @@ def check(incoming: Incoming[str]) -> None:
         case Answered(waiter, result):
             assert waiter in WAITERS
             json.loads(bytes(result))
-        case Refused(waiter, code, message, _):
+        case CallFailed(waiter, code, message, _):
             assert waiter in WAITERS
             assert isinstance(code, int)
             message.encode()
@@ -136,7 +136,7 @@ def check(incoming: Incoming[str]) -> None:
             assert answer.keys() == {"jsonrpc", "id", "error"}
             assert answer["error"]["code"] in OURS
             assert b"\n" not in payload
-        case CancelAsked() | Ignored():
+        case CancelAsked() | IgnoredMessage():
             pass
         case _:
             pytest.fail(f"not an incoming: {incoming!r}")
@@ -168,7 +168,7 @@ def test_a17_thousands_of_wounded_frames_raise_nothing(count: int) -> None:
         b'"params":{}',
         b'"',
     ]
-    peer: Peer[str] = Peer(answers_noise=True, in_flight=10**9)
+    peer: JsonRpcPeer[str] = JsonRpcPeer(answers_noise=True, in_flight=10**9)
     for _ in range(count):
         wounded = random.choice(CORPUS)
         for _ in range(random.randint(1, 3)):
@@ -194,12 +194,12 @@ class TwoPeers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.peers: list[Peer[str]] = [
-            Peer(answers_noise=side == 0, in_flight=3, unlimited=frozenset({"free"})) for side in (0, 1)
+        self.peers: list[JsonRpcPeer[str]] = [
+            JsonRpcPeer(answers_noise=side == 0, in_flight=3, unlimited=frozenset({"free"})) for side in (0, 1)
         ]
         self.framers = [Framer(limit=1000), Framer(limit=1000)]
         self.pipes: list[deque[bytes]] = [deque(), deque()]  # what is on its way to each side
-        self.owed: list[list[Request]] = [[], []]
+        self.owed: list[list[RequestEnvelope]] = [[], []]
         self.ends: dict[str, list[str]] = {}
         self.closed = [False, False]
 
@@ -233,19 +233,19 @@ class TwoPeers(RuleBasedStateMachine):
 
     def handle(self, side: int, incoming: Incoming[str]) -> None:
         match incoming:
-            case Request():
+            case RequestEnvelope():
                 self.owed[side].append(incoming)
             case Answered(waiter, result):
                 assert json.loads(bytes(result)) == {"for": waiter}
                 self.end(waiter, "answered")
-            case Refused(waiter, code, _, _):
+            case CallFailed(waiter, code, _, _):
                 assert code in (CANCELLED, TOO_MANY_IN_FLIGHT)
                 self.end(waiter, "refused")
             case SendBack(payload):
                 self.send(side, payload)
             case CancelAsked(id):
                 assert any(request.id == id for request in self.owed[side])
-            case Ignored():
+            case IgnoredMessage():
                 pass
             case _:
                 pytest.fail(f"nobody sent {incoming!r}")

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.errors import INVALID_PARAMS, PARSE_ERROR, PeerMistake
 from dragoman.wire import lenient, v1, v2
-from dragoman.wire.types import Extras, Unknown, decode, encode
+from dragoman.wire.types import RawExtras, UnknownVariant, decode, encode
 
 TEXT_UPDATE = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "hi"}}
 
@@ -56,7 +56,7 @@ def test_values_are_frozen_and_equal_by_value() -> None:
 
 def test_an_unknown_field_is_kept_beside_the_known_ones() -> None:
     read = decode(b'{"type":"text","text":"t","vendor":{"a":[1, 2]}}', v1.TextContent)
-    assert read == v1.TextContent(text="t", extras=Extras({"vendor": Raw(b'{"a":[1,2]}')}))
+    assert read == v1.TextContent(text="t", extras=RawExtras({"vendor": Raw(b'{"a":[1,2]}')}))
     assert json.loads(encode(read)) == {"type": "text", "text": "t", "vendor": {"a": [1, 2]}}
 
 
@@ -66,7 +66,7 @@ def test_a_field_called_extras_is_an_unknown_field_like_any_other() -> None:
 
 
 def test_a_known_field_wins_over_one_that_was_kept_under_its_name() -> None:
-    content = v1.TextContent(text="t", extras=Extras({"text": Raw(b'"other"')}))
+    content = v1.TextContent(text="t", extras=RawExtras({"text": Raw(b'"other"')}))
     assert json.loads(encode(content)) == {"type": "text", "text": "t"}
 
 
@@ -74,7 +74,7 @@ def test_an_unknown_variant_is_kept_whole() -> None:
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "video", "text": 3, "frames": [1]}}
     read = decode(text({"sessionId": "s", "update": update}), v1.SessionNotification)
     assert read.update == v1.SessionUpdateAgentMessageChunk(
-        content=Unknown("video", Raw(b'{"frames":[1],"text":3,"type":"video"}'))
+        content=UnknownVariant("video", Raw(b'{"frames":[1],"text":3,"type":"video"}'))
     )
     assert json.loads(encode(read)) == {"sessionId": "s", "update": update}
 
@@ -83,7 +83,7 @@ def test_an_unknown_state_is_kept_whole_and_a_known_one_is_typed() -> None:
     idle = {"sessionUpdate": "state_update", "state": "idle", "stopReason": "brand_new"}
     asleep = {"sessionUpdate": "state_update", "state": "asleep", "usage": 1}
     assert decode(text(idle), v2.SessionUpdate) == v2.SessionUpdateStateUpdateIdle(stop_reason="brand_new")
-    assert decode(text(asleep), v2.SessionUpdate) == Unknown("asleep", Raw(text(asleep)))
+    assert decode(text(asleep), v2.SessionUpdate) == UnknownVariant("asleep", Raw(text(asleep)))
     assert again(v2.SessionUpdate, idle) == idle
 
 
@@ -158,14 +158,14 @@ def test_what_is_known_and_malformed_is_refused(kind: Any, message: Any, path: s
                 tool_call_id="t",
                 locations=(v1.ToolCallLocation(path="/p"),),
                 # A call is judged by its places, so it stays known that there were more.
-                extras=Extras({"locations": Raw(b'[1,{"path":"/p"},{"path":2}]')}),
+                extras=RawExtras({"locations": Raw(b'[1,{"path":"/p"},{"path":2}]')}),
             ),
         ),
         (v1.Annotations, {"audience": ["user", "dog"]}, v1.Annotations(audience=("user",))),
         (
             v2.AgentMessage,
             {"messageId": "m", "content": [{"type": "text"}, {"type": "new"}]},
-            v2.AgentMessage(message_id="m", content=(Unknown("new", Raw(b'{"type":"new"}')),)),
+            v2.AgentMessage(message_id="m", content=(UnknownVariant("new", Raw(b'{"type":"new"}')),)),
         ),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_must_be_there_is_not_invented() -> None:
             v1.McpServerStdio(name="n", command="c", args=(), env=(), type="stdio"),
         ),
         ({"type": "http", "name": "n", "url": "u", "headers": []}, v1.McpServerHttp(name="n", url="u", headers=())),
-        ({"type": "pigeon", "loft": 3}, Unknown("pigeon", Raw(b'{"type":"pigeon","loft":3}'))),
+        ({"type": "pigeon", "loft": 3}, UnknownVariant("pigeon", Raw(b'{"type":"pigeon","loft":3}'))),
     ],
 )
 def test_a_v1_mcp_server_without_type_is_stdio(message: Any, read: Any) -> None:
@@ -204,7 +204,7 @@ def test_a_v1_mcp_server_without_type_is_stdio(message: Any, read: Any) -> None:
         ({"type": "id", "value": "x"}, v1.SetSessionConfigOptionRequestValueId),
         ({"type": "boolean", "value": "x"}, v1.SetSessionConfigOptionRequestValueId),
         ({"type": "boolean", "value": True}, v1.SetSessionConfigOptionRequestBoolean),
-        ({"type": "range", "value": [1, 2]}, Unknown),
+        ({"type": "range", "value": [1, 2]}, UnknownVariant),
     ],
 )
 def test_a_v1_config_value_is_told_by_its_own_type(message: dict[str, Any], kind: type) -> None:
@@ -249,7 +249,7 @@ def test_what_is_kept_does_not_hold_the_frame_in_memory() -> None:
     before = sys.getrefcount(frame), sys.getrefcount(other)
     kept = decode(frame, v1.ContentBlock), decode(other, v1.ContentBlock)
     assert (sys.getrefcount(frame), sys.getrefcount(other)) == before
-    assert [type(value) for value in kept] == [Unknown, v1.TextContent]
+    assert [type(value) for value in kept] == [UnknownVariant, v1.TextContent]
 
 
 def test_what_is_kept_is_on_one_line() -> None:
@@ -338,19 +338,19 @@ def test_a_damaged_message_is_read_or_refused(data: st.DataObject) -> None:
 
 
 def test_what_was_kept_is_compared_by_meaning() -> None:
-    one = Extras({"a": Raw(b'{"x": 1, "y": [2.0]}')})
-    assert one == Extras({"a": Raw(b'{"y":[2],"x":1}')})
-    assert one != Extras({"a": Raw(b'{"y":[2],"x":true}')})
-    assert one != Extras({"b": Raw(b'{"y":[2],"x":1}')})
-    assert Unknown("t", Raw(b"[1]")) == Unknown("t", Raw(b"[ 1 ]"))
-    assert Unknown("t", Raw(b"[1]")) != Unknown("u", Raw(b"[1]"))
-    assert (one == 1, Unknown("t", Raw(b"1")) == 1) == (False, False)
-    assert hash(one) == hash(Extras({"a": Raw(b"0")}))
+    one = RawExtras({"a": Raw(b'{"x": 1, "y": [2.0]}')})
+    assert one == RawExtras({"a": Raw(b'{"y":[2],"x":1}')})
+    assert one != RawExtras({"a": Raw(b'{"y":[2],"x":true}')})
+    assert one != RawExtras({"b": Raw(b'{"y":[2],"x":1}')})
+    assert UnknownVariant("t", Raw(b"[1]")) == UnknownVariant("t", Raw(b"[ 1 ]"))
+    assert UnknownVariant("t", Raw(b"[1]")) != UnknownVariant("u", Raw(b"[1]"))
+    assert (one == 1, UnknownVariant("t", Raw(b"1")) == 1) == (False, False)
+    assert hash(one) == hash(RawExtras({"a": Raw(b"0")}))
 
 
 def test_what_was_kept_is_shown_without_its_content() -> None:
-    assert repr(Extras({"b": Raw(b"1"), "a": Raw(b"2")})) == "Extras(a, b)"
-    assert repr(Unknown("video", Raw(b'{"type":"video"}'))) == "Unknown('video')"
+    assert repr(RawExtras({"b": Raw(b"1"), "a": Raw(b"2")})) == "Extras(a, b)"
+    assert repr(UnknownVariant("video", Raw(b'{"type":"video"}'))) == "Unknown('video')"
 
 
 def test_what_is_no_wire_value_is_not_encoded() -> None:

@@ -36,10 +36,10 @@ from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Optio
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
 if TYPE_CHECKING:
     from dragoman.agent.opening import Opening
-    from dragoman.agent.serve import Connection
+    from dragoman.agent.serve import ClientConnection
     from dragoman.agent.session import Prompt, Session
     from dragoman.agent.turn import Work
-    from dragoman.dialects.greeting import Greeted
+    from dragoman.dialects.greeting import Greeting
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
@@ -247,11 +247,11 @@ class Agent:
         opening.hear(lambda data: greet(data, self.spoken, self.hello))
 
     def _connection(
-        self, transport: Transport, trace: Trace | None, greeted: Greeted | None = None, *, trusted: bool = False
-    ) -> Connection:
-        from dragoman.agent.serve import Connection
+        self, transport: Transport, trace: Trace | None, greeted: Greeting | None = None, *, trusted: bool = False
+    ) -> ClientConnection:
+        from dragoman.agent.serve import ClientConnection
 
-        return Connection(self, transport, trace=trace, greeted=greeted, trusted=trusted)
+        return ClientConnection(self, transport, trace=trace, greeted=greeted, trusted=trusted)
 
     # -- the connection calls these ----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ import asyncio
 from typing import Final
 
 from dragoman import limits
-from dragoman.agent.speech import TextStream
+from dragoman.agent.speech import TextSink
 from dragoman.errors import UsageError
 from dragoman.link import Link
 from dragoman.vocabulary.asking import Reply, Request
@@ -16,7 +16,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, Any
 from dragoman.vocabulary.services import Elicit, SessionScope
 
 
-class Announced:
+class AnnouncedEvents:
     """Speaks through a link, for the sessions that the client knows; holds back what others say."""
 
     def __init__(self, link: Link) -> None:
@@ -49,7 +49,7 @@ class Announced:
         else:
             self.hold(session_id, event)
 
-    def text_stream(self, session_id: str, kind: str, message_id: str) -> TextStream:
+    def text_stream(self, session_id: str, kind: str, message_id: str) -> TextSink:
         """A message to be said in pieces of text."""
         if session_id in self._known:
             return self._link.text_stream(session_id, kind, message_id)
@@ -77,10 +77,10 @@ class Announced:
 class _HeldText:
     """A message that was begun before its session was announced; it may go on after that."""
 
-    def __init__(self, speech: Announced, session_id: str, kind: str, message_id: str) -> None:
+    def __init__(self, speech: AnnouncedEvents, session_id: str, kind: str, message_id: str) -> None:
         self._speech = speech
         self._message = (session_id, kind, message_id)
-        self._stream: TextStream | None = None
+        self._stream: TextSink | None = None
 
     def put(self, text: str) -> bool:
         session_id, kind, message_id = self._message

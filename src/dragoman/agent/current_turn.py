@@ -4,10 +4,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from dragoman.agent.turn import Turn
+    from dragoman.agent.turn import RunningTurn
 
 # Tasks that a turn starts inherit this.
-CURRENT_TURN: ContextVar["Turn | None"] = ContextVar("dragoman_turn", default=None)
+CURRENT_TURN: ContextVar["RunningTurn | None"] = ContextVar("dragoman_turn", default=None)
 # Bound once: it is called for every piece of text.
 current_turn: Final = CURRENT_TURN.get
 

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from dragoman.agent.prompt import Prompt
 
 
-class Interjection(NamedTuple):
+class QueuedPrompt(NamedTuple):
     """A prompt that waits, and whoever waits for the answer."""
 
     prompt: "Prompt"
     answer: "asyncio.Future[PromptAccepted]"
 
     @classmethod
-    def of(cls, prompt: "Prompt") -> "Interjection":
+    def of(cls, prompt: "Prompt") -> "QueuedPrompt":
         """A prompt nobody has answered yet."""
         from asyncio import get_running_loop  # not before `initialize` is answered
 
@@ -35,15 +35,15 @@ class Interjection(NamedTuple):
             self.answer.set_result(PromptAccepted(self.prompt.message_id))
 
 
-class Interjections:
+class PromptQueue:
     """Those of one session, in order."""
 
     def __init__(self) -> None:
-        self._waiting: deque[Interjection] = deque()
+        self._waiting: deque[QueuedPrompt] = deque()
 
     async def wait(self, prompt: "Prompt") -> PromptAccepted:
         """Until the prompt is taken in."""
-        interjection = Interjection.of(prompt)
+        interjection = QueuedPrompt.of(prompt)
         self._waiting.append(interjection)
         try:
             return await interjection.answer
@@ -51,7 +51,7 @@ class Interjections:
             if interjection in self._waiting:  # whoever asked has given up
                 self._waiting.remove(interjection)
 
-    def take(self) -> Interjection | None:
+    def take(self) -> QueuedPrompt | None:
         """The next one."""
         return self._waiting.popleft() if self._waiting else None
 

@@ -10,11 +10,11 @@ import asyncio
 from collections import deque
 from typing import Final, NamedTuple
 
-from dragoman.agent.speech import Speech, TextStream
-from dragoman.agent.story import Story
+from dragoman.agent.speech import EventSink, TextSink
+from dragoman.agent.story import History
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import Log, StoreFailed
-from dragoman.store.entries import Entry, Happened, Noted, Said
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -34,7 +34,7 @@ class _Pieces(NamedTuple):
 class Journal:
     """The speech of a session that is kept."""
 
-    def __init__(self, log: Log, speech: Speech) -> None:
+    def __init__(self, log: Log, speech: EventSink) -> None:
         self.log: Final = log
         self._speech = speech
         self._unsaid: deque[Entry | _Pieces] = deque()  # appended to the log, and not said yet
@@ -46,10 +46,10 @@ class Journal:
         self._failed: StoreFailed | None = None
         self._speaking: asyncio.Task[None] | None = None
         self._waiters: list[asyncio.Future[None]] = []
-        self._streams: dict[tuple[str, str], TextStream] = {}
+        self._streams: dict[tuple[str, str], TextSink] = {}
 
     @property
-    def speech(self) -> Speech:
+    def speech(self) -> EventSink:
         """Where what is kept is said, for what is not to be kept."""
         return self._speech
 
@@ -60,7 +60,7 @@ class Journal:
 
     async def tell(self, session_id: str, event: AnyEvent) -> None:
         """Keep an event, then say it. Returns when it is on its way, waits when too much is."""
-        self.put(Happened(event))
+        self.put(EventEntry(event))
         await self.room()
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> "JournalStream":
@@ -79,7 +79,7 @@ class Journal:
 
     async def remember(self, kind: str, value: object) -> None:
         """Keep something of the brain's own, in its place among the events."""
-        self.put(Noted(kind, value))
+        self.put(NoteEntry(kind, value))
         await self.room()
 
     async def recall(self, kind: str) -> list[object]:
@@ -87,7 +87,7 @@ class Journal:
         found: list[object] = []
         async for records in self.log.read():
             for record in records:
-                if isinstance(record.entry, Noted) and record.entry.kind == kind:
+                if isinstance(record.entry, NoteEntry) and record.entry.kind == kind:
                     found.append(record.entry.value)
         return found
 
@@ -96,7 +96,7 @@ class Journal:
         if self._failed is not None:
             raise self._failed
         self._append_gathered()
-        self.log.append((Happened(event),), lambda error: None)
+        self.log.append((EventEntry(event),), lambda error: None)
         await self.log.flush()
 
     async def say_kept(self, event: AnyEvent) -> None:
@@ -151,7 +151,7 @@ class Journal:
         """After a failure: end in the log what was cut off, before anything new is kept. Raises while it lasts."""
         if self._failed is None:
             return
-        story = Story()
+        story = History()
         async for records in self.log.read():
             story.take(record.entry for record in records)
         self.log.append(story.repairs(), lambda error: None)
@@ -161,7 +161,7 @@ class Journal:
     def _append_gathered(self) -> None:
         pieces, self._gathered = self._gathered, None
         if pieces is not None:
-            self._append(Said(pieces.kind, pieces.message_id, "".join(pieces.texts)), pieces)
+            self._append(TextEntry(pieces.kind, pieces.message_id, "".join(pieces.texts)), pieces)
 
     def _append(self, entry: Entry, unsaid: "Entry | _Pieces") -> None:
         self._unsaid.append(unsaid)
@@ -215,10 +215,10 @@ class Journal:
             for text in entry.texts:
                 if put(text):
                     await stream.breathe()
-        elif isinstance(entry, Happened):
+        elif isinstance(entry, EventEntry):
             await self._speech.tell(self.log.meta.id, entry.event)
 
-    def _stream(self, kind: str, message_id: str) -> TextStream:
+    def _stream(self, kind: str, message_id: str) -> TextSink:
         stream = self._streams.get((kind, message_id))
         if stream is None:
             stream = self._speech.text_stream(self.log.meta.id, kind, message_id)

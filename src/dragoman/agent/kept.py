@@ -15,9 +15,9 @@ from dragoman.agent.journal import Journal
 from dragoman.agent.remembered import NOTE as PERMISSIONS
 from dragoman.agent.session import Session
 from dragoman.agent.store_failures import as_told, told
-from dragoman.agent.story import Story
+from dragoman.agent.story import History
 from dragoman.store.contract import Log, StoreFailed
-from dragoman.store.entries import Noted
+from dragoman.store.entries import NoteEntry
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.options import Option, Select, Toggle
 
@@ -25,10 +25,10 @@ _OPTIONS: Final = "options"
 _SERVERS: Final = "mcp servers"
 
 
-class Kept(NamedTuple):
+class StoredSettings(NamedTuple):
     """A log that was read."""
 
-    story: Story
+    story: History
     options: dict[str, object]  # values by the id of their option
     servers: object  # the fingerprint, or None if nobody has kept one
     permissions: list[object]  # notes of answers that count for the rest of the session
@@ -38,9 +38,9 @@ class Kept(NamedTuple):
         return [_restored(option, self.options) for option in options]
 
 
-async def read(session_id: str, log: Log) -> Kept:
+async def read(session_id: str, log: Log) -> StoredSettings:
     """Everything a log keeps, read in one go."""
-    story = Story()
+    story = History()
     options: dict[str, object] = {}
     servers: object = None
     permissions: list[object] = []
@@ -49,15 +49,15 @@ async def read(session_id: str, log: Log) -> Kept:
             entries = [record.entry for record in records]
             story.take(entries)
             for entry in entries:
-                if isinstance(entry, Noted) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
+                if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
                     options.update(entry.value)
-                elif isinstance(entry, Noted) and entry.kind == _SERVERS:
+                elif isinstance(entry, NoteEntry) and entry.kind == _SERVERS:
                     servers = entry.value
-                elif isinstance(entry, Noted) and entry.kind == PERMISSIONS:
+                elif isinstance(entry, NoteEntry) and entry.kind == PERMISSIONS:
                     permissions.append(entry.value)
     except StoreFailed as error:
         raise as_told(session_id, error) from error
-    return Kept(story, options, servers, permissions)
+    return StoredSettings(story, options, servers, permissions)
 
 
 async def keep_option(session: Session, config_id: str, value: object) -> None:

@@ -11,16 +11,16 @@ from msgspec import UNSET
 from dragoman.agent.checks import absolute, check_list, check_text
 from dragoman.agent.current_turn import check_turn
 from dragoman.agent.plain_values import exact_text
-from dragoman.agent.speech import Speech
+from dragoman.agent.speech import EventSink
 from dragoman.agent.terminal import ClientTerminal
 from dragoman.errors import UsageError
 from dragoman.vocabulary.services import CreateTerminal, FileText, ReadTextFile, TerminalCreated, WriteTextFile
 
 
-class Lender:
+class ClientServices:
     """What one session borrows."""
 
-    def __init__(self, session_id: str, cwd: str, speech: Speech) -> None:
+    def __init__(self, session_id: str, cwd: str, speech: EventSink) -> None:
         self._session_id = session_id
         self._cwd = cwd
         self._speech = speech

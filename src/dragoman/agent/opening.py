@@ -19,11 +19,11 @@ from types import FrameType
 from typing import Final
 
 from dragoman import limits
-from dragoman.dialects.greeting import Greeted
+from dragoman.dialects.greeting import Greeting
 from dragoman.transports.takeover import take_stdio
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-Greet = Callable[[bytes], Greeted | None]
+Greet = Callable[[bytes], Greeting | None]
 
 
 class Opening:
@@ -31,7 +31,7 @@ class Opening:
 
     def __init__(self) -> None:
         self.unread = b""
-        self.greeted: Greeted | None = None
+        self.greeted: Greeting | None = None
         self.received: Final[list[int]] = []
         self._wake: tuple[int, int] | None = None
         self.stdin, self.stdout = take_stdio()
@@ -109,7 +109,7 @@ def _is_stream(fd: int) -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
-def _or_none(greet: Greet, data: bytes) -> Greeted | None:
+def _or_none(greet: Greet, data: bytes) -> Greeting | None:
     """What fails here fails again where it can be answered and reported."""
     try:
         return greet(data)

@@ -10,7 +10,7 @@ from dragoman.agent.current_turn import check_turn
 from dragoman.agent.permission import Permission, PermissionQuestion, chosen
 from dragoman.agent.plain_values import plain_text
 from dragoman.agent.remembered import NOTE
-from dragoman.agent.speech import Speech
+from dragoman.agent.speech import EventSink
 from dragoman.errors import PeerError, UsageError
 from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.events import RequiresAction, Running
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class UserQuestions:
     """Asks the user of one session; the session is in `requires_action` meanwhile."""
 
-    def __init__(self, session: "Session", speech: Speech) -> None:
+    def __init__(self, session: "Session", speech: EventSink) -> None:
         self._session = session
         self._speech = speech
 

@@ -5,13 +5,13 @@ All of it goes to the client alone and never through the journal: the log has it
 
 from dragoman.agent import kept
 from dragoman.agent.session import Session
-from dragoman.agent.speech import Speech
-from dragoman.agent.story import Story
+from dragoman.agent.speech import EventSink
+from dragoman.agent.story import History
 from dragoman.errors import INVALID_PARAMS, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import Idle, Notice, OptionsChanged, SessionInfoChanged
 
 
-async def retell(session: Session, speech: Speech, story: Story | None = None) -> None:
+async def retell(session: Session, speech: EventSink, story: History | None = None) -> None:
     """Tell the story, read from the log unless it was just read."""
     if session.journal is None:
         raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
@@ -25,7 +25,7 @@ async def retell(session: Session, speech: Speech, story: Story | None = None) -
         await speech.tell(session.id, SessionInfoChanged(title=session.title))
 
 
-async def retell_behind(session: Session, speech: Speech, story: Story) -> None:
+async def retell_behind(session: Session, speech: EventSink, story: History) -> None:
     """Tell everything behind the answer that has opened the session; a prompt waits for the end of this."""
     try:
         await retell(session, speech, story)
@@ -36,7 +36,7 @@ async def retell_behind(session: Session, speech: Speech, story: Story) -> None:
         pass  # nobody is left to tell, or the log cannot be read any more: the next turn says so
 
 
-async def tell_of_damage(session: Session, speech: Speech) -> None:
+async def tell_of_damage(session: Session, speech: EventSink) -> None:
     """What was lost of a log before it was opened, the user hears once."""
     log = None if session.journal is None else session.journal.log
     if log is not None and log.salvaged is not None:

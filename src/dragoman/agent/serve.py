@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman import limits
-from dragoman.agent.announced import Announced
+from dragoman.agent.announced import AnnouncedEvents
 from dragoman.agent.caller import CALLER, caller
 from dragoman.agent.identity import new_id
-from dragoman.agent.interjections import Interjection
+from dragoman.agent.interjections import QueuedPrompt
 from dragoman.agent.kept import keep_option
 from dragoman.agent.option_values import options_with
 from dragoman.agent.session import Prompt, Session
-from dragoman.agent.sessions import Sessions
-from dragoman.agent.turn import Turn
+from dragoman.agent.sessions import OpenSessions
+from dragoman.agent.turn import RunningTurn
 from dragoman.dialects.contract import Id
-from dragoman.dialects.greeting import Greeted
+from dragoman.dialects.greeting import Greeting
 from dragoman.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -45,7 +45,7 @@ _NOISES: Final = 100
 _NOTES: Final = limits.IN_FLIGHT
 
 
-class Connection:
+class ClientConnection:
     """Serves one client of an `Agent`. It is the link's handler and the sessions' speech."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Connection:
         transport: Transport,
         *,
         trace: Trace | None = None,
-        greeted: Greeted | None = None,
+        greeted: Greeting | None = None,
         trusted: bool = False,
     ) -> None:
         # Whether the peer is a gateway of ours, which says who asks.
@@ -62,17 +62,17 @@ class Connection:
         self.hello = ClientHello() if greeted is None else greeted.client
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
-        self._turns: set[Turn] = set()
+        self._turns: set[RunningTurn] = set()
         self._noises = 0
         self.link: Final = Link(
             transport, self, "agent", spoken=agent.spoken, trace=trace, greeted=greeted, dialect=agent.dialect
         )
-        self._speech = Announced(self.link)
+        self._speech = AnnouncedEvents(self.link)
         self.tell: Final = self._speech.tell
         self.ask: Final = self._speech.ask
         self.note: Final = self._speech.note
         self.text_stream: Final = self._speech.text_stream
-        self.sessions: Final = Sessions(agent, self, self._speech, trusted=trusted)
+        self.sessions: Final = OpenSessions(agent, self, self._speech, trusted=trusted)
         self._answers: Final = self._what_we_answer()
 
     async def run(self) -> None:
@@ -127,7 +127,7 @@ class Connection:
     def _what_we_answer(self) -> dict[type[Request], Callable[[Any], Reply | Awaitable[Reply]]]:
         sessions, agent = self.sessions, self._agent
         return {
-            ask.Prompt: self._prompt,
+            ask.PromptRequest: self._prompt,
             ask.SetOption: self._set_option,
             ask.NameMode: self._name_mode,
             ask.NewSession: sessions.new,
@@ -191,7 +191,7 @@ class Connection:
 
     # -- turns and options -------------------------------------------------------------------------------------------
 
-    def _prompt(self, request: ask.Prompt) -> Reply | Awaitable[Reply]:
+    def _prompt(self, request: ask.PromptRequest) -> Reply | Awaitable[Reply]:
         session = self.sessions.find(request.session_id)
         if not request.prompt:
             raise RequestFailed(INVALID_PARAMS, "The prompt is empty")
@@ -203,7 +203,7 @@ class Connection:
             # Behind a journal the prompt is on disk before that; not in the middle of a story that is told again, whose
             # messages a wire without ids could take for this one's.
             if session.journal is not None and (session.retelling is None or session.retelling.done()):
-                interjection = Interjection.of(prompt)
+                interjection = QueuedPrompt.of(prompt)
                 return self._accepted(self._begin(session, prompt, interjection.accept), interjection)
             self._begin(session, prompt, _nothing)
             return ask.PromptAccepted(prompt.message_id)
@@ -211,21 +211,21 @@ class Connection:
             raise RequestFailed(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
         return session.interjections.wait(prompt)
 
-    async def _accepted(self, turn: Turn, prompt: Interjection) -> Reply:
+    async def _accepted(self, turn: RunningTurn, prompt: QueuedPrompt) -> Reply:
         try:
             return await prompt.answer
         except asyncio.CancelledError:
             turn.cancel()  # whoever asked has given up before there was an answer
             raise
 
-    def _begin(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> Turn:
-        turn = session.turn = Turn(session, prompt, accepted)
+    def _begin(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> RunningTurn:
+        turn = session.turn = RunningTurn(session, prompt, accepted)
         self._turns.add(turn)
         turn.over.add_done_callback(lambda _: self._ended(session, turn))
         self._start(turn.run(lambda: self._agent.work(session, prompt), self.on_bug))
         return turn
 
-    def _ended(self, session: Session, turn: Turn) -> None:
+    def _ended(self, session: Session, turn: RunningTurn) -> None:
         """What was said too late for this turn is the next one."""
         self._turns.discard(turn)
         if turn.cancelled or self.link.closed or self.sessions.open.get(session.id) is not session:

@@ -1,6 +1,6 @@
 """A session as the author of an agent sees it: say, think, show tool calls, ask.
 
-A session knows no wire and no version; it speaks vocabulary into its `Speech`. Everything said inside a turn belongs
+A session knows no wire and no version; it speaks vocabulary into its `EventSink`. Everything said inside a turn belongs
 to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
 """
 
@@ -16,15 +16,15 @@ from dragoman.agent import checks
 from dragoman.agent.current_turn import check_turn, current_turn, too_late
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
-from dragoman.agent.interjections import Interjections
-from dragoman.agent.lender import Lender
+from dragoman.agent.interjections import PromptQueue
+from dragoman.agent.lender import ClientServices
 from dragoman.agent.naming import is_order, title_from
 from dragoman.agent.permission import Permission, check_question, question, subject_of
 from dragoman.agent.plain_values import exact_text, plain, plain_text
 from dragoman.agent.prompt import Prompt
 from dragoman.agent.questions import UserQuestions
 from dragoman.agent.remembered import NOTE, RememberedAnswers, RememberedPermission
-from dragoman.agent.speech import Speech, TextStream
+from dragoman.agent.speech import EventSink, TextSink
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from dragoman.agent.journal import Journal
-    from dragoman.agent.turn import Turn
+    from dragoman.agent.turn import RunningTurn
 
 # Authors have all three from here.
 __all__ = ["Permission", "Prompt", "Session"]
@@ -70,7 +70,7 @@ __all__ = ["Permission", "Prompt", "Session"]
 class Session:
     """One conversation with one client."""
 
-    def __init__(self, id: str, opening: NewSession, speech: Speech, options: Iterable[Option] = ()) -> None:
+    def __init__(self, id: str, opening: NewSession, speech: EventSink, options: Iterable[Option] = ()) -> None:
         self.id: Final = id
         self.cwd: Final = opening.cwd
         self.opening = opening
@@ -86,18 +86,18 @@ class Session:
         self.usage: Usage | None = None
         # Room for whatever the author wants to keep with the session.
         self.memory: dict[str, object] = {}
-        self.turn: Turn | None = None
+        self.turn: RunningTurn | None = None
         # What the user has said "always" to.
         self.answers: Final = RememberedAnswers(id)
         # What the user says while a turn runs, and what can be stopped without stopping the turn, by its id.
-        self.interjections: Final = Interjections()
+        self.interjections: Final = PromptQueue()
         self.stoppable: Final[dict[str, Callable[[], object]]] = {}
         # The story being told again behind an answer; what is said next waits for it.
         self.retelling: asyncio.Task[None] | None = None
         self._speech = speech
-        self._lender = Lender(id, self.cwd, speech)
+        self._lender = ClientServices(id, self.cwd, speech)
         self._questions = UserQuestions(self, speech)
-        self._stream: TextStream | None = None
+        self._stream: TextSink | None = None
         self._stream_kind = ""
         self._message_id = ""
 
@@ -149,7 +149,7 @@ class Session:
         chunk = AgentMessageChunk if kind == "agent_message_chunk" else AgentThoughtChunk
         await self._speech.tell(self.id, chunk(block, message_id=self._message_id))
 
-    def _stream_of(self, kind: str) -> TextStream:
+    def _stream_of(self, kind: str) -> TextSink:
         """The message that goes on, or begins, here."""
         turn = current_turn()
         if turn is not None and turn.ended:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Final
 from msgspec import UNSET
 
 from dragoman.agent import kept
-from dragoman.agent.announced import Announced
+from dragoman.agent.announced import AnnouncedEvents
 from dragoman.agent.folders import check_folders, check_same
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.journal import Journal
 from dragoman.agent.listing import listed, newest
 from dragoman.agent.retelling import retell, retell_behind, tell_of_damage
 from dragoman.agent.session import Session
-from dragoman.agent.speech import Speech
+from dragoman.agent.speech import EventSink
 from dragoman.agent.store_failures import as_told, missing, told
-from dragoman.agent.story import Story
+from dragoman.agent.story import History
 from dragoman.agent.transitions import Transitions
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
@@ -38,10 +38,10 @@ _CLOSED_SECONDS: Final = 2.0
 _freeing: Final[set["asyncio.Task[None]"]] = set()
 
 
-class Sessions:
+class OpenSessions:
     """Every session of one client."""
 
-    def __init__(self, agent: "Agent", speech: Speech, announced: Announced, *, trusted: bool = False) -> None:
+    def __init__(self, agent: "Agent", speech: EventSink, announced: AnnouncedEvents, *, trusted: bool = False) -> None:
         self.open: Final[dict[str, Session]] = {}
         self._agent = agent
         self._speech = speech
@@ -159,7 +159,7 @@ class Sessions:
                     await self._store.delete(session_id)
             raise
 
-    async def _reopen(self, request: ask.ResumeSession) -> tuple[Session, Story]:
+    async def _reopen(self, request: ask.ResumeSession) -> tuple[Session, History]:
         store = self._stored(request.session_id)
         meta = await told(request.session_id, store.look(request.session_id))
         check_same(meta.cwd, request.cwd)
@@ -170,7 +170,7 @@ class Sessions:
 
     async def _from_log(
         self, session_id: str, opening: ask.NewSession, log: Log, *, again: bool = False
-    ) -> tuple[Session, Story]:
+    ) -> tuple[Session, History]:
         """A session as its log tells it, mended, and its story. `again`: the client has named it."""
         try:
             found = await kept.read(session_id, log)

@@ -7,7 +7,7 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
 
 
-class TextStream(Protocol):
+class TextSink(Protocol):
     """One message being spoken in pieces."""
 
     def put(self, text: str) -> bool:
@@ -17,7 +17,7 @@ class TextStream(Protocol):
         """Let the wire catch up and the loop turn."""
 
 
-class Speech(Protocol):
+class EventSink(Protocol):
     """How a session reaches its client."""
 
     @property
@@ -26,7 +26,7 @@ class Speech(Protocol):
 
     async def tell(self, session_id: str, event: AnyEvent) -> None: ...
 
-    def text_stream(self, session_id: str, kind: str, message_id: str) -> TextStream: ...
+    def text_stream(self, session_id: str, kind: str, message_id: str) -> TextSink: ...
 
     async def ask(self, request: Request) -> Reply: ...
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from dragoman.store.entries import Entry, Happened, Said
+from dragoman.store.entries import Entry, EventEntry, TextEntry
 from dragoman.vocabulary import events
 from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Content, Text, text_of
@@ -142,7 +142,7 @@ class _Screen:
         return replace(self.update, output=replace(output, data=base64.b64encode(self.output).decode("ascii")))
 
 
-class Story:
+class History:
     """Fed with a log's entries in order."""
 
     def __init__(self) -> None:
@@ -156,9 +156,9 @@ class Story:
     def take(self, entries: Iterable[Entry]) -> None:
         """The next entries."""
         for entry in entries:
-            if type(entry) is Said:
+            if type(entry) is TextEntry:
                 self._message(_WHOLE[entry.kind], entry.message_id).say(entry.text)
-            elif type(entry) is Happened:
+            elif type(entry) is EventEntry:
                 event: Any = entry.event
                 whole = _CHUNKS.get(type(event))
                 if whole is None:
@@ -208,14 +208,14 @@ class Story:
             call = thing.update if isinstance(thing, _Call) else None
             if call is not None and call.status not in FINAL_STATUSES:
                 reason = ContentItem(Text(INTERRUPTED))
-                mended.append(Happened(events.ToolCallContentChunk(call.tool_call_id, reason)))
-                mended.append(Happened(events.ToolCallUpdate(call.tool_call_id, status="failed", capabilities=None)))
+                mended.append(EventEntry(events.ToolCallContentChunk(call.tool_call_id, reason)))
+                mended.append(EventEntry(events.ToolCallUpdate(call.tool_call_id, status="failed", capabilities=None)))
             elif isinstance(thing, _Screen) and not isinstance(thing.update.exit_status, ExitStatus):
                 ended = events.TerminalUpdate(thing.update.terminal_id, exit_status=ExitStatus(), capabilities=None)
-                mended.append(Happened(ended))
+                mended.append(EventEntry(ended))
             elif isinstance(thing, CompactionState) and thing.is_open:
-                mended.append(Happened(events.CompactionUpdate(thing.value.compaction_id, "cancelled")))
-        return [*mended, Happened(events.Idle(stop_reason="cancelled"))]
+                mended.append(EventEntry(events.CompactionUpdate(thing.value.compaction_id, "cancelled")))
+        return [*mended, EventEntry(events.Idle(stop_reason="cancelled"))]
 
     def _message(self, kind: type[events.Message], message_id: str) -> _Message:
         found = self._told.get(("message", message_id))

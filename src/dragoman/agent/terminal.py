@@ -7,7 +7,7 @@ from typing import Self
 
 from msgspec import UNSET
 
-from dragoman.agent.speech import Speech
+from dragoman.agent.speech import EventSink
 from dragoman.agent.tool import CANCELLABLE, Stoppable
 from dragoman.errors import UsageError
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate
@@ -82,7 +82,7 @@ class DisplayTerminal:
 class ClientTerminal:
     """A command that runs in the client's terminal. Released, and so killed, when the block is left."""
 
-    def __init__(self, speech: Speech, session_id: str, terminal_id: str) -> None:
+    def __init__(self, speech: EventSink, session_id: str, terminal_id: str) -> None:
         self.id = terminal_id
         self.item = ClientTerminalItem(terminal_id)
         self._speech = speech

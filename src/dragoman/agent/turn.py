@@ -33,7 +33,7 @@ _MESSAGE: Final = 10_000
 _left_behind: Final[set["asyncio.Task[str | None]"]] = set()
 
 
-class Turn:
+class RunningTurn:
     """The life of one prompt."""
 
     def __init__(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> None:

@@ -2,16 +2,16 @@
 
 from msgspec.structs import replace
 
-from dragoman.bridge.crossing import Crossing
+from dragoman.bridge.crossing import ForwardedRequest
 from dragoman.bridge.failures import GONE
-from dragoman.bridge.side import Noise, Side
-from dragoman.bridge.unfinished import Unfinished
+from dragoman.bridge.side import BridgeSide, Noise
+from dragoman.bridge.unfinished import OpenWork
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed
 from dragoman.link import Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.events import AnyEvent, Failure, Idle, RequiresAction, Running
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import PromptRequest
 from dragoman.vocabulary.services import (
     Dismissed,
     Elicit,
@@ -24,12 +24,10 @@ from dragoman.vocabulary.services import (
 )
 
 
-class Back(Side):
+class BridgeAgentSide(BridgeSide):
     """The side on which we are the client."""
 
-    def __init__(
-        self, transport: Transport, trace: Trace | None, on_noise: Noise | None, unfinished: Unfinished
-    ) -> None:
+    def __init__(self, transport: Transport, trace: Trace | None, on_noise: Noise | None, unfinished: OpenWork) -> None:
         super().__init__(transport, "client", trace, on_noise)
         self._unfinished = unfinished
 
@@ -59,7 +57,7 @@ class Back(Side):
 
     # -- a crossing that began here calls these ----------------------------------------------------------------------
 
-    async def carry(self, crossing: Crossing) -> Reply:
+    async def carry(self, crossing: ForwardedRequest) -> Reply:
         """Ask the editor; a question about a request of its own, under the name it gave that."""
         request = crossing.request
         if not isinstance(request, Elicit) or not isinstance(request.scope, RequestScope):
@@ -84,7 +82,7 @@ class Back(Side):
         crossing = self._unfinished.find(number) if isinstance(number, int) else None
         if crossing is None:
             return None
-        if isinstance(crossing.request, Prompt) and crossing.is_answered and self.other.link.version != 1:
+        if isinstance(crossing.request, PromptRequest) and crossing.is_answered and self.other.link.version != 1:
             return SessionScope(crossing.request.session_id)
         return RequestScope(crossing.id)
 

@@ -3,7 +3,8 @@
     editor -- front (we are its agent) == Bridge == back (we are its client) -- agent
 
 It knows the vocabulary and two links, and nothing of the versions between them beyond what a link says it speaks.
-Each side hears its own link (`Front`, `Back`); what it hears takes the `Way` to the other, a request as a `Crossing`.
+Each side receives from its own link (`BridgeClientSide`, `BridgeAgentSide`) and forwards to the other through a
+`ForwardingQueue`, a request as a `ForwardedRequest`.
 
 Promises
 - Each way is one file of steps: events, notes, requests and answers leave in the order they were heard.
@@ -17,10 +18,10 @@ Promises
 import asyncio
 
 from dragoman import limits
-from dragoman.bridge.back import Back
-from dragoman.bridge.front import Front
+from dragoman.bridge.back import BridgeAgentSide
+from dragoman.bridge.front import BridgeClientSide
 from dragoman.bridge.side import Noise
-from dragoman.bridge.unfinished import Unfinished
+from dragoman.bridge.unfinished import OpenWork
 from dragoman.link import Trace
 from dragoman.transports.contract import Transport
 
@@ -41,9 +42,9 @@ class Bridge:
         on_noise: Noise | None = None,
         start_timeout: float = limits.START_SECONDS,
     ) -> None:
-        unfinished = Unfinished()
-        self._front = Front(front, trace, on_noise, unfinished, start_timeout)
-        self._back = Back(back, trace_back, on_noise, unfinished)
+        unfinished = OpenWork()
+        self._front = BridgeClientSide(front, trace, on_noise, unfinished, start_timeout)
+        self._back = BridgeAgentSide(back, trace_back, on_noise, unfinished)
         self._front.other, self._back.other = self._back, self._front
 
     async def run(self) -> None:

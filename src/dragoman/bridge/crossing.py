@@ -24,18 +24,18 @@ from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.requests import CloseSession, ListSessions
 
 if TYPE_CHECKING:
-    from dragoman.bridge.side import Side
+    from dragoman.bridge.side import BridgeSide
 
 _SENSELESS: Final = WireError(INTERNAL_ERROR, UNREADABLE)
 
 
-class Crossing:
+class ForwardedRequest:
     """A request heard `here`, to be asked `there`.
 
     It is what the link that heard it waits for, and what watches the asking on the other link.
     """
 
-    def __init__(self, here: "Side", there: "Side", request: Request, id: Id) -> None:
+    def __init__(self, here: "BridgeSide", there: "BridgeSide", request: Request, id: Id) -> None:
         loop = asyncio.get_running_loop()
         self.request: Final = request
         self.id: Final = id

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable
 
-from dragoman.bridge.crossing import Crossing
+from dragoman.bridge.crossing import ForwardedRequest
 from dragoman.bridge.failures import GONE, UNREADABLE
-from dragoman.bridge.side import Noise, Side
-from dragoman.bridge.unfinished import Unfinished
+from dragoman.bridge.side import BridgeSide, Noise
+from dragoman.bridge.unfinished import OpenWork
 from dragoman.errors import (
     INTERNAL_ERROR,
     UNSUPPORTED_VERSION,
@@ -19,10 +19,10 @@ from dragoman.link import Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Done, Reply
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import CancelTurn, CloseSession, DeleteSession, Prompt, PromptAccepted
+from dragoman.vocabulary.requests import CancelTurn, CloseSession, DeleteSession, PromptAccepted, PromptRequest
 
 
-class Front(Side):
+class BridgeClientSide(BridgeSide):
     """The side on which we are the agent."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Front(Side):
         transport: Transport,
         trace: Trace | None,
         on_noise: Noise | None,
-        unfinished: Unfinished,
+        unfinished: OpenWork,
         start_timeout: float,
     ) -> None:
         super().__init__(transport, "agent", trace, on_noise)
@@ -66,7 +66,7 @@ class Front(Side):
 
     # -- a crossing that began here calls these ----------------------------------------------------------------------
 
-    async def carry(self, crossing: Crossing) -> Reply:
+    async def carry(self, crossing: ForwardedRequest) -> Reply:
         """Ask the agent. To close a session that its version cannot close is to stop its work."""
         request = crossing.request
         if isinstance(request, CloseSession) and not self._agent.capabilities.close:
@@ -74,20 +74,20 @@ class Front(Side):
             return Done()
         return await super().carry(crossing)
 
-    def on_sent(self, crossing: Crossing) -> None:
+    def on_sent(self, crossing: ForwardedRequest) -> None:
         self._unfinished.add(crossing)
 
-    def on_answer(self, crossing: Crossing) -> None:
+    def on_answer(self, crossing: ForwardedRequest) -> None:
         request = crossing.request
-        if isinstance(request, Prompt):
+        if isinstance(request, PromptRequest):
             self._unfinished.expect_turn(request.session_id, crossing)
 
-    def on_outcome(self, crossing: Crossing, outcome: Reply | RequestFailed) -> None:
+    def on_outcome(self, crossing: ForwardedRequest, outcome: Reply | RequestFailed) -> None:
         request = crossing.request
-        if isinstance(request, Prompt) and not isinstance(outcome, PromptAccepted):
+        if isinstance(request, PromptRequest) and not isinstance(outcome, PromptAccepted):
             self._unfinished.no_turn(request.session_id, crossing)
         elif isinstance(request, (CloseSession, DeleteSession)) and isinstance(outcome, Reply):
             self._unfinished.end_turns(request.session_id)
 
-    def on_end(self, crossing: Crossing) -> None:
+    def on_end(self, crossing: ForwardedRequest) -> None:
         self._unfinished.drop(crossing)

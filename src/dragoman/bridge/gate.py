@@ -7,7 +7,7 @@ answer. On a bridge the answer would only wait behind the rest.
 from typing import Final
 
 from dragoman import limits
-from dragoman.bridge.way import Way
+from dragoman.bridge.way import ForwardingQueue
 from dragoman.link import Link
 from dragoman.transports.contract import Receiver, Transport
 
@@ -15,11 +15,11 @@ from dragoman.transports.contract import Receiver, Transport
 UNSAID_BYTES: Final = limits.OUTBOX_BYTES
 
 
-class Gate:
+class ReadGate:
     """Between a transport and its link: a receiver to the one, a transport to the other."""
 
     link: Link
-    way: Way
+    way: ForwardingQueue
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport

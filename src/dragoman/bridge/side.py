@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 from dragoman import limits
-from dragoman.bridge.crossing import Crossing
+from dragoman.bridge.crossing import ForwardedRequest
 from dragoman.bridge.failures import GONE
-from dragoman.bridge.gate import Gate
-from dragoman.bridge.way import Way
+from dragoman.bridge.gate import ReadGate
+from dragoman.bridge.way import ForwardingQueue
 from dragoman.dialects.contract import Id
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError
 from dragoman.link import Link, Role, Trace
@@ -21,14 +21,14 @@ from dragoman.vocabulary.hello import AgentHello, ClientHello
 Noise = Callable[[str], None]
 
 
-class Side:
+class BridgeSide:
     """One side; `other` is the side across. What only one of them does is in `Front` and `Back`."""
 
-    other: "Side"
+    other: "BridgeSide"
 
     def __init__(self, transport: Transport, role: Role, trace: Trace | None, on_noise: Noise | None) -> None:
-        gate = Gate(transport)
-        self.way: Final = Way(gate.passed_on, self.on_noise, self.on_bug)
+        gate = ReadGate(transport)
+        self.way: Final = ForwardingQueue(gate.passed_on, self.on_noise, self.on_bug)
         self.link: Final = Link(gate, self, role, trace=trace)
         gate.way, gate.link = self.way, self.link
         self.lost: Final[asyncio.Future[None]] = asyncio.get_running_loop().create_future()
@@ -53,7 +53,7 @@ class Side:
 
     # -- a crossing that began here calls these ----------------------------------------------------------------------
 
-    async def carry(self, crossing: Crossing) -> Reply:
+    async def carry(self, crossing: ForwardedRequest) -> Reply:
         """Ask it on the other side."""
         return await self.other.link.ask(crossing.request, crossing)
 
@@ -61,16 +61,16 @@ class Side:
         """What we answer when the other side will not."""
         return RequestFailed(INTERNAL_ERROR, GONE)
 
-    def on_sent(self, crossing: Crossing) -> None:
+    def on_sent(self, crossing: ForwardedRequest) -> None:
         """It has its number on the other side."""
 
-    def on_answer(self, crossing: Crossing) -> None:
+    def on_answer(self, crossing: ForwardedRequest) -> None:
         """Its answer stands here among what the other side says."""
 
-    def on_outcome(self, crossing: Crossing, outcome: Reply | RequestFailed) -> None:
+    def on_outcome(self, crossing: ForwardedRequest, outcome: Reply | RequestFailed) -> None:
         """It is known how it ended."""
 
-    def on_end(self, crossing: Crossing) -> None:
+    def on_end(self, crossing: ForwardedRequest) -> None:
         """It is over, answered or cancelled."""
 
     # -- the link calls these ----------------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ class Side:
             if isinstance(reply, RequestFailed):
                 raise reply
             return reply
-        crossing = Crossing(self, self.other, request, id)
+        crossing = ForwardedRequest(self, self.other, request, id)
         self.way.put(crossing.go)
         return crossing
 

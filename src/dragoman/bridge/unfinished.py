@@ -4,41 +4,41 @@ A request is known until its answer was said, and a prompt that was accepted unt
 agent ask about it. A session with a turn owes the editor an end.
 """
 
-from dragoman.bridge.crossing import Crossing
-from dragoman.vocabulary.requests import Prompt
+from dragoman.bridge.crossing import ForwardedRequest
+from dragoman.vocabulary.requests import PromptRequest
 
 
-class Unfinished:
+class OpenWork:
     """Written by both sides: the front knows what was asked, the back what became of it."""
 
     def __init__(self) -> None:
-        self._requests: dict[int, Crossing] = {}
-        self._prompts: dict[str, set[Crossing]] = {}  # answered, and their turn has not ended
+        self._requests: dict[int, ForwardedRequest] = {}
+        self._prompts: dict[str, set[ForwardedRequest]] = {}  # answered, and their turn has not ended
         self._running: set[str] = set()
 
     # -- requests ----------------------------------------------------------------------------------------------------
 
-    def add(self, crossing: Crossing) -> None:
+    def add(self, crossing: ForwardedRequest) -> None:
         """It has a number."""
         self._requests[crossing.number] = crossing
 
-    def find(self, number: int) -> Crossing | None:
+    def find(self, number: int) -> ForwardedRequest | None:
         """The request of this number; None if it is over."""
         return self._requests.get(number)
 
-    def drop(self, crossing: Crossing) -> None:
+    def drop(self, crossing: ForwardedRequest) -> None:
         """It is over, answered or cancelled; but a prompt only with its turn."""
         request = crossing.request
-        if not isinstance(request, Prompt) or crossing not in self._prompts.get(request.session_id, ()):
+        if not isinstance(request, PromptRequest) or crossing not in self._prompts.get(request.session_id, ()):
             self._requests.pop(crossing.number, None)
 
     # -- turns -------------------------------------------------------------------------------------------------------
 
-    def expect_turn(self, session_id: str, prompt: Crossing) -> None:
+    def expect_turn(self, session_id: str, prompt: ForwardedRequest) -> None:
         """This prompt is answered, and will have a turn unless we hear otherwise."""
         self._prompts.setdefault(session_id, set()).add(prompt)
 
-    def no_turn(self, session_id: str, prompt: Crossing) -> None:
+    def no_turn(self, session_id: str, prompt: ForwardedRequest) -> None:
         """This prompt was answered, and began no turn."""
         accepted = self._prompts.get(session_id, set())
         accepted.discard(prompt)

@@ -12,7 +12,7 @@ from dragoman.link import Link
 Step = Callable[[], Awaitable[None]]
 
 
-class Way:
+class ForwardingQueue:
     """What one side has said, on its way to the other. Whenever nothing is left of it, `on_idle` is called."""
 
     def __init__(

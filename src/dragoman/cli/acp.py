@@ -66,14 +66,15 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
+    from dragoman.cli.complain import CommandError
     from dragoman.cli.home import open_store
-    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.cli.ours import our_setup
     from dragoman.coder.brain import coding_agent
     from dragoman.errors import UsageError
 
     try:
         setup = our_setup(arguments.model, arguments.mode, _manner(arguments.dialect))
-    except (Wrong, UsageError) as error:
+    except (CommandError, UsageError) as error:
         return complain(str(error))
     trace = None
     if arguments.trace is not None:

@@ -17,7 +17,7 @@ from dragoman.cli.keys import hide_keys
 from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
 from dragoman.cli.settings import SettingsError
 from dragoman.client.connect import connect
-from dragoman.client.fleet import Fleet, Status, find_program
+from dragoman.client.fleet import AgentStatus, Fleet, find_program
 from dragoman.client.fleet_edit import add_entry, remove_entry
 from dragoman.client.fleet_file import NAME, untrusted
 from dragoman.client.known import KNOWN
@@ -110,7 +110,7 @@ async def _check(fleet: Fleet) -> None:
     await asyncio.gather(*(check(name) for name in fleet.names() if fleet.status(name).installed))
 
 
-def _as_json(status: Status, fleet: Fleet) -> dict[str, object]:
+def _as_json(status: AgentStatus, fleet: Fleet) -> dict[str, object]:
     entry = status.entry
     body: dict[str, object] = {
         "name": status.name,
@@ -134,7 +134,7 @@ def _as_json(status: Status, fleet: Fleet) -> dict[str, object]:
     return body
 
 
-def _print_table(found: list[Status]) -> None:
+def _print_table(found: list[AgentStatus]) -> None:
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     rows = [(harmless_line(one.name), _state(one), [harmless_line(part) for part in _what(one)]) for one in found]
     names = max((len(name) for name, _, _ in rows), default=0)
@@ -148,7 +148,7 @@ def _print_table(found: list[Status]) -> None:
             print("\n".join([fit(start + what[0], columns), *(f"{_DEEPER}{part}" for part in what[1:])]))
 
 
-def _state(status: Status) -> str:
+def _state(status: AgentStatus) -> str:
     if not status.installed:
         return "not installed"
     if status.state == "configured":
@@ -156,7 +156,7 @@ def _state(status: Status) -> str:
     return status.state
 
 
-def _what(status: Status) -> list[str]:
+def _what(status: AgentStatus) -> list[str]:
     """What a person needs to know: how to get it, what is wrong with it, or what it is."""
     entry = status.entry
     if not status.installed and entry.install:

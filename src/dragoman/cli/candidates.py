@@ -16,7 +16,7 @@ FOLDERS: Final = ":folders"
 SESSIONS: Final = 50
 
 
-class Candidate(NamedTuple):
+class CompletionCandidate(NamedTuple):
     """A word, or FILES or FOLDERS; and what it is for, in a line."""
 
     word: str
@@ -31,7 +31,7 @@ class _Place(NamedTuple):
     used: frozenset[str]
 
 
-def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Candidate]:
+def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[CompletionCandidate]:
     """What the last of the words may become; the words come after the program's name."""
     *before, last = [*words] or [""]
     lead = ""
@@ -43,7 +43,7 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Ca
         option, _, last = last.partition("=")
         before, lead = [*before, option], f"{option}="
     if "--" in before:
-        return [Candidate(FILES)]  # the command of another program
+        return [CompletionCandidate(FILES)]  # the command of another program
     place, waiting = _walk(parser, before)
     if waiting is not None and (not last.startswith("-") or lead):
         found = _values(waiting)
@@ -52,7 +52,7 @@ def candidates(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[Ca
     else:
         found = _arguments(place) or _options(place)
     return [
-        Candidate(word if word in (FILES, FOLDERS) else lead + word, about)
+        CompletionCandidate(word if word in (FILES, FOLDERS) else lead + word, about)
         for word, about in found
         if word in (FILES, FOLDERS) or word.startswith(last)
     ]
@@ -85,9 +85,9 @@ def _commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
     return None
 
 
-def _options(place: _Place) -> list[Candidate]:
+def _options(place: _Place) -> list[CompletionCandidate]:
     return [
-        Candidate(max(action.option_strings, key=len), action.help or "")
+        CompletionCandidate(max(action.option_strings, key=len), action.help or "")
         for action in place.parser._actions
         if action.option_strings
         and action.help != argparse.SUPPRESS
@@ -95,7 +95,7 @@ def _options(place: _Place) -> list[Candidate]:
     ]
 
 
-def _arguments(place: _Place) -> list[Candidate]:
+def _arguments(place: _Place) -> list[CompletionCandidate]:
     """What the next argument may be. The last one may be there many times, if it says so."""
     arguments = [action for action in place.parser._actions if not action.option_strings]
     if not arguments:
@@ -104,13 +104,13 @@ def _arguments(place: _Place) -> list[Candidate]:
     if place.given >= len(arguments) and action.nargs not in ("+", "*"):
         return []
     if isinstance(action, argparse._SubParsersAction):
-        return [Candidate(choice.dest, choice.help or "") for choice in action._choices_actions]
+        return [CompletionCandidate(choice.dest, choice.help or "") for choice in action._choices_actions]
     return _values(action)
 
 
-def _values(action: argparse.Action) -> list[Candidate]:
+def _values(action: argparse.Action) -> list[CompletionCandidate]:
     if action.choices is not None:
-        return [Candidate(str(choice)) for choice in action.choices]
+        return [CompletionCandidate(str(choice)) for choice in action.choices]
     name = action.metavar if isinstance(action.metavar, str) else ""
     # NAME is any name: whose, the argument's own name tells.
     look = _LOOKS.get(_NAMES.get(action.dest, name) if name == "NAME" else name)
@@ -120,72 +120,72 @@ def _values(action: argparse.Action) -> list[Candidate]:
         return []
 
 
-def _modes() -> Iterator[Candidate]:
+def _modes() -> Iterator[CompletionCandidate]:
     from dragoman.coder.modes import MODES
 
-    return (Candidate(name, mode.description) for name, mode in MODES.items())
+    return (CompletionCandidate(name, mode.description) for name, mode in MODES.items())
 
 
-def _dialects() -> Iterator[Candidate]:
+def _dialects() -> Iterator[CompletionCandidate]:
     from dragoman.agent.manners import NAMES
 
-    return (Candidate(name) for name in NAMES)
+    return (CompletionCandidate(name) for name in NAMES)
 
 
-def _agents() -> Iterator[Candidate]:
+def _agents() -> Iterator[CompletionCandidate]:
     from dragoman.cli.home import home
     from dragoman.client.fleet import Fleet
 
-    return (Candidate(name) for name in Fleet.read(home(), environment=os.environ, folder=".").names())
+    return (CompletionCandidate(name) for name in Fleet.read(home(), environment=os.environ, folder=".").names())
 
 
-def _sessions() -> Iterator[Candidate]:
+def _sessions() -> Iterator[CompletionCandidate]:
     from dragoman import background
     from dragoman.cli.home import home, open_store
 
     if not (home() / "sessions").exists():
         return iter(())
 
-    async def look() -> list[Candidate]:
+    async def look() -> list[CompletionCandidate]:
         store = open_store()
         try:
             found = (await store.list()).sessions[:SESSIONS]
-            return [Candidate(session.id, session.title) for session in found]
+            return [CompletionCandidate(session.id, session.title) for session in found]
         finally:
             await store.close()
 
     return iter(background.run(look()))
 
 
-def _tokens() -> Iterator[Candidate]:
+def _tokens() -> Iterator[CompletionCandidate]:
     from dragoman.cli.tokens import opened
 
-    return (Candidate(token.name, token.principal) for token in opened(None).all())
+    return (CompletionCandidate(token.name, token.principal) for token in opened(None).all())
 
 
-def _scopes() -> Iterator[Candidate]:
+def _scopes() -> Iterator[CompletionCandidate]:
     from dragoman.gateway.guard import SCOPES
 
-    return (Candidate(",".join(SCOPES[: count + 1])) for count in range(len(SCOPES)))
+    return (CompletionCandidate(",".join(SCOPES[: count + 1])) for count in range(len(SCOPES)))
 
 
-def _providers() -> Iterator[Candidate]:
+def _providers() -> Iterator[CompletionCandidate]:
     from dragoman.coder.models.names import PROVIDERS
 
-    return (Candidate(name) for name in PROVIDERS)
+    return (CompletionCandidate(name) for name in PROVIDERS)
 
 
 _NAMES: Final = {"agent": "AGENT", "name": "AGENT", "token_name": "TOKEN", "revoke_token": "TOKEN"}
-_LOOKS: Final[dict[str, Callable[[], Iterator[Candidate]]]] = {
+_LOOKS: Final[dict[str, Callable[[], Iterator[CompletionCandidate]]]] = {
     "MODE": _modes,
     "D": _dialects,
-    "M": lambda: iter([Candidate("offline", "fixed rules, no network")]),
+    "M": lambda: iter([CompletionCandidate("offline", "fixed rules, no network")]),
     "AGENT": _agents,
     "ID": _sessions,
     "TOKEN": _tokens,
     "S": _scopes,
     "PROVIDER": _providers,
-    "DIR": lambda: iter([Candidate(FOLDERS)]),
-    "FILE": lambda: iter([Candidate(FILES)]),
-    "F": lambda: iter([Candidate(FILES)]),
+    "DIR": lambda: iter([CompletionCandidate(FOLDERS)]),
+    "FILE": lambda: iter([CompletionCandidate(FILES)]),
+    "F": lambda: iter([CompletionCandidate(FILES)]),
 }

@@ -3,8 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
-from dragoman.cli.target import Wrong, add_target
+from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.target import add_target
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -55,16 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         target = chosen_target(arguments)
         folder = chosen_folder(arguments, target)
-    except Wrong as error:
+    except CommandError as error:
         return complain(str(error))
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         return complain("a chat needs a terminal; `dragoman run` is for pipes and scripts")
     try:
-        from dragoman.cli.face.talk import Talk
+        from dragoman.cli.face.talk import ChatSession
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
             raise
         return complain(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     from dragoman import background
 
-    return background.run(Talk(arguments, target, folder).perform())
+    return background.run(ChatSession(arguments, target, folder).perform())

@@ -3,6 +3,10 @@
 import sys
 
 
+class CommandError(Exception):
+    """A command cannot do what its arguments or the settings ask for; the text says what is wrong, for the user."""
+
+
 def complain(sentence: str, code: int = 2) -> int:
     """A sentence on stderr, and the exit code for it."""
     print(f"dragoman: {sentence}", file=sys.stderr)

@@ -117,10 +117,11 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
 
 
 def _who_thinks() -> str:
-    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.cli.complain import CommandError
+    from dragoman.cli.ours import our_setup
     from dragoman.errors import DragomanError
 
     try:
         return our_setup(None, None).models.current()
-    except (Wrong, DragomanError) as error:
+    except (CommandError, DragomanError) as error:
         return f"(nobody) {error}"

@@ -138,15 +138,16 @@ def _store() -> Finding:
 
 
 def _model(wanted: str | None) -> Finding:
-    from dragoman.cli.ours import Wrong, our_setup
+    from dragoman.cli.complain import CommandError
+    from dragoman.cli.ours import our_setup
     from dragoman.errors import DragomanError
 
     try:
         models = our_setup(wanted, None).models
         name = models.current()
         models.make(name)
-    except (Wrong, DragomanError) as error:
-        return Finding("model", "broken", str(error) if isinstance(error, Wrong) else _error_text(error))
+    except (CommandError, DragomanError) as error:
+        return Finding("model", "broken", str(error) if isinstance(error, CommandError) else _error_text(error))
     if name == "offline":
         return Finding("model", "note", "offline: fixed rules, no network. `dragoman login` connects a real model")
     return Finding("model", "ok", name)
@@ -176,14 +177,15 @@ def _providers() -> Finding:
 
 async def _lists() -> dict[str, str]:
     """Ask each provider for its models, which tells whether it accepts its key."""
-    from dragoman.cli.ours import Wrong, our_setup
-    from dragoman.coder.supply import Supply
+    from dragoman.cli.complain import CommandError
+    from dragoman.cli.ours import our_setup
+    from dragoman.coder.supply import ModelSupply
 
     try:
         models = our_setup(None, None).models
-    except Wrong:
+    except CommandError:
         return {}  # the finding about the model says why
-    return await models.ask_lists() if isinstance(models, Supply) else {}
+    return await models.ask_lists() if isinstance(models, ModelSupply) else {}
 
 
 def _sandbox() -> Finding:

@@ -13,14 +13,14 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import CommandError, complain
 from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import Interrupts
 from dragoman.cli.face.stderr import Stderr
 from dragoman.cli.failed_changes import FailedChanges
 from dragoman.cli.failing import error_fields, failure_words, is_a_bug, own_complaint
 from dragoman.cli.offer import Offer
-from dragoman.cli.target import Target, Wrong, choose, opened
+from dragoman.cli.target import Target, choose, opened
 from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
 from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
@@ -28,8 +28,8 @@ from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpd
 if TYPE_CHECKING:
     from dragoman.cli.face.asking import Asker
     from dragoman.cli.face.json_lines import JsonLines
-    from dragoman.cli.face.screen import Screen
-    from dragoman.cli.face.telling import Teller
+    from dragoman.cli.face.screen import TurnScreen
+    from dragoman.cli.face.telling import EventText
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation, Turn
     from dragoman.vocabulary.content import Content
@@ -54,7 +54,7 @@ _REFUSALS: Final = 100
 _SENTENCE: Final = 1000
 
 
-class Errand:
+class OneTurn:
     """What `dragoman run` was told to do."""
 
     def __init__(
@@ -66,8 +66,8 @@ class Errand:
         self._words = words
         self._piped = piped
         self._json: JsonLines | None = None
-        self._screen: Screen
-        self._teller: Teller
+        self._screen: TurnScreen
+        self._teller: EventText
         self._offer: Offer | None = None  # until somebody is connected
         self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
         self._greeted = False
@@ -85,13 +85,13 @@ class Errand:
 
     async def perform(self) -> int:
         """Do it; the exit code."""
-        from dragoman.cli.face.screen import Screen
-        from dragoman.cli.face.telling import Teller
+        from dragoman.cli.face.screen import TurnScreen
+        from dragoman.cli.face.telling import EventText
 
         if sys.stdout is None:  # started without one
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, ASYNC230
-        self._screen = Screen(sys.stdout, sys.stderr)
-        self._teller = Teller()
+        self._screen = TurnScreen(sys.stdout, sys.stderr)
+        self._teller = EventText()
         if self._arguments.format == "json":
             from dragoman.cli.face.json_lines import JsonLines
 
@@ -146,7 +146,7 @@ class Errand:
         try:
             async with AsyncExitStack() as stack:
                 await self._talk(stack)
-        except (Wrong, UsageError) as error:
+        except (CommandError, UsageError) as error:
             # A request that the agent has answered with an error is told whole to programs.
             cause = error.__cause__ if isinstance(error.__cause__, RequestFailed) else error
             return self._fail(str(error), error_fields(cause), USAGE)
@@ -185,7 +185,7 @@ class Errand:
 
         prompt = attached(text, self._folder, client.agent.capabilities, typed=typed)
         if prompt.problems:
-            raise Wrong(f"{inert_line('; '.join(prompt.problems))}. Nothing was sent")
+            raise CommandError(f"{inert_line('; '.join(prompt.problems))}. Nothing was sent")
         for name in prompt.missing:
             self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
         return prompt.blocks
@@ -284,7 +284,7 @@ class Errand:
         try:
             return await reopen(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
-            raise Wrong(f"--session {wanted}: {inert_line(failure_text(error))}") from error
+            raise CommandError(f"--session {wanted}: {inert_line(failure_text(error))}") from error
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
         for event in events:

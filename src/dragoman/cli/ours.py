@@ -3,12 +3,13 @@
 import os
 from typing import TYPE_CHECKING
 
+from dragoman.cli.complain import CommandError
 from dragoman.cli.home import home_folder
 from dragoman.cli.keys import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.cli.started_files import started_files
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
-from dragoman.coder.supply import OFFLINE, Means, Supply
+from dragoman.coder.supply import OFFLINE, ModelSupply, ProviderAccess
 from dragoman.vocabulary.manner import PLAIN, Manner
 
 if TYPE_CHECKING:
@@ -25,10 +26,6 @@ _ALIASES = {"full": "full-access"}
 _ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST")
 
 
-class Wrong(Exception):
-    """Something on the command line or in the settings; the text says what."""
-
-
 def our_setup(
     model: str | None,
     mode: str | None,
@@ -39,12 +36,12 @@ def our_setup(
 ) -> Setup:
     """Models, mode and servers. `private`: paths that are out of reach of a served agent.
 
-    `Wrong` for what can be seen to be wrong before the first request.
+    `CommandError` for what can be seen to be wrong before the first request.
     """
     try:
         settings = read_settings()
     except SettingsError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
     keep_keys_back(settings)
     config = config_of(settings)
     provider = _provider() if manner.open_models else None
@@ -57,8 +54,8 @@ def our_setup(
     script = _script(wanted)
     if script is None and wanted and wanted != OFFLINE:
         _check_model(wanted, config)
-    means = Means(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
-    supply: Models = Supply(means, script=script)
+    means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
+    supply: Models = ModelSupply(means, script=script)
     _check_address(supply, config)
     if manner.open_models:
         from dragoman.coder.resolver import Resolver
@@ -92,7 +89,7 @@ def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
     try:
         return read_limits(memory, processes)
     except ValueError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _hide_keys() -> None:
@@ -109,7 +106,7 @@ def _mode(given: str | None, set_: str, manner: Manner) -> str:
         return _ALIASES.get(chosen, chosen)
     if given:
         if given not in manner.modes:
-            raise Wrong(f"unknown mode {given!r}; in this dialect there are {', '.join(manner.modes)}")
+            raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(manner.modes)}")
         return manner.modes[given]
     return set_ if set_ in manner.modes.values() else DEFAULT_MODE
 
@@ -147,11 +144,11 @@ def _script(wanted: str) -> "Callable[[], Model] | None":
     from dragoman.coder.models.script import ScriptError, ScriptModel, load
 
     if not path:
-        raise Wrong("which script? --model script:FILE")
+        raise CommandError("which script? --model script:FILE")
     try:
         script = load(path)
     except ScriptError as error:
-        raise Wrong(f"{path}: {error}") from None
+        raise CommandError(f"{path}: {error}") from None
     return lambda: ScriptModel(script)
 
 
@@ -159,7 +156,7 @@ def _check_mode(chosen: str) -> None:
     from dragoman.coder.modes import MODES
 
     if chosen not in MODES:
-        raise Wrong(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
+        raise CommandError(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
 
 
 def _check_model(wanted: str, config: dict[str, object]) -> None:
@@ -169,7 +166,7 @@ def _check_model(wanted: str, config: dict[str, object]) -> None:
         providers = config["providers"]
         parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
     except BadModelName as error:
-        raise Wrong(f"--model {wanted}: {error}") from None
+        raise CommandError(f"--model {wanted}: {error}") from None
 
 
 def _check_address(models: Models, config: dict[str, object]) -> None:
@@ -187,7 +184,7 @@ def _check_address(models: Models, config: dict[str, object]) -> None:
         if provider in PROVIDERS:
             find_address(provider, environment=os.environ, config=config)
     except ModelUnavailable as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _servers(settings: Settings, cwd: str) -> "list[McpServer]":

@@ -12,7 +12,7 @@ _STEP_SECONDS: Final = 0.1
 _WIDTH: Final = 30
 
 
-class Stopped(Exception):
+class WorkStopped(Exception):
     """Nobody waits for the work any more."""
 
 
@@ -36,9 +36,9 @@ class Progress:
         self.stop()
 
     def at(self, what: str, done: int, total: int) -> None:
-        """So much is done; a total of 0 means that nobody knows it. `Stopped` once this has ended."""
+        """So much is done; a total of 0 means that nobody knows it. `WorkStopped` once this has ended."""
         if self._stopped.is_set():
-            raise Stopped
+            raise WorkStopped
         self._place = (what, done, total)
 
     def hide(self) -> None:

@@ -4,8 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import complain
-from dragoman.cli.target import Wrong, add_target
+from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.target import add_target
 from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
@@ -70,14 +70,14 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Say it."""
     from dragoman import background
-    from dragoman.cli.errand import Errand
+    from dragoman.cli.errand import OneTurn
     from dragoman.cli.target import chosen_folder, chosen_target
 
     try:
         typed, piped = _prompt(arguments.prompt)
         target = chosen_target(arguments)
-        errand = Errand(arguments, target, chosen_folder(arguments, target), typed, piped)
-    except Wrong as error:
+        errand = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
+    except CommandError as error:
         return complain(str(error))
     return background.run(errand.perform())
 
@@ -87,19 +87,19 @@ def _prompt(words: list[str]) -> tuple[list[str], str | None]:
     piped = None
     if "-" in words:
         if sys.stdin is None:
-            raise Wrong("there is no stdin to read the prompt from")
+            raise CommandError("there is no stdin to read the prompt from")
         from dragoman.host.decoding import decode_text, describe_binary
 
         data = sys.stdin.buffer.read(STDIN_BYTES + 1)
         if len(data) > STDIN_BYTES:
-            raise Wrong(f"stdin has more than {STDIN_BYTES // 1024 // 1024} MiB; name a file with @path instead")
+            raise CommandError(f"stdin has more than {STDIN_BYTES // 1024 // 1024} MiB; name a file with @path instead")
         decoded = decode_text(data)
         if decoded is None:
-            raise Wrong(f"stdin is not text: {describe_binary(data, len(data))}; name a file with @path instead")
+            raise CommandError(f"stdin is not text: {describe_binary(data, len(data))}; name a file with @path instead")
         piped = decoded.text
     words = [readable(word) for word in words]
     if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
-        raise Wrong("the prompt is empty")
+        raise CommandError("the prompt is empty")
     return words, piped
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman import background
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import CommandError, complain
 from dragoman.cli.home import home
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import TokenLimits
     from dragoman.gateway.logbook import Logbook
-    from dragoman.gateway.server import Server
-    from dragoman.gateway.tokens import Tokens
+    from dragoman.gateway.server import GatewayServer
+    from dragoman.gateway.tokens import TokenStore
 
 _DESCRIPTION = """\
 Serve an agent over the network: Streamable HTTP and WebSocket at /acp, with
@@ -45,10 +45,6 @@ the rest. --max-mode and --workspace here hold for every token.
 
 # Longer than anybody who stops a server waits.
 _LONGEST_GRACE = 3600.0
-
-
-class Wrong(Exception):
-    """The command line cannot be done; the text says why."""
 
 
 def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
@@ -138,7 +134,7 @@ def run(arguments: argparse.Namespace) -> int:
             background.run(_serve(_prepared(arguments, tokens, log), tokens, arguments))
         finally:
             log.close()
-    except (Wrong, DragomanError) as error:
+    except (CommandError, DragomanError) as error:
         return complain(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -158,7 +154,7 @@ def _leave() -> None:
     os._exit(0)
 
 
-def _change_tokens(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+def _change_tokens(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     from dragoman.gateway.guard import scopes_of
 
     now = "revoke" if arguments.revoke_token is not None else "create"
@@ -170,7 +166,7 @@ def _change_tokens(arguments: argparse.Namespace, tokens: "Tokens") -> int:
     try:
         scopes = scopes_of(arguments.scopes)
     except ValueError as error:
-        raise Wrong(f"--scopes: {error}") from None
+        raise CommandError(f"--scopes: {error}") from None
     limits = _limits(arguments)
     print(tokens.make(arguments.new_token, scopes, arguments.principal, limits=limits))
     return 0
@@ -182,7 +178,7 @@ class _Prepared:
     def __init__(
         self,
         arguments: argparse.Namespace,
-        tokens: "Tokens",
+        tokens: "TokenStore",
         log: "Logbook",
         served: "ServedAgent",
         ceilings: "Ceilings",
@@ -193,13 +189,13 @@ class _Prepared:
         self._served = served
         self._ceilings = ceilings
 
-    def server(self) -> "Server":
+    def server(self) -> "GatewayServer":
         """The server, inside a running loop."""
         from dragoman.gateway.hub import Hub
-        from dragoman.gateway.owners import Owners
-        from dragoman.gateway.server import Server
+        from dragoman.gateway.owners import SessionDirectory
+        from dragoman.gateway.server import GatewayServer
 
-        owners = Owners(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
+        owners = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
         hub = Hub(
             self._served.agents,
             owners=owners,
@@ -210,7 +206,7 @@ class _Prepared:
             ceilings=self._ceilings,
         )
         given = self._arguments
-        return Server(
+        return GatewayServer(
             hub,
             self._tokens,
             host=given.host,
@@ -223,7 +219,7 @@ class _Prepared:
         )
 
 
-def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -> _Prepared:
+def _prepared(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> _Prepared:
     from dragoman.cli.keys import hide_keys
     from dragoman.cli.served_agent import fleet_agent, our_agent
     from dragoman.cli.settings import SettingsError
@@ -233,18 +229,18 @@ def _prepared(arguments: argparse.Namespace, tokens: "Tokens", log: "Logbook") -
     try:
         hide_keys()
     except SettingsError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
     if (arguments.certificate is None) != (arguments.key is None):
-        raise Wrong("TLS needs both --certificate and --key")
+        raise CommandError("TLS needs both --certificate and --key")
     if arguments.certificate is not None:
         _check_tls(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
     if not is_loopback(arguments.host) and not tokens.valid():
-        raise Wrong(
+        raise CommandError(
             f"without a token nobody but this machine is served: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
         )
     if len(arguments.agent) > 1:
-        raise Wrong("one server serves one agent; start another on another --port")
+        raise CommandError("one server serves one agent; start another on another --port")
     _check_home(arguments, tokens)
     limits = _limits(arguments)
     if arguments.agent:
@@ -259,7 +255,7 @@ def _limits(arguments: argparse.Namespace) -> "TokenLimits":
     from dragoman.cli.token_fields import checked_limits
 
     if arguments.agent and arguments.max_mode:
-        raise Wrong("--max-mode is for our own agent; other agents have modes of their own")
+        raise CommandError("--max-mode is for our own agent; other agents have modes of their own")
     return checked_limits(arguments.max_mode, arguments.workspace)
 
 
@@ -269,10 +265,10 @@ def _check_tls(certificate: Path, key: Path) -> None:
     try:
         check_pair(certificate, key)
     except CertificateWrong as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
-def _check_home(arguments: argparse.Namespace, tokens: "Tokens") -> None:
+def _check_home(arguments: argparse.Namespace, tokens: "TokenStore") -> None:
     """Whose session it is has to be kept, and so have tokens, and the sessions of our own agent."""
     from dragoman.cli.writable import unwritable
 
@@ -280,16 +276,16 @@ def _check_home(arguments: argparse.Namespace, tokens: "Tokens") -> None:
     for folder in folders:
         trouble = unwritable(str(folder))
         if trouble is not None:
-            raise Wrong(trouble)
+            raise CommandError(trouble)
 
 
-def _private(arguments: argparse.Namespace, tokens: "Tokens") -> list[str]:
+def _private(arguments: argparse.Namespace, tokens: "TokenStore") -> list[str]:
     """What is the server's own, and no agent's to read or write, wherever it was put."""
     key = _path(arguments.key)
     return [str(path) for path in (home(), tokens.path, key) if path is not None]
 
 
-async def _serve(prepared: _Prepared, tokens: "Tokens", arguments: argparse.Namespace) -> None:
+async def _serve(prepared: _Prepared, tokens: "TokenStore", arguments: argparse.Namespace) -> None:
     stop = asyncio.Event()
     say = _say_nothing if arguments.quiet else _say
     loop = asyncio.get_running_loop()

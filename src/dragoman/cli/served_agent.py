@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dragoman.agent.manners import manner_of
 from dragoman.cli import ours
+from dragoman.cli.complain import CommandError
 from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
 from dragoman.gateway.agents import Agents
@@ -40,7 +41,7 @@ def our_agent(
         setup = ours.our_setup(
             arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
         )
-    except ours.Wrong as error:
+    except CommandError as error:
         raise UsageError(str(error)) from None
     agent = coding_agent(setup, store=open_store, protocol=arguments.protocol)
 

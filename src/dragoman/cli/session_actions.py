@@ -12,17 +12,17 @@ import msgspec
 
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.updates import info_json, update_json
-from dragoman.cli.complain import can_ask, complain, forget_typed
+from dragoman.cli.complain import CommandError, can_ask, complain, forget_typed
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
 from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
-from dragoman.cli.table import Table, heading, markdown_heading, summary
-from dragoman.cli.transcript import Part, Piece, as_markdown, as_text, decision_text, parts
+from dragoman.cli.table import SessionTable, heading, markdown_heading, summary
+from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.coder.decision_log import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
-from dragoman.store.entries import Noted, events_of
+from dragoman.store.entries import NoteEntry, events_of
 
 # Ids named when one is not enough to tell which session is meant.
 _NAMED: Final = 5
@@ -32,12 +32,8 @@ _KIND: Final = "sess_"
 _DECISION_LINE: Final = "_dragoman/decision"
 
 
-class Wrong(Exception):
-    """What was asked for cannot be done; the sentence says why."""
-
-
 async def perform(arguments: argparse.Namespace) -> int:
-    """Do what the command line says; the exit code. `Wrong` and `StoreFailed` are for the user."""
+    """Do what the command line says; the exit code. `CommandError` and `StoreFailed` are for the user."""
     async with Progress() as progress, _opened(progress) as store:
         target = getattr(arguments, "output", None)
         try:
@@ -46,7 +42,7 @@ async def perform(arguments: argparse.Namespace) -> int:
         except BrokenPipeError:
             raise  # whoever reads us has seen enough
         except OSError as error:
-            raise Wrong(f"{target or 'stdout'}: cannot write there: {error.strerror}") from None
+            raise CommandError(f"{target or 'stdout'}: cannot write there: {error.strerror}") from None
 
 
 @asynccontextmanager
@@ -76,9 +72,11 @@ async def _resolved(store: Store, given: str) -> str:
     if given in found or len(found) == 1:
         return found[0]  # sorted: a whole id stands before longer ones
     if not found:
-        raise Wrong(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
+        raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
     more = ", …" if len(found) > _NAMED else ""
-    raise Wrong(f"{given!r} begins {len(found):,} ids: {', '.join(found[:_NAMED])}{more}; write more of the one meant")
+    raise CommandError(
+        f"{given!r} begins {len(found):,} ids: {', '.join(found[:_NAMED])}{more}; write more of the one meant"
+    )
 
 
 # -- list ------------------------------------------------------------------------------------------------------------
@@ -93,7 +91,7 @@ async def _list(task: _Task) -> int:
     if arguments.json:
         await output.array(info_json(meta) async for meta in sessions)
         return 0
-    table = Table(names, columns=output.columns)
+    table = SessionTable(names, columns=output.columns)
     count = 0
     async for meta in sessions:
         output.write(table.row(meta))
@@ -154,7 +152,9 @@ async def _export(task: _Task) -> int:
             task.output.write(as_markdown(part))
         decisions = [decision_text(value) async for value in _decisions(_log(task, session_id))]
         if decisions:
-            task.output.write(as_markdown(Part("Permission decisions", [Piece("output", "\n".join(decisions))])))
+            task.output.write(
+                as_markdown(Part("Permission decisions", [TranscriptText("output", "\n".join(decisions))]))
+            )
     else:
         async for line in _lines(log):
             task.output.line(line)
@@ -164,7 +164,7 @@ async def _export(task: _Task) -> int:
 async def _audit(task: _Task) -> int:
     try:
         session_id = await _resolved(task.store, task.arguments.id)
-    except Wrong:
+    except CommandError:
         found = decisions_of(task.arguments.id) if task.arguments.id else {}  # a session of another agent
         if len(found) != 1:
             raise
@@ -185,7 +185,7 @@ async def _decisions(log: AsyncIterator[Sequence[Record]]) -> AsyncIterator[Mapp
 
 def _decision(record: Record) -> Mapping[str, object] | None:
     match record.entry:
-        case Noted(kind=kind, value=dict() as value) if kind == DECISION:
+        case NoteEntry(kind=kind, value=dict() as value) if kind == DECISION:
             return value
     return None
 

@@ -69,12 +69,13 @@ def _count(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from dragoman import background
-    from dragoman.cli.session_actions import Wrong, perform
+    from dragoman.cli.complain import CommandError
+    from dragoman.cli.session_actions import perform
     from dragoman.store.contract import StoreFailed
 
     if arguments.action == "export" and arguments.json and arguments.format == "markdown":
         return complain("--json and --format markdown are two different things; choose one")
     try:
         return background.run(perform(arguments))
-    except (Wrong, StoreFailed) as failure:
+    except (CommandError, StoreFailed) as failure:
         return complain(str(failure), 1)

@@ -19,7 +19,7 @@ _NARROW: Final = 10
 _UNTITLED: Final = "(untitled)"
 
 
-class Table:
+class SessionTable:
     """Rows of one list. Ids are as short as they can be among all the ids there are."""
 
     def __init__(self, names: Sequence[str], *, columns: int | None) -> None:

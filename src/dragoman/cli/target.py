@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dragoman.cli.complain import warn_of_plain_http
+from dragoman.cli.complain import CommandError, warn_of_plain_http
 from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
@@ -15,16 +15,12 @@ if TYPE_CHECKING:
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
     from dragoman.client.fleet import Fleet
-    from dragoman.client.lent import Lent
+    from dragoman.client.lent import OfferedCapabilities
     from dragoman.client.policy import Level, Policy
 
 
 # As much of an `acp.json` as counts.
 _FLEET_BYTES: Final = 1024 * 1024
-
-
-class Wrong(Exception):
-    """What was asked for cannot be done; the sentence says why."""
 
 
 class Target(NamedTuple):
@@ -41,7 +37,7 @@ class Target(NamedTuple):
     # Of a command that is a known agent: which one, why it is not given its keys, and what it is lent.
     known: str = ""
     kept_back: str = ""
-    lent: "Lent | None" = None
+    lent: "OfferedCapabilities | None" = None
 
     @property
     def recorded_as(self) -> str:
@@ -111,19 +107,19 @@ def add_target(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_target(arguments: argparse.Namespace) -> Target:
-    """The agent that is meant; `Wrong` says what is not right about it."""
+    """The agent that is meant; `CommandError` says what is not right about it."""
     command: list[str] | None = arguments.command_given
     name: str | None = arguments.agent
     if command is None and name is None:
         name = _default_agent(arguments.cwd or ".") or None
     _hide_keys(for_ours=command is None and name is None)
     if command is not None and name is not None:
-        raise Wrong("--agent NAME or -- CMD, not both")
+        raise CommandError("--agent NAME or -- CMD, not both")
     if arguments.token_file is not None and not _is_address(arguments.agent):
-        raise Wrong("--token-file goes with an address, such as --agent https://agents.example.org")
+        raise CommandError("--token-file goes with an address, such as --agent https://agents.example.org")
     if command is not None:
         if not command:
-            raise Wrong("which command? Write it after the --, such as: -- gemini --acp")
+            raise CommandError("which command? Write it after the --, such as: -- gemini --acp")
         return _of_command(command, arguments.cwd)
     if name is None:
         return _ours(arguments)
@@ -164,16 +160,16 @@ def _hide_keys(*, for_ours: bool) -> None:
         hide_keys()
     except SettingsError as error:
         if not for_ours:
-            raise Wrong(str(error)) from None
+            raise CommandError(str(error)) from None
 
 
 def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     """The folder to work in. Whether one exists elsewhere is not ours to say."""
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
     if not target.elsewhere and not os.path.isdir(folder):
-        raise Wrong(f"{arguments.cwd}: there is no such folder")
+        raise CommandError(f"{arguments.cwd}: there is no such folder")
     if folder != readable(folder):
-        raise Wrong(f"{readable(folder)}: this name is not UTF-8, and no agent can be told of it")
+        raise CommandError(f"{readable(folder)}: this name is not UTF-8, and no agent can be told of it")
     return folder
 
 
@@ -209,7 +205,7 @@ def _is_address(agent: str | None) -> bool:
 
 
 def _at_address(arguments: argparse.Namespace) -> Target:
-    from dragoman.client.entry import Entry
+    from dragoman.client.entry import AgentEntry
     from dragoman.client.fleet import Fleet
     from dragoman.client.fleet_file import FleetFile
     from dragoman.client.lent import FORMS_ALONE
@@ -218,7 +214,7 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
     # What stands there is meant as it is: a $ in it is no variable.
     exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
-    entry = Entry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
+    entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
     if token or arguments.token_file is not None:
         warn_of_plain_http(url)
     return Target(url, (), fleet=Fleet(FleetFile({url: entry}), environment=os.environ))
@@ -232,7 +228,7 @@ def _fleet(folder: str) -> "Fleet":
     try:
         return Fleet.read(home(), environment=os.environ, folder=folder)
     except DragomanError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
@@ -243,7 +239,7 @@ def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
     try:
         entry = fleet.entry(name)
     except DragomanError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
     for sentence in fleet.mistakes.values():
         print(f"dragoman: warning: {harmless_line(sentence)}; this agent cannot be used", file=sys.stderr)
     if entry.built_in and name == "dragoman":
@@ -271,7 +267,7 @@ async def opened(
         try:
             given["trace"] = open_trace(arguments.trace)
         except OSError as error:
-            raise Wrong(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
+            raise CommandError(f"{arguments.trace}: cannot write the trace: {error.strerror}") from None
     if target.fleet is not None:
         return await stack.enter_async_context(target.fleet.connect(target.name, **given))
     from dragoman.client.connect import connect
@@ -291,11 +287,11 @@ async def session_of_ours(given: str) -> tuple[str, str]:
         found = await store.names(given) or await store.names(f"sess_{given}")
         if given not in found and len(found) != 1:
             what = f"{len(found):,} sessions begin with" if found else "there is no session"
-            raise Wrong(f"{what} {given!r}; `dragoman sessions list` shows what there is")
+            raise CommandError(f"{what} {given!r}; `dragoman sessions list` shows what there is")
         meta = await store.look(found[0])
         return meta.id, meta.cwd
     except StoreFailed as failure:
-        raise Wrong(f"session {given}: {failure}") from None
+        raise CommandError(f"session {given}: {failure}") from None
     finally:
         await store.close()
 
@@ -309,7 +305,7 @@ async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool
 
     able = client.agent.capabilities
     if not able.resume and not able.load:
-        raise Wrong("this agent cannot go on with an earlier session")
+        raise CommandError("this agent cannot go on with an earlier session")
     known = [(client.load_session, able.load), (client.resume_session, able.resume)]
     first, *others = [way for way, is_advertised in (known if replay else known[::-1]) if is_advertised]
     try:
@@ -332,6 +328,8 @@ async def choose(conversation: "Conversation", target: Target, arguments: argpar
         if arguments.model is not None and not target.ours:
             await conversation.set_model(arguments.model)
     except UsageError as error:
-        raise Wrong(str(error)) from None
+        raise CommandError(str(error)) from None
     except RequestFailed as error:
-        raise Wrong(f"the agent does not take that mode or model: {harmless_line(failure_text(error))}") from error
+        raise CommandError(
+            f"the agent does not take that mode or model: {harmless_line(failure_text(error))}"
+        ) from error

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from dragoman.gateway.guard import Token
-    from dragoman.gateway.tokens import Tokens
+    from dragoman.gateway.tokens import TokenStore
 
 _DESCRIPTION = """\
 The tokens with which clients come to `dragoman serve`. A server that runs
@@ -110,14 +110,14 @@ def run(arguments: argparse.Namespace) -> int:
         return complain(f"{where}{(error.strerror or str(error)).lower()}", NOT_DONE)
 
 
-def opened(token_file: str | None) -> "Tokens":
+def opened(token_file: str | None) -> "TokenStore":
     """Return the file of tokens that a command line means."""
-    from dragoman.gateway.tokens import Tokens
+    from dragoman.gateway.tokens import TokenStore
 
-    return Tokens(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")
+    return TokenStore(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")
 
 
-def _create(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     from dragoman.cli.token_fields import checked_limits, expiry_of
     from dragoman.gateway.guard import scopes_of
 
@@ -144,7 +144,7 @@ def _create(arguments: argparse.Namespace, tokens: "Tokens") -> int:
     return 0
 
 
-def _list(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+def _list(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     found = tokens.all()
     if arguments.json:
         print(json.dumps([_as_json(token) for token in found], indent=2))
@@ -159,7 +159,7 @@ def _list(arguments: argparse.Namespace, tokens: "Tokens") -> int:
     return 0
 
 
-def _revoke(arguments: argparse.Namespace, tokens: "Tokens") -> int:
+def _revoke(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     if not tokens.revoke(arguments.token_name):
         return complain(f"there is no token {arguments.token_name!r}; see: dragoman tokens list", NOT_DONE)
     if arguments.json:

@@ -7,12 +7,12 @@ import base64
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from dragoman.agent.story import Story
+from dragoman.agent.story import History
 from dragoman.agent.updates import patch_text
 from dragoman.cli.plain import harmless, harmless_line, harmless_output
 from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record
-from dragoman.store.entries import Happened
+from dragoman.store.entries import EventEntry
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import text_of
 from dragoman.vocabulary.options import PlanFile, PlanItems, PlanMarkdown
@@ -35,7 +35,7 @@ _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
 Form = Literal["prose", "output", "diff"]
 
 
-class Piece(NamedTuple):
+class TranscriptText(NamedTuple):
     """Some text, and what kind of text it is."""
 
     form: Form
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     """Something somebody said or did."""
 
     heading: str
-    pieces: Sequence[Piece]
+    pieces: Sequence[TranscriptText]
 
 
 _Screens = Mapping[str, events.TerminalUpdate]
@@ -54,25 +54,25 @@ _Screens = Mapping[str, events.TerminalUpdate]
 
 async def parts(log: AsyncIterable[Sequence[Record]]) -> AsyncIterator[Part]:
     """The parts of a transcript, in order."""
-    story = Story()
+    story = History()
     async for records in log:
         for record in records:
             entry = record.entry
             story.take((entry,))
-            event = entry.event if isinstance(entry, Happened) else None
+            event = entry.event if isinstance(entry, EventEntry) else None
             if isinstance(event, events.Idle) and isinstance(event.stop_reason, str):
                 for part in _told(story):
                     yield part
                 if (end := _end(event)) is not None:
                     yield end
-                story = Story()
+                story = History()
     for part in _told(story):
         yield part
     if story.running:
         yield Part("(this turn has no end yet: it goes on, or was cut off)", ())
 
 
-def _told(story: Story) -> Iterator[Part]:
+def _told(story: History) -> Iterator[Part]:
     told = list(story.retold())
     screens = {event.terminal_id: event for event in told if isinstance(event, events.TerminalUpdate)}
     calls = [event for event in told if isinstance(event, events.ToolCallUpdate)]
@@ -103,10 +103,10 @@ def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
             output = _output(event)
             return Part(_headed("Terminal", event.command or "", ""), [output] if output.text else [])
         case events.PlanUpdate():
-            return Part("Plan", [Piece("prose", _plan(event))])
+            return Part("Plan", [TranscriptText("prose", _plan(event))])
         case events.CompactionUpdate():
             text = text_of(event.summary or []) or (event.error or "")
-            return Part(_headed("Summary", "", event.status), [Piece("prose", harmless(text))] if text else [])
+            return Part(_headed("Summary", "", event.status), [TranscriptText("prose", harmless(text))] if text else [])
         case events.UnknownEvent():
             return Part(_headed("Event", event.name, ""), ())
         case _:
@@ -115,36 +115,36 @@ def _part(event: events.AnyEvent, screens: _Screens) -> Part | None:
 
 def _message(who: str, message: events.Message) -> Part | None:
     text = text_of(message.content or [])
-    return Part(who, [Piece("prose", harmless(text))]) if text else None
+    return Part(who, [TranscriptText("prose", harmless(text))]) if text else None
 
 
-def _tool_pieces(call: events.ToolCallUpdate, screens: _Screens) -> Iterator[Piece]:
+def _tool_pieces(call: events.ToolCallUpdate, screens: _Screens) -> Iterator[TranscriptText]:
     items = call.content or []
     if not any(isinstance(item, Diff) for item in items):
         for place in call.locations or []:
-            yield Piece("prose", f"at {harmless_line(_place(place))}")
+            yield TranscriptText("prose", f"at {harmless_line(_place(place))}")
     for item in items:
         piece = _item(item, screens)
         if piece is not None and piece.text:
             yield piece
 
 
-def _item(item: ToolContent, screens: _Screens) -> Piece | None:
+def _item(item: ToolContent, screens: _Screens) -> TranscriptText | None:
     match item:
         case ContentItem():
-            return Piece("output", harmless_output(text_of([item.content])))
+            return TranscriptText("output", harmless_output(text_of([item.content])))
         case Diff():
-            return Piece("diff", harmless(patch_text(item)))
+            return TranscriptText("diff", harmless(patch_text(item)))
         case ClientTerminalItem():
-            return Piece("prose", f"in the editor's terminal {harmless_line(item.terminal_id)}")
+            return TranscriptText("prose", f"in the editor's terminal {harmless_line(item.terminal_id)}")
         case UnknownItem():
-            return Piece("prose", f"[{harmless_line(item.kind)}]")
+            return TranscriptText("prose", f"[{harmless_line(item.kind)}]")
         case TerminalItem():
             screen = screens.get(item.terminal_id)
             return None if screen is None else _output(screen)
 
 
-def _output(screen: events.TerminalUpdate) -> Piece:
+def _output(screen: events.TerminalUpdate) -> TranscriptText:
     """What a terminal has shown, and how its command ended if not well."""
     data = base64.b64decode(screen.output.data) if isinstance(screen.output, TerminalOutput) else b""
     text = harmless_output(data.decode("utf-8", "replace")).rstrip("\n")
@@ -153,7 +153,7 @@ def _output(screen: events.TerminalUpdate) -> Piece:
             text += f"\n(signal {harmless_line(screen.exit_status.signal)})"
         elif screen.exit_status.exit_code:
             text += f"\n(exit code {screen.exit_status.exit_code})"
-    return Piece("output", text.removeprefix("\n"))
+    return TranscriptText("output", text.removeprefix("\n"))
 
 
 def _plan(event: events.PlanUpdate) -> str:
@@ -228,7 +228,7 @@ def decision_text(decision: Mapping[str, object]) -> str:
     return f"{found.get('time', '?')}  {found.get('decision', '?')}  {what} in mode {found.get('mode', '?')}, {by}"
 
 
-def _lines(piece: Piece, *, full: bool) -> tuple[list[str], int]:
+def _lines(piece: TranscriptText, *, full: bool) -> tuple[list[str], int]:
     """The lines to show, and how many are left out."""
     lines = piece.text.rstrip("\n").split("\n")
     if full or piece.form == "prose" or len(lines) <= SHOWN_LINES:

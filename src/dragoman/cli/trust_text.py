@@ -19,8 +19,8 @@ import msgspec
 from dragoman.cli.project_servers import NAME as SERVERS_FILE
 from dragoman.cli.project_servers import document_of, tables_of
 from dragoman.cli.project_servers import part_of as server_part
-from dragoman.client.entry import Entry
-from dragoman.client.fleet_file import FleetFile, FleetFileWrong, Found, find_files, read_usable
+from dragoman.client.entry import AgentEntry
+from dragoman.client.fleet_file import FleetFile, FleetFileWrong, RegistryFileFound, find_files, read_usable
 from dragoman.client.known import KNOWN
 from dragoman.client.project_entry import Limited, part_of, project_entries
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
@@ -87,7 +87,7 @@ def _agents(
 ) -> Iterator[ConfigPart]:
     name = str(file.relative_to(folder))
     try:
-        read = read_usable(Found(file, data))
+        read = read_usable(RegistryFileFound(file, data))
         own = _own(home)
     except FleetFileWrong as error:
         yield ConfigPart(name, [("not used", str(error))])
@@ -112,7 +112,7 @@ def _own(home: Path) -> FleetFile:
 
 
 def _agent(
-    folder: Path, file: Path, limit: Limited, replaced: Entry | None, environment: Mapping[str, str]
+    folder: Path, file: Path, limit: Limited, replaced: AgentEntry | None, environment: Mapping[str, str]
 ) -> ConfigPart:
     entry = limit.entry
     rows = list(agent_rows(entry))
@@ -130,9 +130,9 @@ def _agent(
     return ConfigPart(f"agent {shown_name_of(entry.name)}", rows, part_of(file, entry.name), secrets, url, launches)
 
 
-def agent_rows(entry: Entry) -> Iterator[Row]:
+def agent_rows(entry: AgentEntry) -> Iterator[Row]:
     """Describe an agent field by field; a field that is as it is for every agent is left out."""
-    for field in fields(Entry):
+    for field in fields(AgentEntry):
         value = getattr(entry, field.name)
         match field.name:
             case "name" | "args" | "source" | "install" | "built_in" | "project" | "allowed_secrets":

@@ -17,7 +17,7 @@ ADVERTISED: Final[dict[str, object]] = {
 }
 
 
-class Question(NamedTuple):
+class UserQuestion(NamedTuple):
     """What the agent wants to know, and what it proposes to answer, if anything."""
 
     session_id: str
@@ -26,17 +26,17 @@ class Question(NamedTuple):
 
 
 # The answer; None if there is none.
-AskUserCallback = Callable[[Question], Awaitable[str | None]]
+AskUserCallback = Callable[[UserQuestion], Awaitable[str | None]]
 
 
-def read_question(params: object) -> Question:
+def read_question(params: object) -> UserQuestion:
     """A question as it stands in the request."""
     given = params if isinstance(params, dict) else {}
     question, session_id, options = given.get("question"), given.get("sessionId"), given.get("options")
     if not isinstance(question, str) or not isinstance(session_id, str):
         raise RequestFailed(INVALID_PARAMS, "sessionId and question must be text")
     listed = options if isinstance(options, list) else []
-    return Question(session_id, question, tuple(label for label in map(_label, listed) if label))
+    return UserQuestion(session_id, question, tuple(label for label in map(_label, listed) if label))
 
 
 def answered(text: str | None) -> dict[str, str]:

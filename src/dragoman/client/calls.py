@@ -28,7 +28,7 @@ _UNKNOWN_KIND: Final = _KINDS.index("fetch") + 0.5
 _Item = TypeVar("_Item")
 
 
-class Calls:
+class ToolCalls:
     """The open calls of one session."""
 
     def __init__(self, *, lost: bool = False) -> None:

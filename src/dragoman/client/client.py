@@ -12,11 +12,11 @@ from dragoman import limits
 from dragoman.client.callbacks import check_text, folder_of, listed
 from dragoman.client.conversation import Conversation
 from dragoman.client.early import EarlyEvents
-from dragoman.client.face import Face
+from dragoman.client.face import ClientHandlers
 from dragoman.client.opening import Target, open_target
 from dragoman.client.patience import Clock, Patience
 from dragoman.client.services import Services
-from dragoman.client.turn import Run
+from dragoman.client.turn import TurnEvents
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
@@ -56,7 +56,7 @@ class Client:
     def __init__(
         self,
         target: Target,
-        face: Face,
+        face: ClientHandlers,
         *,
         cwd: str | None,
         env: Mapping[str, str] | None,
@@ -88,7 +88,7 @@ class Client:
         self._greeted = False
         self._closing = False
         self._conversations: dict[str, Conversation] = {}
-        self._unread: set[Run] = set()
+        self._unread: set[TurnEvents] = set()
         self._early = EarlyEvents(self.on_noise)
         self._services = Services(face, self._conversations, self._early, self.on_noise, self.on_bug)
         self.clock = Clock(patience, self, lambda: self._services.busy)
@@ -296,16 +296,16 @@ class Client:
         self.link.note_now(CancelTurn(session_id))
         self._services.questions.dismiss(session_id)
 
-    def withdraw(self, run: Run) -> None:
+    def withdraw(self, run: TurnEvents) -> None:
         """Ask the agent to stop working on a prompt, where it has not understood a cancel."""
         if run.left:
             self.link.withdraw(run.number)
 
-    def started(self, run: Run) -> None:
+    def started(self, run: TurnEvents) -> None:
         """A turn whose events wait to be read."""
         self._unread.add(run)
 
-    def taken(self, run: Run) -> None:
+    def taken(self, run: TurnEvents) -> None:
         """Everything heard of this turn has been read. What others have not read still counts."""
         if run.over.done():
             self._unread.discard(run)

@@ -14,9 +14,9 @@ from dragoman.client.ask_user import AskUserCallback
 from dragoman.client.callbacks import check_plain
 from dragoman.client.client import Client, EventCallback, State
 from dragoman.client.face import (
+    ClientHandlers,
     ElicitationCallback,
     ExtensionCallback,
-    Face,
     NotificationCallback,
     PermissionCallback,
     ReadCallback,
@@ -79,7 +79,7 @@ def connect(
     check_plain(on_noise, "on_noise", "reason")
     check_plain(on_trouble, "on_trouble", "sentence")
     check_plain(on_stderr, "on_stderr", "data")
-    face = Face(
+    face = ClientHandlers(
         permission=permission,
         elicitation=elicitation,
         read_text_file=read_text_file,

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from dragoman.client.callbacks import check_text, folder_of
-from dragoman.client.calls import Calls
-from dragoman.client.turn import Answer, Run, Turn
+from dragoman.client.calls import ToolCalls
+from dragoman.client.turn import Answer, Turn, TurnEvents
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.content import Content, Text
@@ -25,7 +25,7 @@ from dragoman.vocabulary.requests import (
     CloseSession,
     ForkSession,
     OptionsSet,
-    Prompt,
+    PromptRequest,
     SessionOpened,
     SetOption,
     SetTitle,
@@ -47,10 +47,10 @@ class Conversation:
         self.title = ""
         self.options: list[Option] = opened.config_options or []
         self.commands: list[AnyCommand] = opened.available_commands or []
-        self.calls: Final = Calls()
+        self.calls: Final = ToolCalls()
         # The last prompt, until its turn is over; and the turn that events belong to.
-        self.running: Run | None = None
-        self.listener: Run | None = None
+        self.running: TurnEvents | None = None
+        self.listener: TurnEvents | None = None
 
     def prompt(self, content: "str | Content | Iterable[Content]") -> Turn:
         """Say something; iterate over what comes of it. After a `cancel` it waits for the cancelled turn to end."""
@@ -59,9 +59,9 @@ class Conversation:
             raise UsageError("a turn is still running: read it to its end, or `await session.cancel()` first")
         self.client.link  # noqa: B018  # says so if there is none
         blocks = _blocks(content)
-        run = self.running = Run(self, before)
+        run = self.running = TurnEvents(self, before)
         self.client.started(run)
-        run.start(Prompt(self.id, blocks))
+        run.start(PromptRequest(self.id, blocks))
         return Turn(run)
 
     async def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
@@ -144,12 +144,12 @@ class Conversation:
             self.options = reply.config_options or self.options
             self.commands = reply.available_commands or self.commands
 
-    def cancel_run(self, run: Run) -> None:
+    def cancel_run(self, run: TurnEvents) -> None:
         """Cancel one turn: the agent is told, and whoever is asked something in its name need not answer."""
         if run.cancel():
             self.client.cancel(self.id)
 
-    def ended(self, run: Run) -> None:
+    def ended(self, run: TurnEvents) -> None:
         """A turn is over: the session is free for the next one."""
         self.calls.clear()
         if self.listener is run:

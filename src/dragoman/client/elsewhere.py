@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from dragoman.host.loose import HOLE, SHELLS, TooMuch, commands_in
+from dragoman.host.loose import HOLE, SHELLS, TooMuchToParse, commands_in
 
 _MACHINE: Final = "takes the agent to another machine"
 _CONTAINER: Final = "puts the agent in a container or another root, where a path is another file"
@@ -123,7 +123,7 @@ def _told_to_a_shell(command: Sequence[str]) -> str:
     unknown = "it is not known what the shell is told to run"
     try:
         found = [loose for text in (shlex.join(command), *command) for loose in commands_in(text)]
-    except TooMuch:
+    except TooMuchToParse:
         return unknown
     names = [name for loose in found for name, _ in loose.names()]
     if any(HOLE in name for name in names):

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from dragoman import limits
 from dragoman.client.elsewhere import carried_elsewhere
-from dragoman.client.lent import EVERYTHING, Lent
+from dragoman.client.lent import EVERYTHING, OfferedCapabilities
 from dragoman.client.patience import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
 from dragoman.client.rules import Level, Policy, Rule
 from dragoman.errors import UsageError
@@ -29,7 +29,7 @@ DEFAULT_IDLE_MS: Final = 15 * 60 * 1000
 
 
 @dataclass(frozen=True)
-class Entry:
+class AgentEntry:
     """How an agent is reached and treated. Texts may still hold `$VARIABLES`; `expanded` puts their values in."""
 
     name: str
@@ -51,7 +51,7 @@ class Entry:
     description: str = ""
     default_agent: str = ""
     mcp_servers: tuple[McpServer, ...] = ()
-    lent: Lent = EVERYTHING
+    lent: OfferedCapabilities = EVERYTHING
     # Behind an address instead of a command; the token comes from a variable or from a file of its own.
     url: str = ""
     token: str = field(default="", repr=False)
@@ -88,7 +88,7 @@ class Entry:
             found.append(file)
         return list(dict.fromkeys(found))
 
-    def expanded(self, environment: Mapping[str, str]) -> "Entry":
+    def expanded(self, environment: Mapping[str, str]) -> "AgentEntry":
         """The same with the values of variables; `UsageError` names one that is not set, or not for this project."""
         kept_back = [name for name in self.secrets_wanted(environment) if name not in self.allowed_secrets]
         if kept_back:

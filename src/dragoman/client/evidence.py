@@ -51,7 +51,7 @@ _EDITING: Final = frozenset({"edit", "delete", "move"})
 _PLAIN_FILES: Final = ("text", "binary")
 
 
-class Evidence(NamedTuple):
+class CallFacts(NamedTuple):
     """What a request carries. `kind` is the most serious thing that it is, `also` what else it is or may be."""
 
     kind: ActKind
@@ -69,36 +69,36 @@ class Evidence(NamedTuple):
         return self.also | {self.kind} | (frozenset({"edit"}) if self.kind == "other" else frozenset())
 
 
-def evidence(request: Judged, shell: str = BASH) -> Evidence:
+def evidence(request: Judged, shell: str = BASH) -> CallFacts:
     """What there is to judge by. `shell` is what a terminal's line of text would be run by."""
     match request:
         case ReadTextFile(path=path):
-            return Evidence("read", (path,))
+            return CallFacts("read", (path,))
         case WriteTextFile(path=path):
-            return Evidence("edit", (path,))
+            return CallFacts("edit", (path,))
         case CreateTerminal():
             return _of_terminal(request, shell)
         case RequestPermission(subject=CommandSubject(command=command, cwd=cwd) as subject):
             unclear = "it has fields that this release does not know" if subject.extras else ""
-            return Evidence("execute", _folder(cwd), (CommandLine(command),), unclear=unclear)
+            return CallFacts("execute", _folder(cwd), (CommandLine(command),), unclear=unclear)
         case RequestPermission(subject=ToolCallSubject(tool_call=call)):
             return _of_call(call, request.extras)
         case RequestPermission():
-            return Evidence("other", unclear="it does not say what it is about")
+            return CallFacts("other", unclear="it does not say what it is about")
 
 
-def _of_terminal(request: CreateTerminal, shell: str) -> Evidence:
+def _of_terminal(request: CreateTerminal, shell: str) -> CallFacts:
     line = judged_line(request, shell)
     by_another_shell = terminal_argv(request, shell)[0] == shell != BASH and not line.is_bash
     unclear = f"there is no bash here, and {shell} may read the line in another way" if by_another_shell else ""
-    return Evidence("execute", _folder(request.cwd), (line,), unclear=unclear)
+    return CallFacts("execute", _folder(request.cwd), (line,), unclear=unclear)
 
 
 def _folder(cwd: object) -> tuple[str, ...]:
     return (cwd,) if isinstance(cwd, str) and cwd else ()
 
 
-def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> Evidence:
+def _of_call(call: ToolCallUpdate, beside: "Extras | UnsetType") -> CallFacts:
     """What a call tells. `beside` are fields of the question that this release does not know."""
     found = ToolInput()
     has_diff = False
@@ -169,7 +169,7 @@ def _read_uri(found: ToolInput, uri: str) -> None:
         found.address(uri)
 
 
-def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
+def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> CallFacts:
     kinds: list[ActKind] = []
     if found.commands or label == "execute":
         kinds.append("execute")
@@ -189,4 +189,4 @@ def _summed_up(found: ToolInput, label: str, *, has_diff: bool) -> Evidence:
     if not (unclear or paths or found.commands or found.addresses):
         unclear = "it names no file, no command and no address"
     commands, addresses = tuple(dict.fromkeys(found.commands)), tuple(dict.fromkeys(found.addresses))
-    return Evidence(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]), found.is_cut)
+    return CallFacts(kinds[0], paths, commands, addresses, unclear, frozenset(kinds[1:]), found.is_cut)

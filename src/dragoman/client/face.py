@@ -64,7 +64,7 @@ class Terminals(Protocol):
     async def release(self, request: ReleaseTerminal) -> None: ...
 
 
-class Face:
+class ClientHandlers:
     """The callbacks of one client."""
 
     def __init__(

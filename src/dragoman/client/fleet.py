@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from dragoman.client.connect import Client, State, connect
-from dragoman.client.entry import Entry
+from dragoman.client.entry import AgentEntry
 from dragoman.client.fleet_file import FleetFile, Terms, changed_since, find_files, read_usable, untrusted
 from dragoman.client.known import KNOWN
 from dragoman.client.patience import Patience
@@ -39,12 +39,12 @@ class AgentFailed(WorldError):
 
 
 @dataclass(frozen=True)
-class Status:
+class AgentStatus:
     """An agent as it is now."""
 
     name: str
     state: State
-    entry: Entry
+    entry: AgentEntry
     installed: bool
     restarts: int = 0
     last_error: str = ""
@@ -121,7 +121,7 @@ class Fleet:
         """Every agent there is."""
         return sorted(self._members)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> AgentEntry:
         """How an agent is configured."""
         return self._member(name).entry
 
@@ -129,7 +129,7 @@ class Fleet:
         """Look again whether an agent of a project is as it was trusted, before it is started; else `StartFailed`."""
         self._check(self.entry(name))
 
-    def status(self, name: str) -> Status:
+    def status(self, name: str) -> AgentStatus:
         """How an agent is."""
         return self._member(name).status()
 
@@ -165,7 +165,7 @@ class Fleet:
         """End them all."""
         await asyncio.gather(*(member.stop() for member in self._members.values()))
 
-    def _check(self, entry: Entry) -> None:
+    def _check(self, entry: AgentEntry) -> None:
         reason = self._changed() if entry.project else ""
         if reason:
             raise StartFailed(f"{entry.name} is not started: {reason}")
@@ -184,7 +184,7 @@ class Fleet:
 class _Member:
     """One agent and how it fares."""
 
-    def __init__(self, entry: Entry, environment: Mapping[str, str], check: Callable[[Entry], None]) -> None:
+    def __init__(self, entry: AgentEntry, environment: Mapping[str, str], check: Callable[[AgentEntry], None]) -> None:
         self.entry: Final = entry
         self._environment = environment
         self._check = check
@@ -220,7 +220,7 @@ class _Member:
             raise
         return self._latest
 
-    def _connect(self, entry: Entry, settings: Mapping[str, Any]) -> Client:
+    def _connect(self, entry: AgentEntry, settings: Mapping[str, Any]) -> Client:
         given = {"patience": entry.patience()} | entry.lent.of(settings)
         given["dialect"] = given.get("dialect") or entry.dialect or None
         if entry.url:
@@ -269,14 +269,14 @@ class _Member:
         self._error = str(error)
         self._stderr = getattr(error, "stderr_tail", "") or self._stderr
 
-    def status(self) -> Status:
+    def status(self) -> AgentStatus:
         latest = self._own or self._latest
         if latest is not None and latest.failure is not None:
             self._note(latest.failure)
         state: State = "configured" if latest is None else latest.state
         if state in ("configured", "stopped"):
             state = "failed" if self._error else "ready" if self._healthy else state
-        return Status(
+        return AgentStatus(
             self.entry.name,
             state,
             self.entry,

@@ -4,7 +4,14 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-from dragoman.client.fleet_file import OF_ADDRESSES, OF_COMMANDS, FleetFileWrong, Found, file_bytes, read_file
+from dragoman.client.fleet_file import (
+    OF_ADDRESSES,
+    OF_COMMANDS,
+    FleetFileWrong,
+    RegistryFileFound,
+    file_bytes,
+    read_file,
+)
 from dragoman.host.private_file import write_private
 
 
@@ -51,7 +58,7 @@ def _document(path: Path) -> dict[str, Any]:
     data = file_bytes(path)
     if data is None:
         return {}
-    read_file(Found(path, data))
+    read_file(RegistryFileFound(path, data))
     return cast(dict[str, Any], json.loads(data.decode("utf-8-sig")))
 
 

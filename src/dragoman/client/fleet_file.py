@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from dragoman.client.entry import DIALECTS, Entry, NonInteractive, PermissionPolicy, Processes
+from dragoman.client.entry import DIALECTS, AgentEntry, NonInteractive, PermissionPolicy, Processes
 from dragoman.client.known import KNOWN
-from dragoman.client.lent import FORMS_ALONE, Lent
+from dragoman.client.lent import FORMS_ALONE, OfferedCapabilities
 from dragoman.client.located import Located, Misplaced, parse
 from dragoman.client.located import Path as Place
 from dragoman.client.opening import SCHEMES
 from dragoman.client.rule import Effect, Rule, RuleRefused
-from dragoman.client.tables import Table, kind_of, misplaced
+from dragoman.client.tables import ConfigTable, kind_of, misplaced
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
 from dragoman.host.trust import COVERED_BYTES, TrustFailed, TrustState, trust_state
@@ -48,14 +48,14 @@ class Terms(NamedTuple):
 class FleetFile(NamedTuple):
     """What a file says."""
 
-    entries: Mapping[str, Entry]
+    entries: Mapping[str, AgentEntry]
     default: str = ""
     terms: Terms = Terms()
     # What is wrong with entries that are left out, by their names: a sentence with the file, the line and the field.
     mistakes: Mapping[str, str] = {}
 
 
-class Found(NamedTuple):
+class RegistryFileFound(NamedTuple):
     """A file to read. The bytes are the ones that were trusted."""
 
     path: Path
@@ -64,17 +64,17 @@ class Found(NamedTuple):
     trust_state: TrustState | None = None
 
 
-def find_files(home: Path, folder: Path | None) -> Iterator[Found]:
+def find_files(home: Path, folder: Path | None) -> Iterator[RegistryFileFound]:
     """The user's own file, then that of the nearest project folder, if it is trusted as it is."""
     own = home / NAME
     data = file_bytes(own)
     if data is not None:
-        yield Found(own, data)
+        yield RegistryFileFound(own, data)
     project = None if folder is None else nearest(folder)
     if project is None or project == own:
         return
     found = _trusted(home, project)
-    if isinstance(found, Found):
+    if isinstance(found, RegistryFileFound):
         yield found
 
 
@@ -108,7 +108,7 @@ def untrusted(home: Path, folder: Path) -> Untrusted | None:
     return found if isinstance(found, Untrusted) else None
 
 
-def changed_since(home: Path, file: Found) -> str:
+def changed_since(home: Path, file: RegistryFileFound) -> str:
     """Why a project's file, or a script that it starts, is not what was trusted any more; empty: it is."""
     now = _trusted(home, file.path)
     if isinstance(now, Untrusted):
@@ -121,7 +121,7 @@ def project_folder(file: Path) -> Path:
     return file.parent.parent if file.parent.name == ".dragoman" else file.parent
 
 
-def _trusted(home: Path, project: Path) -> Found | Untrusted:
+def _trusted(home: Path, project: Path) -> RegistryFileFound | Untrusted:
     """A trusted file: the very bytes that trust was checked for."""
     folder = project_folder(project)
     name = project.relative_to(folder).as_posix()
@@ -133,7 +133,7 @@ def _trusted(home: Path, project: Path) -> Found | Untrusted:
         return Untrusted(project, found.reason)
     # One that came after we looked for it is another file than the one that was looked for.
     data = found.files.get(name)
-    return Untrusted(project, "it comes and goes") if data is None else Found(project, data, found)
+    return Untrusted(project, "it comes and goes") if data is None else RegistryFileFound(project, data, found)
 
 
 def file_bytes(path: Path) -> bytes | None:
@@ -149,7 +149,7 @@ def file_bytes(path: Path) -> bytes | None:
     return data
 
 
-def read_file(found: Found) -> FleetFile:
+def read_file(found: RegistryFileFound) -> FleetFile:
     """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries."""
     read = read_usable(found)
     if read.mistakes:
@@ -157,7 +157,7 @@ def read_file(found: Found) -> FleetFile:
     return read
 
 
-def read_usable(found: Found) -> FleetFile:
+def read_usable(found: RegistryFileFound) -> FleetFile:
     """Return what a file says, without the entries that have a mistake; `FleetFileWrong` for any other mistake."""
     try:
         text = found.data.decode("utf-8-sig")
@@ -202,7 +202,7 @@ class _Reader:
         self._path = path
 
     def read(self) -> FleetFile:
-        top = Table(self._located, (), self._located.value, _TOP)
+        top = ConfigTable(self._located, (), self._located.value, _TOP)
         policy, unasked = top.choice("permissionPolicy", get_args(PermissionPolicy)), self._non_interactive(top)
         shared = {
             "permission_policy": policy,
@@ -211,11 +211,11 @@ class _Reader:
         }
         common = {name: value for name, value in shared.items() if value is not None}
         rules, servers = self._rules(top), self._mcp(top)
-        entries: dict[str, Entry] = {}
+        entries: dict[str, AgentEntry] = {}
         mistakes: dict[str, str] = {}
         for name, place, value in self._entries_of(top.given("servers")):
             try:
-                table = Table(self._located, place, value, _ENTRY)
+                table = ConfigTable(self._located, place, value, _ENTRY)
                 entries[name] = self._entry(name, table, common, rules, servers)
             except Misplaced as error:
                 mistakes[name] = self.sentence(error)
@@ -254,11 +254,11 @@ class _Reader:
     def _entry(
         self,
         name: str,
-        table: Table,
+        table: ConfigTable,
         common: Mapping[str, object],
         rules: tuple[Rule, ...],
         servers: tuple[McpServer, ...],
-    ) -> Entry:
+    ) -> AgentEntry:
         base = self._base(name, table)
         given: dict[str, object] = {
             "args": table.texts("args"),
@@ -288,7 +288,7 @@ class _Reader:
             **chosen,
         )
 
-    def _base(self, name: str, table: Table) -> Entry:
+    def _base(self, name: str, table: ConfigTable) -> AgentEntry:
         """What an entry is before the rest of it counts: a command, an address, or a known agent."""
         known, command, url = KNOWN.get(name), table.text("command"), table.text("url")
         for key in OF_COMMANDS if url else OF_ADDRESSES:
@@ -302,17 +302,17 @@ class _Reader:
             return known
         if known is not None and command == known.command:
             return replace(known, args=(), description="", auto_start=True)
-        return Entry(name, command or "")
+        return AgentEntry(name, command or "")
 
-    def _at_address(self, name: str, url: str, table: Table) -> Entry:
+    def _at_address(self, name: str, url: str, table: ConfigTable) -> AgentEntry:
         token, file = table.text("token") or "", self._folder(table.text("tokenFile")) or ""
         if not url.lower().startswith(tuple(f"{scheme}://" for scheme in SCHEMES)) and not url.startswith("$"):
             raise table.wrong("url", f"url begins with https://, http://, wss:// or ws://, not {url!r}")
         if token and file:
             raise table.wrong("tokenFile", "token or tokenFile, not both")
-        return Entry(name, "", url=url, token=token, token_file=file, lent=FORMS_ALONE)
+        return AgentEntry(name, "", url=url, token=token, token_file=file, lent=FORMS_ALONE)
 
-    def _lent(self, table: Table, before: Lent) -> Lent:
+    def _lent(self, table: ConfigTable, before: OfferedCapabilities) -> OfferedCapabilities:
         """What is lent, said as a client says it to an agent; what is not named stays as it was."""
         if table.given("capabilities") is None:
             return before
@@ -331,14 +331,14 @@ class _Reader:
             return cwd
         return os.path.join(project_folder(self._path), os.path.expanduser(cwd))
 
-    def _request_ms(self, table: Table) -> int | None:
+    def _request_ms(self, table: ConfigTable) -> int | None:
         ours = table.number("requestTimeoutMs", _LONGEST_MS)
         alias = table.number("timeoutMs", _LONGEST_MS)
         if ours is not None and alias is not None and ours != alias:
             raise table.wrong("timeoutMs", "timeoutMs is another name of requestTimeoutMs; leave one of them out")
         return ours if ours is not None else alias
 
-    def _non_interactive(self, table: Table) -> NonInteractive | None:
+    def _non_interactive(self, table: ConfigTable) -> NonInteractive | None:
         if table.given("nonInteractivePolicy") is None:
             return None
         inner = table.table("nonInteractivePolicy", frozenset({"mode"}))
@@ -347,7 +347,7 @@ class _Reader:
             raise inner.wrong("mode", "mode is reject_all or accept_all")
         return cast(NonInteractive, mode)
 
-    def _rules(self, table: Table) -> tuple[Rule, ...]:
+    def _rules(self, table: ConfigTable) -> tuple[Rule, ...]:
         if table.given("permissions") is None:
             return ()
         inner = table.table("permissions", frozenset(_EFFECTS))
@@ -367,7 +367,7 @@ class _Reader:
                     raise misplaced(self._located, place, str(error)) from None
         return tuple(found)
 
-    def _mcp(self, table: Table) -> tuple[McpServer, ...]:
+    def _mcp(self, table: ConfigTable) -> tuple[McpServer, ...]:
         given = table.given("mcpServers")
         keys = frozenset({"name", "type", "command", "args", "env", "url", "headers"})
         if isinstance(given, dict):
@@ -375,7 +375,7 @@ class _Reader:
             return tuple(self._mcp_server(name, inner.table(name, keys)) for name in given)
         return tuple(self._mcp_server(one.text("name"), one) for one in table.tables("mcpServers", keys))
 
-    def _mcp_server(self, name: str | None, table: Table) -> McpServer:
+    def _mcp_server(self, name: str | None, table: ConfigTable) -> McpServer:
         if not name:
             raise misplaced(self._located, table.place, "an MCP server needs a name")
         url, command = table.text("url"), table.text("command")

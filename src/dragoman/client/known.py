@@ -6,8 +6,8 @@ The variables named beside each are its own keys; they are passed on to it, and 
 import sys
 from typing import Final
 
-from dragoman.client.entry import Entry
-from dragoman.client.lent import EVERYTHING, Lent
+from dragoman.client.entry import AgentEntry
+from dragoman.client.lent import EVERYTHING, OfferedCapabilities
 
 
 def _npm(package: str) -> str:
@@ -26,9 +26,9 @@ def _known(
     description: str,
     install: str,
     keys: tuple[str, ...] = (),
-    lent: Lent = EVERYTHING,
-) -> Entry:
-    return Entry(
+    lent: OfferedCapabilities = EVERYTHING,
+) -> AgentEntry:
+    return AgentEntry(
         name,
         command,
         args,
@@ -57,7 +57,7 @@ _ENTRIES: Final = (
         install=_npm("@google/gemini-cli"),
         keys=_GOOGLE,
         # It cannot tell from any error that a lent file does not exist, so it could make no new one.
-        lent=Lent(read=False, write=False),
+        lent=OfferedCapabilities(read=False, write=False),
     ),
     _known(
         "claude",
@@ -117,4 +117,4 @@ _ENTRIES: Final = (
     ),
 )
 
-KNOWN: Final[dict[str, Entry]] = {entry.name: entry for entry in _ENTRIES}
+KNOWN: Final[dict[str, AgentEntry]] = {entry.name: entry for entry in _ENTRIES}

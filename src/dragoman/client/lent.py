@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Lent:
+class OfferedCapabilities:
     """True: lent, as far as the caller has it to lend."""
 
     read: bool = True
@@ -28,6 +28,6 @@ class Lent:
         return {name: value for name, value in settings.items() if not kept_back.get(name)}
 
 
-EVERYTHING = Lent()
+EVERYTHING = OfferedCapabilities()
 # An agent elsewhere works on the files there; forms are for the person here.
-FORMS_ALONE = Lent(read=False, write=False, terminal=False)
+FORMS_ALONE = OfferedCapabilities(read=False, write=False, terminal=False)

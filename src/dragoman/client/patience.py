@@ -16,7 +16,7 @@ from dragoman.errors import TimedOut
 
 if TYPE_CHECKING:
     from dragoman.client.client import Client
-    from dragoman.client.turn import Run
+    from dragoman.client.turn import TurnEvents
 
 # The figures of the seeds' clients, and of most others.
 REQUEST_SECONDS: Final = 60.0
@@ -59,7 +59,7 @@ class Clock:
         self._client = client
         self._stands = stands
         self._waits: set[_Wait] = set()
-        self._quiet: dict[Run, float] = {}
+        self._quiet: dict[TurnEvents, float] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         bounds = [bound for bound in (patience.request, patience.prompt_idle) if bound is not None]
@@ -83,7 +83,7 @@ class Clock:
         finally:
             self._waits.discard(wait)
 
-    def watch(self, run: "Run") -> None:
+    def watch(self, run: "TurnEvents") -> None:
         """A turn that must show signs of life until it is over."""
         if self.patience.prompt_idle is not None:
             self._quiet[run] = 0.0
@@ -133,7 +133,7 @@ class Clock:
                     self._ending.add(task)
                     task.add_done_callback(self._ending.discard)
 
-    async def _end(self, run: "Run", bound: float) -> None:
+    async def _end(self, run: "TurnEvents", bound: float) -> None:
         """Session/cancel, then `$/cancel_request`, then the process; each gets a moment."""
         silence = f"the agent has told nothing for {bound:g} s"
         run.error = TimedOut(f"{silence}; the turn was cancelled")
@@ -148,6 +148,6 @@ class Clock:
         run.fail(error)
         await self._client.give_up(error)
 
-    async def _is_over(self, run: "Run") -> bool:
+    async def _is_over(self, run: "TurnEvents") -> bool:
         await asyncio.wait([run.over], timeout=self.patience.grace)
         return run.over.done()

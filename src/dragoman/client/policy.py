@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
-from dragoman.client.evidence import Evidence, Judged, evidence
+from dragoman.client.evidence import CallFacts, Judged, evidence
 from dragoman.client.file_questions import question_about
 from dragoman.client.granted_writes import GrantedWrites
 from dragoman.client.questions import Questions
-from dragoman.client.rules import Effect, Level, Policy, Rule, Verdict, Where, judge
+from dragoman.client.rules import Effect, Level, PathPosition, Policy, Rule, Verdict, judge
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
@@ -38,7 +38,7 @@ from dragoman.vocabulary.services import (
 )
 from dragoman.vocabulary.tools import Location
 
-__all__ = ["Decider", "Denial", "Effect", "Level", "Policy", "Rule", "Verdict", "Where", "allowing", "judge"]
+__all__ = ["Decider", "Denial", "Effect", "Level", "PathPosition", "Policy", "Rule", "Verdict", "allowing", "judge"]
 
 Ask = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
 # A file as it is now; None if there is none.
@@ -95,7 +95,7 @@ class Decider:
         self._ask = ask
         self._roots = Roots([os.path.abspath(root) for root in roots])
         self._home = home_for(self._roots.real, os.path.realpath(os.path.expanduser("~")))
-        self._where = Where(
+        self._where = PathPosition(
             self._inside,
             self._names,
             self._protected,
@@ -108,8 +108,8 @@ class Decider:
         self._looked_into: dict[str, FolderFacts] = {}
         self._held: dict[str, str] = {}
         self._patterns = PatternSearch()
-        self._said_no: OrderedDict[tuple[str, Evidence], None] = OrderedDict()
-        self._asking: dict[tuple[str, Evidence], asyncio.Future[None]] = {}
+        self._said_no: OrderedDict[tuple[str, CallFacts], None] = OrderedDict()
+        self._asking: dict[tuple[str, CallFacts], asyncio.Future[None]] = {}
         self._questions = Questions()
         self._granted = GrantedWrites(self._roots)
         self._on_decision = on_decision

@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dragoman.client.entry import Entry, PermissionPolicy
+from dragoman.client.entry import AgentEntry, PermissionPolicy
 from dragoman.client.fleet_file import FleetFile, Terms, project_folder
-from dragoman.client.lent import EVERYTHING, FORMS_ALONE, Lent
+from dragoman.client.lent import EVERYTHING, FORMS_ALONE, OfferedCapabilities
 from dragoman.client.rules import Rule
 from dragoman.host.trust import TrustState
 
@@ -25,12 +25,12 @@ _LENT: Final = {"read": "reading files", "write": "writing files", "terminal": "
 class Limited(NamedTuple):
     """An entry as it counts, and what of it does not, in words."""
 
-    entry: Entry
+    entry: AgentEntry
     ignored: tuple[str, ...] = ()
 
 
 def project_entries(
-    path: Path, read: FleetFile, own: Mapping[str, Entry], terms: Terms, trust_state: TrustState
+    path: Path, read: FleetFile, own: Mapping[str, AgentEntry], terms: Terms, trust_state: TrustState
 ) -> dict[str, Limited]:
     """Return what counts of a project's file. `own`: the agents without it; `terms`: the user's, for all agents."""
     folder = project_folder(path)
@@ -46,7 +46,7 @@ def part_of(path: Path, name: str) -> str:
     return f"{path.relative_to(project_folder(path)).as_posix()} {name}"
 
 
-def limited(given: Entry, own: Entry | None, terms: Terms, folder: str, allowed: frozenset[str]) -> Limited:
+def limited(given: AgentEntry, own: AgentEntry | None, terms: Terms, folder: str, allowed: frozenset[str]) -> Limited:
     """Return what counts of a project's entry.
 
     `own` is the user's entry, or a built-in one, of that name; `terms` is what the user's file says for all. `folder`
@@ -54,7 +54,7 @@ def limited(given: Entry, own: Entry | None, terms: Terms, folder: str, allowed:
     """
     same = own is not None and _launch(own) == _launch(given)
     floor = terms if own is None or own.built_in else own
-    most = own if same and own is not None else Entry("", "")
+    most = own if same and own is not None else AgentEntry("", "")
     policy = max(given.permission_policy, most.permission_policy, floor.permission_policy, key=_STRICTNESS.index)
     kept = tuple(rule for rule in (*floor.rules, *given.rules) if rule.effect != "allow")
     counted = replace(
@@ -69,23 +69,23 @@ def limited(given: Entry, own: Entry | None, terms: Terms, folder: str, allowed:
     return Limited(counted, tuple(_ignored(given, counted)))
 
 
-def _launch(entry: Entry) -> tuple[object, ...]:
+def _launch(entry: AgentEntry) -> tuple[object, ...]:
     where = (entry.url, entry.token, entry.token_file)
     return (entry.command, entry.args, dict(entry.env), entry.cwd, entry.mcp_servers, *where)
 
 
-def _lendable(given: Entry, own: Entry | None, *, same: bool) -> Lent:
+def _lendable(given: AgentEntry, own: AgentEntry | None, *, same: bool) -> OfferedCapabilities:
     if same and own is not None:
         return own.lent
     default = FORMS_ALONE if given.url else EVERYTHING
     return default if own is None else _both(default, own.lent)
 
 
-def _both(one: Lent, other: Lent) -> Lent:
-    return Lent(**{name: getattr(one, name) and getattr(other, name) for name in _LENT})
+def _both(one: OfferedCapabilities, other: OfferedCapabilities) -> OfferedCapabilities:
+    return OfferedCapabilities(**{name: getattr(one, name) and getattr(other, name) for name in _LENT})
 
 
-def _at_home(entry: Entry, folder: str, allowed: frozenset[str]) -> Entry:
+def _at_home(entry: AgentEntry, folder: str, allowed: frozenset[str]) -> AgentEntry:
     """A program of a project is started in its folder: relative names lead to the files that were trusted."""
     entry = replace(entry, project=folder, allowed_secrets=allowed)
     if entry.url:
@@ -97,7 +97,7 @@ def _at_home(entry: Entry, folder: str, allowed: frozenset[str]) -> Entry:
     return replace(entry, cwd=cwd, command=command)
 
 
-def _ignored(given: Entry, counted: Entry) -> Iterator[str]:
+def _ignored(given: AgentEntry, counted: AgentEntry) -> Iterator[str]:
     if counted.permission_policy != given.permission_policy:
         yield f"permissionPolicy {given.permission_policy} ({counted.permission_policy} counts)"
     if counted.non_interactive != given.non_interactive:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple
 
 from dragoman.client.command_lines import BASH, CommandLine
-from dragoman.client.evidence import Evidence, Judged, evidence
+from dragoman.client.evidence import CallFacts, Judged, evidence
 from dragoman.client.rule import (
     RULE_KINDS,
     Effect,
@@ -25,7 +25,7 @@ from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile
 
-__all__ = ["RULE_KINDS", "Effect", "Level", "Policy", "Rule", "RuleRefused", "Verdict", "Where", "judge"]
+__all__ = ["RULE_KINDS", "Effect", "Level", "PathPosition", "Policy", "Rule", "RuleRefused", "Verdict", "judge"]
 
 # "": nothing is said; "none": nothing is allowed, and that is said.
 Level = Literal["", "none", "read", "edit", "all"]
@@ -63,7 +63,7 @@ class Policy:
 
 
 @dataclass(frozen=True)
-class Where:
+class PathPosition:
     """How a path relates to the roots: how it really is called, and whether that is inside."""
 
     inside: Callable[[str], bool]
@@ -83,7 +83,7 @@ class Where:
     shell: str = BASH
 
 
-def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
+def judge(request: Judged, policy: Policy, where: PathPosition) -> Verdict:
     """What the policy says about a request."""
     found = evidence(request, where.shell)
     if isinstance(request, RequestPermission):
@@ -104,7 +104,7 @@ def judge(request: Judged, policy: Policy, where: Where) -> Verdict:
     return _by_level(policy.allow, found, where)
 
 
-def _with_meant(found: Evidence, where: Where) -> Evidence:
+def _with_meant(found: CallFacts, where: PathPosition) -> CallFacts:
     """Put in place of each path everything that it may mean."""
     paths: dict[str, None] = {}
     for path in found.paths:
@@ -116,7 +116,7 @@ def _with_meant(found: Evidence, where: Where) -> Evidence:
     return found._replace(paths=tuple(paths))
 
 
-def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
+def _by_level(level: Level, found: CallFacts, where: PathPosition) -> Verdict:
     if found.unclear:
         return Verdict("ask", found.unclear)
     if found.commands:
@@ -136,7 +136,7 @@ def _by_level(level: Level, found: Evidence, where: Where) -> Verdict:
     return Verdict("allow", f"{'reading' if found.kind == 'read' else 'editing'} in the workspace is allowed")
 
 
-def _guarded(found: Evidence, where: Where) -> str:
+def _guarded(found: CallFacts, where: PathPosition) -> str:
     """Why a path needs a yes of its own; empty if none does."""
     if found.kind != "read" and "edit" not in found.kinds:
         return ""
@@ -153,7 +153,7 @@ def _guarded(found: Evidence, where: Where) -> str:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _covers(rule: Rule, found: Evidence, where: Where) -> bool:
+def _covers(rule: Rule, found: CallFacts, where: PathPosition) -> bool:
     """Whether an allow rule is about everything a request carries."""
     if found.unclear or (rule.kind and rule.kind != found.kind):
         return False
@@ -183,7 +183,7 @@ def _names_guarded(pattern: str) -> bool:
     return is_protected(parts) or (bool(parts) and is_credential(f"/{'/'.join(parts)}", ""))
 
 
-def _touches(rule: Rule, found: Evidence, where: Where) -> bool:
+def _touches(rule: Rule, found: CallFacts, where: PathPosition) -> bool:
     """Whether a reject or ask rule may be about anything a request carries."""
     if found.is_cut:
         return True
@@ -202,12 +202,12 @@ def _may_run(pattern: str, line: CommandLine) -> bool:
     return pattern == "*" or denies(wild_words_of(pattern), line.text, portable=not line.is_bash, wild=True)
 
 
-def _fits(pattern: str, path: str, where: Where) -> bool:
+def _fits(pattern: str, path: str, where: PathPosition) -> bool:
     names = where.names(path)
     return any(one.fullmatch(name) for one in path_patterns(pattern) for name in names)
 
 
-def _may_mean(pattern: str, path: str, where: Where) -> bool:
+def _may_mean(pattern: str, path: str, where: PathPosition) -> bool:
     """Return whether a rule against a path may be about this one, or a folder around it, by any of their names."""
     pattern = pattern.rstrip("/")
     spellings = dict.fromkeys((pattern, _resolved(pattern, where)))
@@ -215,7 +215,7 @@ def _may_mean(pattern: str, path: str, where: Where) -> bool:
     return any(one.fullmatch(name) for each in spellings for one in path_patterns(each) for name in names)
 
 
-def _resolved(pattern: str, where: Where) -> str:
+def _resolved(pattern: str, where: PathPosition) -> str:
     """Return an absolute pattern with its beginning, up to the first wildcard, resolved to the real path."""
     if not pattern.startswith("/"):
         return pattern

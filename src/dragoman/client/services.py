@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.client.ask_user import ASK_USER, answered
-from dragoman.client.calls import Calls
+from dragoman.client.calls import ToolCalls
 from dragoman.client.early import EarlyEvents
-from dragoman.client.face import Face
+from dragoman.client.face import ClientHandlers
 from dragoman.client.questions import Questions
 from dragoman.errors import NOT_FOUND, RequestFailed, echo
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
@@ -39,7 +39,7 @@ class Services:
 
     def __init__(
         self,
-        face: Face,
+        face: ClientHandlers,
         conversations: "Mapping[str, Conversation]",
         early: EarlyEvents,
         on_noise: Callable[[str], None],
@@ -105,7 +105,7 @@ class Services:
         conversation = self._conversations.get(request.session_id)
         if conversation is not None:
             return conversation.calls.whole(request)
-        calls = Calls(lost=self._early.has_lost)
+        calls = ToolCalls(lost=self._early.has_lost)
         for event in self._early.heard(request.session_id):
             if isinstance(event, (ToolCallUpdate, ToolCallContentChunk)):
                 calls.note(event)

@@ -8,7 +8,7 @@ from dragoman.client.located import Located, Misplaced, Path
 from dragoman.host.variables import is_passable
 
 
-class Table:
+class ConfigTable:
     """An object of the file, whose values are what they must be."""
 
     def __init__(self, located: Located, place: Path, value: object, keys: frozenset[str] | None) -> None:
@@ -76,14 +76,14 @@ class Table:
                 )
         return cast(dict[str, str] | None, found)
 
-    def table(self, key: str, keys: frozenset[str] | None) -> "Table":
-        return Table(self._located, (*self.place, key), self._value.get(key), keys)
+    def table(self, key: str, keys: frozenset[str] | None) -> "ConfigTable":
+        return ConfigTable(self._located, (*self.place, key), self._value.get(key), keys)
 
-    def tables(self, key: str, keys: frozenset[str]) -> "list[Table]":
+    def tables(self, key: str, keys: frozenset[str]) -> "list[ConfigTable]":
         """A list of objects."""
         found = self._typed(key, "a list", lambda value: isinstance(value, list))
         rows = cast(list[object], found or [])
-        return [Table(self._located, (*self.place, key, at), value, keys) for at, value in enumerate(rows)]
+        return [ConfigTable(self._located, (*self.place, key, at), value, keys) for at, value in enumerate(rows)]
 
     def _typed(self, key: str, wanted: str, fits: Callable[[object], bool]) -> object:
         value = self._value.get(key)

@@ -1,7 +1,7 @@
 """One prompt as a client sees it: sent, heard event by event, ended once.
 
-The conversation keeps the `Run`, which hears; the author holds the `Turn`, which reads. So a turn that nobody holds
-any more is noticed, and what still comes of it does not pile up for a reader who has gone.
+The conversation keeps the `TurnEvents`, which receives; the caller holds the `Turn`, which reads. So a `Turn` that was
+garbage collected is noticed, and events that still come for it are not queued.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from msgspec import UNSET
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestCancelled, UsageError, request_failed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Failure, Idle, Usage
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import PromptRequest
 
 if TYPE_CHECKING:
     from dragoman.client.conversation import Conversation
@@ -30,10 +30,10 @@ class Answer(NamedTuple):
     usage: Usage | None
 
 
-class Run:
+class TurnEvents:
     """What is heard of one turn and waits to be read."""
 
-    def __init__(self, conversation: "Conversation", before: "Run | None") -> None:
+    def __init__(self, conversation: "Conversation", before: "TurnEvents | None") -> None:
         self.conversation = conversation
         self.queue: deque[AnyEvent] = deque()
         self.end: Idle | None = None
@@ -50,17 +50,17 @@ class Run:
         self.over: asyncio.Future[None] = self.loop.create_future()
         self.task: asyncio.Task[None] | None = None
 
-    def start(self, prompt: Prompt) -> None:
+    def start(self, prompt: PromptRequest) -> None:
         """Send the prompt as soon as the link takes it. Whoever reads may come and go meanwhile."""
         if asyncio._get_running_loop() is self.loop:
             self._begin(prompt)
         else:
             self.loop.call_soon_threadsafe(self._begin, prompt)  # `connect_sync` prompts from its own thread
 
-    def _begin(self, prompt: Prompt) -> None:
+    def _begin(self, prompt: PromptRequest) -> None:
         self.task = self.loop.create_task(self._send(prompt))
 
-    async def _send(self, prompt: Prompt) -> None:
+    async def _send(self, prompt: PromptRequest) -> None:
         self.begun = True
         self.conversation.client.clock.watch(self)
         try:
@@ -148,7 +148,7 @@ class Turn:
     A turn that ended in an error raises at the end of the loop, after everything that was said before.
     """
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: TurnEvents) -> None:
         self._run = run
         self._queue = run.queue
 

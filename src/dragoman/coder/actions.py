@@ -17,10 +17,10 @@ from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Option
 from dragoman.vocabulary.identity import Needs
 
 if TYPE_CHECKING:
-    from dragoman.coder.work import Work
+    from dragoman.coder.work import SessionRuntime
 
 
-async def run(name: str, arguments: str, work: "Work") -> AsyncGenerator[AnyEvent, None]:
+async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerator[AnyEvent, None]:
     """One of ours, to the end of its turn."""
     match name:
         case "help":
@@ -48,7 +48,7 @@ async def run(name: str, arguments: str, work: "Work") -> AsyncGenerator[AnyEven
     yield Idle(stop_reason="end_turn")
 
 
-def _help(work: "Work") -> str:
+def _help(work: "SessionRuntime") -> str:
     lines = [f"- `/{name}` {description}" for name, (description, _) in BUILT_IN.items()]
     lines += [f"- `/{own.name}` {own.description}" for own in work.own_commands.values()]
     where = f"Model: {work.model.name}. Mode: {work.mode()}."
@@ -66,7 +66,7 @@ def _compacted(compaction: Compaction) -> str:
     )
 
 
-async def _context(work: "Work") -> str:
+async def _context(work: "SessionRuntime") -> str:
     used, window, items = await work.fullness()
     of = f"about {used} tokens" + (f" of {window} ({100 * used // window} %)" if window else "")
     cost = work.cost()
@@ -75,7 +75,7 @@ async def _context(work: "Work") -> str:
     return f"The model sees {items} items, {of}.{spent}"
 
 
-async def _permissions(arguments: str, work: "Work") -> str:
+async def _permissions(arguments: str, work: "SessionRuntime") -> str:
     rules = await work.rules()
     word, _, number = arguments.partition(" ")
     if word == "revoke":
@@ -90,7 +90,7 @@ async def _permissions(arguments: str, work: "Work") -> str:
     return "\n".join(f"{n}. {rule.effect} `{rule.tool}` {rule.matched}" for n, rule in enumerate(rules, 1))
 
 
-async def _option(name: str, value: str, work: "Work") -> tuple[OptionsChanged | None, str]:
+async def _option(name: str, value: str, work: "SessionRuntime") -> tuple[OptionsChanged | None, str]:
     """Show an option or change it."""
     session = work.session
     if not value:
@@ -112,7 +112,7 @@ async def _option(name: str, value: str, work: "Work") -> tuple[OptionsChanged |
     return OptionsChanged(session.options), f"The {name} is {value} now."
 
 
-async def _mode_refused(new: str, work: "Work") -> str:
+async def _mode_refused(new: str, work: "SessionRuntime") -> str:
     """Ask the client about a mode that asks less than the present one; the reason why the mode stays, or nothing.
 
     A word in a prompt is no proof that the user wants it: what the client was told to send may have been pasted.
@@ -144,7 +144,7 @@ async def _mode_refused(new: str, work: "Work") -> str:
     return "" if confirmed else f"The mode is still {old}: {new} asks less, and the change was not confirmed."
 
 
-async def _undo(work: "Work") -> str:
+async def _undo(work: "SessionRuntime") -> str:
     identity = work.identity()
     if not may_write(identity):
         return f"{identity.subject} may not change files, so nothing was taken back."

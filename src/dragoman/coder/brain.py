@@ -1,4 +1,4 @@
-"""The coding agent, put together: an `Agent` whose every session has a `Coder`.
+"""The coding agent, put together: an `Agent` whose every session has a `CodingSession`.
 
 Cheap to import: an editor that asks who we are has its answer before the rest of us is loaded.
 """
@@ -16,7 +16,7 @@ from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities
 
 if TYPE_CHECKING:
-    from dragoman.coder.coder import Coder
+    from dragoman.coder.coder import CodingSession
     from dragoman.store.contract import Store
     from dragoman.vocabulary.requests import AuthStatus
 
@@ -50,9 +50,9 @@ def coding_agent(
 
     @agent.session_opened
     async def opened(session: Session) -> None:
-        from dragoman.coder.coder import Coder
+        from dragoman.coder.coder import CodingSession
 
-        coder = session.memory[_MEMORY] = Coder(session, setup)
+        coder = session.memory[_MEMORY] = CodingSession(session, setup)
         await coder.open()
 
     @agent.session_closed
@@ -95,5 +95,5 @@ def _check_media(prompt: Prompt) -> None:
     check_media(prompt.content)
 
 
-def _coder(session: Session) -> "Coder":
-    return cast("Coder", session.memory[_MEMORY])
+def _coder(session: Session) -> "CodingSession":
+    return cast("CodingSession", session.memory[_MEMORY])

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from dragoman.coder.tools.contract import title_text
 from dragoman.errors import WorldError
-from dragoman.host.view import SHOWN_BYTES, SHOWN_FILE_BYTES, Change, Kind
+from dragoman.host.view import SHOWN_BYTES, SHOWN_FILE_BYTES, Kind, ViewChange
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.tools import ContentItem, Diff, FileChange, Location, ToolContent
 
@@ -49,7 +49,7 @@ class ReviewPage(NamedTuple):
     locations: list[Location]
 
 
-def pages_of(changes: Sequence[Change]) -> list[ReviewPage]:
+def pages_of(changes: Sequence[ViewChange]) -> list[ReviewPage]:
     """Return all changes as questions, in the order to ask them; `NotShowable` if one cannot be shown."""
     shown = [_Shown.of(change) for change in changes]
     shown.sort(key=lambda one: (one.group, one.change.path))
@@ -66,14 +66,14 @@ def pages_of(changes: Sequence[Change]) -> list[ReviewPage]:
 class _Shown(NamedTuple):
     """A change, its line in the list, and its content in the diff."""
 
-    change: Change
+    change: ViewChange
     group: int
     line: str
     diff: FileChange | None
     characters: int
 
     @classmethod
-    def of(cls, change: Change) -> "_Shown":
+    def of(cls, change: ViewChange) -> "_Shown":
         if any("\ud800" <= character <= "\udfff" for character in change.path):  # bytes that are no UTF-8
             raise NotShowable(f"The name {title_text(change.path)} is no text, and no client can be asked about it.")
         diff = _diff(change)
@@ -128,7 +128,7 @@ _KINDS: Final[dict[Kind, str]] = {
 }
 
 
-def _group(change: Change) -> int:
+def _group(change: ViewChange) -> int:
     if change.is_protected:
         return 0
     if change.kind == "deleted":
@@ -138,7 +138,7 @@ def _group(change: Change) -> int:
     return 2 if change.what == "link" else 3
 
 
-def _line(change: Change) -> str:
+def _line(change: ViewChange) -> str:
     name = title_text(change.path)
     if change.what == "link":
         old, new = (None if data is None else title_text(os.fsdecode(data)) for data in (change.old, change.new))
@@ -156,7 +156,7 @@ def _line(change: Change) -> str:
     return f"{change.kind}: {name} ({', '.join(details)})"
 
 
-def _modes(change: Change) -> Iterator[str]:
+def _modes(change: ViewChange) -> Iterator[str]:
     before, after = change.before, change.after
     if after is None:
         return
@@ -168,7 +168,7 @@ def _modes(change: Change) -> Iterator[str]:
         yield "executable"
 
 
-def _diff(change: Change) -> FileChange | None:
+def _diff(change: ViewChange) -> FileChange | None:
     """The content of a file before and after; None where there is nothing but what the list says."""
     if change.what != "file" or change.kind == "mode":
         return None

@@ -13,7 +13,7 @@ from dragoman.host.paths import PathRefused, Place, read_bytes, remove_file, wri
 REMEMBERED_BYTES: Final = 32 * 1024 * 1024
 
 
-class Change(NamedTuple):
+class EditedFile(NamedTuple):
     """One file. `before` None: there was none. `kept` False: what was there is not text, or too long to be kept."""
 
     place: Place
@@ -34,7 +34,7 @@ class Changes:
     """The files of the last turn that wrote any."""
 
     def __init__(self) -> None:
-        self._changes: dict[str, Change] = {}
+        self._changes: dict[str, EditedFile] = {}
         self._fresh = True
         self._size = 0
         self.overflowed = False
@@ -56,12 +56,12 @@ class Changes:
             return
         if first is not None:
             before, kept = first.before, first.kept
-        self._changes[place.path] = Change(place, before, after, kept)
+        self._changes[place.path] = EditedFile(place, before, after, kept)
 
     def undo(self, is_refused: Callable[[Place], bool] = lambda place: False) -> Undone:
         """Put everything back but what is refused, which can be undone later. Blocks: for a thread."""
         undone = Undone([], [], [])
-        kept: dict[str, Change] = {}
+        kept: dict[str, EditedFile] = {}
         for path, change in reversed(self._changes.items()):
             if is_refused(change.place):
                 kept[path] = change
@@ -72,7 +72,7 @@ class Changes:
         return undone
 
 
-def _restore(change: Change) -> bool:
+def _restore(change: EditedFile) -> bool:
     try:
         data, more = read_bytes(change.place, len(change.after.encode("utf-8", "replace")))
         if more or data != change.after.encode("utf-8", "replace") or not change.kept:

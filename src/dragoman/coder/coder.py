@@ -34,29 +34,29 @@ _MOST_SAID: Final = 8
 
 if TYPE_CHECKING:
     from dragoman.coder.decision_log import DecisionLog
-    from dragoman.coder.mcp import Servers
+    from dragoman.coder.mcp import McpServers
     from dragoman.coder.permissions import Decision
     from dragoman.coder.tools.contract import Tool
-    from dragoman.coder.work import Work
+    from dragoman.coder.work import SessionRuntime
     from dragoman.vocabulary.requests import McpServer
 
 
-class Coder:
+class CodingSession:
     """Stands behind one session from its opening to its end."""
 
     def __init__(self, session: Session, setup: Setup) -> None:
         self.session: Final = session
         self.setup: Final = setup
-        self.own_commands: dict[str, commands.Own] = {}
+        self.own_commands: dict[str, commands.UserCommand] = {}
         self._models: dict[str, Model] = {}
         # Models that were named by hand, the last one at the end; and the level of thought that was chosen by hand,
         # which counts for every model that has it.
         self._named: list[str] = []
         self._thought_level = str(session.left_with.get("thought_level", ""))
-        self._servers: Servers | None = None
+        self._servers: McpServers | None = None
         self._preparing: asyncio.Task[None] | None = None
         self._listing: asyncio.Task[None] | None = None
-        self._work: Work | None = None
+        self._work: SessionRuntime | None = None
         self._remarked = False
         self._log: DecisionLog | None = None
 
@@ -80,9 +80,9 @@ class Coder:
         strange = set() if identity.brings_programs else {id(server) for server in brought}
         configs = [*brought, *self.setup.servers(self.session.cwd)]
         if configs:
-            from dragoman.coder.mcp import Servers
+            from dragoman.coder.mcp import McpServers
 
-            self._servers = Servers(
+            self._servers = McpServers(
                 configs,
                 environment=self.setup.environment,
                 cwd=self.session.cwd,
@@ -195,9 +195,9 @@ class Coder:
     def turn(self, prompt: Prompt) -> AsyncGenerator[AnyEvent, None]:
         """One prompt, to its end."""
         if self._work is None:
-            from dragoman.coder.work import Work
+            from dragoman.coder.work import SessionRuntime
 
-            self._work = Work(self)
+            self._work = SessionRuntime(self)
         return self._work.turn(prompt)
 
     def options_with_model(self, value: object) -> list[Option]:

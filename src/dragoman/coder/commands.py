@@ -29,7 +29,7 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class Own(NamedTuple):
+class UserCommand(NamedTuple):
     """A command of the user's own: a text to prompt with."""
 
     name: str
@@ -43,7 +43,7 @@ class Own(NamedTuple):
         return f"{self.text}\n\n{arguments}".strip()
 
 
-def announced(own: dict[str, Own]) -> list[AnyCommand]:
+def announced(own: dict[str, UserCommand]) -> list[AnyCommand]:
     """Every command, as a client shows it."""
     built_in = [
         Command(name, description, CommandInput(hint) if hint else UNSET)
@@ -52,9 +52,9 @@ def announced(own: dict[str, Own]) -> list[AnyCommand]:
     return [*built_in, *(Command(one.name, one.description, CommandInput("arguments")) for one in own.values())]
 
 
-def read_own(folder: str) -> dict[str, Own]:
+def read_own(folder: str) -> dict[str, UserCommand]:
     """The user's commands in a folder: `NAME.md`. What cannot be read is left out. Blocks: for a thread."""
-    found: dict[str, Own] = {}
+    found: dict[str, UserCommand] = {}
     try:
         files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))[:OWN_COMMANDS]
     except OSError:
@@ -71,11 +71,11 @@ def read_own(folder: str) -> dict[str, Own]:
     return found
 
 
-def _own(name: str, text: str) -> Own:
+def _own(name: str, text: str) -> UserCommand:
     description = ""
     if text.startswith("---\n") and "\n---\n" in text[4:]:
         head, _, text = text[4:].partition("\n---\n")
         fields = dict(line.partition(":")[::2] for line in head.splitlines())
         description = fields.get("description", "").strip().strip("\"'")
     first = next((line.strip("# ").strip() for line in text.splitlines() if line.strip()), name)
-    return Own(name, description or first[:100], text.strip())
+    return UserCommand(name, description or first[:100], text.strip())

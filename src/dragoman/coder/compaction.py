@@ -21,10 +21,17 @@ from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
 from dragoman.agent.identity import new_id
-from dragoman.coder.context import Context, Item, ModelSaid, Summed, UserSaid, place_of_prompt
+from dragoman.coder.context import (
+    Context,
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextUserMessage,
+    Item,
+    place_of_prompt,
+)
 from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.coder.model_calls import Retries, open_call
-from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Said, ToolCard, Used
+from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, TextDelta, ToolSpec, UsageReported
 from dragoman.coder.models.overflow import ContextFull, RequestRejected
 from dragoman.coder.shortening import (
     answered_results,
@@ -64,7 +71,7 @@ class Compaction(NamedTuple):
     after: int = 0
     failure: ModelFailed | None = None
     # What the requests for the summary have used.
-    used: Sequence[Used] = ()
+    used: Sequence[UsageReported] = ()
 
     @property
     def is_shorter(self) -> bool:
@@ -89,7 +96,7 @@ class ContextBudget:
         self._reported = 0
         self._estimated = 0
         self._system = ""
-        self._tools: Sequence[ToolCard] = ()
+        self._tools: Sequence[ToolSpec] = ()
         self._setting_tokens = 0
         # The estimate right after the last compaction; None: there was none.
         self._compacted_to: int | None = None
@@ -110,14 +117,14 @@ class ContextBudget:
         self._in_a_row = 0
         self._has_failed = False
 
-    def set_setting(self, system: str, tools: Sequence[ToolCard], window: int | None) -> None:
+    def set_setting(self, system: str, tools: Sequence[ToolSpec], window: int | None) -> None:
         """Count the system prompt and the tools, which are sent with every request."""
         self._system, self._tools = system, tools
         tokens = tokens_of_setting(system, tools)
         # A window that holds not even these is a figure that nothing can be planned with.
         self._setting_tokens = 0 if window is not None and tokens >= window else tokens
 
-    def accept(self, used: Used | None) -> None:
+    def accept(self, used: UsageReported | None) -> None:
         """Record that the model has answered, and how many tokens the provider has counted for the items of now."""
         self._in_a_row = 0
         if used is not None:
@@ -165,14 +172,14 @@ class ContextBudget:
     def largest_prompt(self) -> LargestPrompt:
         """Return the longest message of the user in the running turn."""
         items = self._context.items
-        prompts = [item for item in items[self._running() :] if isinstance(item, UserSaid)]
+        prompts = [item for item in items[self._running() :] if isinstance(item, ContextUserMessage)]
         return max(
             (LargestPrompt(tokens_of([item]), item.message_id) for item in prompts), default=LargestPrompt(0, "")
         )
 
     def has_answered(self) -> bool:
         """Return whether the model has answered in the running turn: then the prompt is not too long by itself."""
-        return any(isinstance(item, ModelSaid) for item in self._context.items[self._running() :])
+        return any(isinstance(item, ContextAssistantMessage) for item in self._context.items[self._running() :])
 
     def is_prompt_too_long(self, window: int) -> bool:
         """Return whether the prompt alone is too long: a summary of the rest would not help."""
@@ -250,11 +257,11 @@ class ContextBudget:
         items = self._context.items
         prompts = verbatim_prompts(items, split, self._running(), limit)
         ids = [item.message_id for item in prompts]
-        if all(isinstance(item, Summed) or item in prompts for item in items[:split]):
+        if all(isinstance(item, ContextSummary) or item in prompts for item in items[:split]):
             return Compaction("nothing")
         before = tokens_of(items)
         compaction = new_id("compaction")
-        used: list[Used] = []
+        used: list[UsageReported] = []
         await self._emit(CompactionUpdate(compaction, "in_progress"))
         try:
             summary = await self._summary(model, compaction, items[:split], used)
@@ -265,20 +272,20 @@ class ContextBudget:
             await self._emit(CompactionUpdate(compaction, "cancelled"))
             raise
         # First done, then told: a process that dies in between has not told too much.
-        await self._context.add(Summed(summary, len(items) - split, ids))
+        await self._context.add(ContextSummary(summary, len(items) - split, ids))
         self._reported = 0
         self._compacted_to = after = tokens_of(self._context.items)
         await self._emit(CompactionUpdate(compaction, "completed", summary=[Text(summary)]))
         return Compaction("summed", before, after, None, used)
 
-    async def _summary(self, model: Model, compaction: str, items: Sequence[Item], used: list[Used]) -> str:
+    async def _summary(self, model: Model, compaction: str, items: Sequence[Item], used: list[UsageReported]) -> str:
         """Ask for a summary, with less and less in the request while that is too long itself."""
         shown = list(items)
         room = None if model.window is None else model.window - self._setting_tokens
         while not fits(shown, room) and (less := shorter(shown)) is not None:
             shown = less
         for attempt in range(SUMMARY_TRIES):
-            inquiry = Inquiry(asking_for_summary(shown), self._tools, self._system, purpose="summary")
+            inquiry = ModelRequest(asking_for_summary(shown), self._tools, self._system, purpose="summary")
             try:
                 return await self._answer(model, compaction, inquiry, used)
             except (ContextFull, RequestRejected):
@@ -288,7 +295,7 @@ class ContextBudget:
                 shown = less
         raise AssertionError("the last attempt returns or raises")
 
-    async def _answer(self, model: Model, compaction: str, inquiry: Inquiry, used: list[Used]) -> str:
+    async def _answer(self, model: Model, compaction: str, inquiry: ModelRequest, used: list[UsageReported]) -> str:
         """Return the text of one model call, tried again where that helps."""
         retries = Retries(model)
         while True:
@@ -301,16 +308,16 @@ class ContextBudget:
             await self._emit(pause.notice)
             await sleep(pause.seconds)
 
-    async def _streamed(self, model: Model, compaction: str, inquiry: Inquiry, used: list[Used]) -> str:
+    async def _streamed(self, model: Model, compaction: str, inquiry: ModelRequest, used: list[UsageReported]) -> str:
         pieces: list[str] = []
         length = 0
         async with aclosing(open_call(model, inquiry)) as answer:
             async for piece in answer:
-                if isinstance(piece, Said) and length < _SUMMARY_CHARACTERS:
+                if isinstance(piece, TextDelta) and length < _SUMMARY_CHARACTERS:
                     length += len(piece.text)
                     pieces.append(piece.text)
                     await self._emit(CompactionSummaryChunk(compaction, Text(piece.text)))
-                elif isinstance(piece, Used):
+                elif isinstance(piece, UsageReported):
                     used.append(piece)
         summary = "".join(pieces)
         if not summary.strip():

@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.agent.current_turn import check_turn
 from dragoman.agent.session import Session
-from dragoman.store.entries import Entry, Happened, Noted, Said, hear_extras
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, hear_extras
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text
 from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
 
@@ -26,14 +26,14 @@ NOTE: Final = "context"
 INTERRUPTED: Final = "[interrupted]"
 
 
-class UserSaid(msgspec.Struct, frozen=True, tag_field="who", tag="user"):
+class ContextUserMessage(msgspec.Struct, frozen=True, tag_field="who", tag="user"):
     """A prompt, as the model is given it."""
 
     message_id: str
     content: list[Content]
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ContextToolCall(msgspec.Struct, frozen=True):
     """A tool call the model has made."""
 
     id: str
@@ -41,16 +41,16 @@ class Asked(msgspec.Struct, frozen=True):
     input: dict[str, Any]
 
 
-class ModelSaid(msgspec.Struct, frozen=True, tag_field="who", tag="model"):
+class ContextAssistantMessage(msgspec.Struct, frozen=True, tag_field="who", tag="model"):
     """One response. `raw` is the provider's own form of it, for the provider that made it."""
 
     text: str = ""
     thought: str = ""
-    calls: list[Asked] = []
+    calls: list[ContextToolCall] = []
     raw: Any = None
 
 
-class ToolSaid(msgspec.Struct, frozen=True, tag_field="who", tag="tool"):
+class ContextToolResult(msgspec.Struct, frozen=True, tag_field="who", tag="tool"):
     """What came of a call, in words for the model; pictures and the like in `content`."""
 
     call_id: str
@@ -60,7 +60,7 @@ class ToolSaid(msgspec.Struct, frozen=True, tag_field="who", tag="tool"):
     content: list[Content] = []
 
 
-class Summed(msgspec.Struct, frozen=True, tag_field="who", tag="summary"):
+class ContextSummary(msgspec.Struct, frozen=True, tag_field="who", tag="summary"):
     """Everything before this, in short: a compaction."""
 
     text: str
@@ -90,7 +90,7 @@ class Forgotten(msgspec.Struct, frozen=True, tag_field="who", tag="forgotten"):
     message_id: str = ""
 
 
-Item = UserSaid | ModelSaid | ToolSaid | Summed
+Item = ContextUserMessage | ContextAssistantMessage | ContextToolResult | ContextSummary
 _Note = Item | Trimmed | MediaLeftOut | Forgotten
 
 
@@ -110,7 +110,7 @@ class Context:
 
     async def add(self, item: Item) -> None:
         """Show this to the model from now on. A response takes the place of the text that was streamed for it."""
-        if isinstance(item, ModelSaid):
+        if isinstance(item, ContextAssistantMessage):
             self.streamed = []
         await self._change(item)
 
@@ -120,8 +120,8 @@ class Context:
 
     async def leave_out_media(self, items: Sequence[Item]) -> None:
         """Show the images and other media of these items as markers."""
-        users = [item.message_id for item in items if isinstance(item, UserSaid)]
-        calls = [item.call_id for item in items if isinstance(item, ToolSaid)]
+        users = [item.message_id for item in items if isinstance(item, ContextUserMessage)]
+        calls = [item.call_id for item in items if isinstance(item, ContextToolResult)]
         await self._change(MediaLeftOut(users, calls))
 
     async def forget(self, message_id: str = "") -> None:
@@ -173,24 +173,24 @@ def _replayed(entries: Iterable[Entry]) -> tuple[list[Item], list[str]]:
     # The answer has broken off: what is said next takes the place of what was streamed.
     is_broken_off = False
     for entry in entries:
-        if type(entry) is Said and entry.kind == "agent_message_chunk":
+        if type(entry) is TextEntry and entry.kind == "agent_message_chunk":
             if is_broken_off:
                 streamed, is_broken_off = [], False
             if is_model_turn:
                 streamed.append(entry.text)
-        elif isinstance(entry, Noted) and entry.kind == NOTE:
+        elif isinstance(entry, NoteEntry) and entry.kind == NOTE:
             note = msgspec.convert(entry.value, _Note, dec_hook=hear_extras)
             if not is_model_turn and _cut_off(streamed) != [note]:
                 # Of a turn before this one. Where `settle` has noted it, it is not added twice.
                 items += _cut_off(streamed)
-            if isinstance(note, UserSaid):
+            if isinstance(note, ContextUserMessage):
                 items += interrupted_results(items)
-            is_model_turn = is_model_turn or isinstance(note, UserSaid)
+            is_model_turn = is_model_turn or isinstance(note, ContextUserMessage)
             streamed, is_broken_off = [], False
             items = _after(items, note)
-        elif isinstance(entry, Happened) and _is_breaking_off(entry.event):
+        elif isinstance(entry, EventEntry) and _is_breaking_off(entry.event):
             is_broken_off = True
-        elif isinstance(entry, Happened) and isinstance(entry.event, UserMessage):
+        elif isinstance(entry, EventEntry) and isinstance(entry.event, UserMessage):
             is_model_turn = False
     return items, streamed
 
@@ -204,23 +204,23 @@ def _settling(items: Sequence[Item], streamed: Sequence[str]) -> list[Item]:
 
 
 def _cut_off(streamed: Sequence[str]) -> list[Item]:
-    return [ModelSaid("".join(streamed) + INTERRUPTED)] if streamed else []
+    return [ContextAssistantMessage("".join(streamed) + INTERRUPTED)] if streamed else []
 
 
 def interrupted_results(items: Sequence[Item]) -> list[Item]:
     """Return a result for every call of the last response that has none: it was interrupted."""
     done: set[str] = set()
     for item in reversed(items):
-        if isinstance(item, ToolSaid):
+        if isinstance(item, ContextToolResult):
             done.add(item.call_id)
-        elif isinstance(item, ModelSaid) and item.calls:
+        elif isinstance(item, ContextAssistantMessage) and item.calls:
             return [interrupted_result(call) for call in item.calls if call.id not in done]
     return []
 
 
-def interrupted_result(call: Asked) -> ToolSaid:
+def interrupted_result(call: ContextToolCall) -> ContextToolResult:
     """Return the result of a call that was interrupted before it had one."""
-    return ToolSaid(call.id, call.tool, INTERRUPTED, failed=True)
+    return ContextToolResult(call.id, call.tool, INTERRUPTED, failed=True)
 
 
 # -- notes ------------------------------------------------------------------------------------------------------------
@@ -228,16 +228,18 @@ def interrupted_result(call: Asked) -> ToolSaid:
 
 def _after(items: list[Item], note: _Note) -> list[Item]:
     match note:
-        case ToolSaid():
+        case ContextToolResult():
             return _with_result(items, note)
-        case Summed():
+        case ContextSummary():
             tail = items[len(items) - note.kept :]
             verbatim = [item for item in items[: len(items) - note.kept] if _is_prompt(item, note.prompts)]
             return [*verbatim, note, *tail]
         case Trimmed():
             trimmed = set(note.call_ids)
             return [
-                shorten_result(item, note.keep) if isinstance(item, ToolSaid) and item.call_id in trimmed else item
+                shorten_result(item, note.keep)
+                if isinstance(item, ContextToolResult) and item.call_id in trimmed
+                else item
                 for item in items
             ]
         case MediaLeftOut():
@@ -248,35 +250,37 @@ def _after(items: list[Item], note: _Note) -> list[Item]:
             return [*items, note]
 
 
-def _with_result(items: list[Item], result: ToolSaid) -> list[Item]:
+def _with_result(items: list[Item], result: ContextToolResult) -> list[Item]:
     """Return the items with a result behind its call, in the order of the calls, whichever ended first.
 
     A result of no call, or a second one of a call, changes nothing.
     """
     for index in range(len(items) - 1, -1, -1):
         item = items[index]
-        if isinstance(item, ModelSaid) and (places := {call.id: at for at, call in enumerate(item.calls)}):
+        if isinstance(item, ContextAssistantMessage) and (
+            places := {call.id: at for at, call in enumerate(item.calls)}
+        ):
             if result.call_id not in places:
                 continue
             for at in range(index + 1, len(items)):
                 other = items[at]
-                if isinstance(other, ToolSaid) and other.call_id == result.call_id:
+                if isinstance(other, ContextToolResult) and other.call_id == result.call_id:
                     return items
-                if not isinstance(other, ToolSaid) or places.get(other.call_id, 0) > places[result.call_id]:
+                if not isinstance(other, ContextToolResult) or places.get(other.call_id, 0) > places[result.call_id]:
                     return [*items[:at], result, *items[at:]]
             return [*items, result]
     return items
 
 
 def _is_prompt(item: Item, message_ids: Sequence[str]) -> bool:
-    return isinstance(item, UserSaid) and item.message_id in message_ids
+    return isinstance(item, ContextUserMessage) and item.message_id in message_ids
 
 
 def _is_named(item: Item, note: MediaLeftOut) -> bool:
-    return _is_prompt(item, note.message_ids) or (isinstance(item, ToolSaid) and item.call_id in note.call_ids)
+    return _is_prompt(item, note.message_ids) or (isinstance(item, ContextToolResult) and item.call_id in note.call_ids)
 
 
-def shorten_result(item: ToolSaid, keep: int) -> ToolSaid:
+def shorten_result(item: ContextToolResult, keep: int) -> ContextToolResult:
     """Return a result with `keep` characters, from its beginning and its end; with 0, a line that says its length."""
     text = item.text
     if not keep:
@@ -297,7 +301,11 @@ def is_media(block: Content) -> bool:
 
 def media_of(item: Item) -> list[Content]:
     """Return the images and other media of an item."""
-    return [block for block in item.content if is_media(block)] if isinstance(item, UserSaid | ToolSaid) else []
+    return (
+        [block for block in item.content if is_media(block)]
+        if isinstance(item, ContextUserMessage | ContextToolResult)
+        else []
+    )
 
 
 def media_type(block: Content) -> str:
@@ -321,7 +329,7 @@ def _without_media(item: Item) -> Item:
 
 def with_markers(item: Item, count: int, reason: str) -> Item:
     """Return the item with markers that say why in place of its first `count` images or other media."""
-    if not count or not isinstance(item, UserSaid | ToolSaid):
+    if not count or not isinstance(item, ContextUserMessage | ContextToolResult):
         return item
     content: list[Content] = []
     for block in item.content:
@@ -334,6 +342,6 @@ def with_markers(item: Item, count: int, reason: str) -> Item:
 def place_of_prompt(items: Sequence[Item], message_id: str | None) -> int:
     """Return the index of the prompt with this id; the number of items where there is none."""
     for index, item in enumerate(items):
-        if isinstance(item, UserSaid) and item.message_id == message_id:
+        if isinstance(item, ContextUserMessage) and item.message_id == message_id:
             return index
     return len(items)

@@ -6,8 +6,15 @@ from typing import Final
 
 import msgspec
 
-from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid, is_media
-from dragoman.coder.models.contract import ToolCard
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+    is_media,
+)
+from dragoman.coder.models.contract import ToolSpec
 from dragoman.vocabulary.content import Content, text_of
 
 # Rough average for English and code; letters of other scripts have several bytes, and about as many tokens for them.
@@ -21,7 +28,7 @@ def tokens_of(items: Sequence[Item]) -> int:
     return sum(_bytes(item) for item in items) // BYTES_A_TOKEN
 
 
-def tokens_of_setting(system: str, tools: Sequence[ToolCard]) -> int:
+def tokens_of_setting(system: str, tools: Sequence[ToolSpec]) -> int:
     """Return the tokens that come with every request, roughly: the system prompt and the tools."""
     cards = sum(len(tool.name) + _size(tool.description) + len(json.dumps(tool.schema)) for tool in tools)
     return (_size(system) + cards) // BYTES_A_TOKEN
@@ -29,14 +36,14 @@ def tokens_of_setting(system: str, tools: Sequence[ToolCard]) -> int:
 
 def _bytes(item: Item) -> int:
     match item:
-        case UserSaid():
+        case ContextUserMessage():
             return _content(item.content)
-        case ModelSaid():
+        case ContextAssistantMessage():
             calls = sum(len(call.tool) + len(msgspec.json.encode(call.input)) for call in item.calls)
             return _size(item.text) + _size(item.thought) + calls
-        case ToolSaid():
+        case ContextToolResult():
             return _size(item.text) + _content(item.content)
-        case Summed():
+        case ContextSummary():
             return _size(item.text)
 
 

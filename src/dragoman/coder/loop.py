@@ -16,19 +16,25 @@ from msgspec import UNSET, UnsetType
 
 from dragoman.agent.identity import new_id
 from dragoman.coder.compaction import Compaction, ContextBudget
-from dragoman.coder.context import Asked, Context, ModelSaid, ToolSaid, UserSaid
+from dragoman.coder.context import (
+    Context,
+    ContextAssistantMessage,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+)
 from dragoman.coder.model_calls import Retries, old_media, open_call
 from dragoman.coder.models.contract import (
-    Called,
-    Inquiry,
-    Kept,
     Model,
     ModelFailed,
-    Said,
-    Stopped,
-    Thought,
-    ToolCard,
-    Used,
+    ModelFinished,
+    ModelRequest,
+    RawResponse,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    ToolSpec,
+    UsageReported,
 )
 from dragoman.coder.models.overflow import ContextFull, RequestRejected
 from dragoman.coder.rejection import leave_out_rejected
@@ -53,31 +59,31 @@ from dragoman.vocabulary.events import (
 # Characters of one response, thoughts among them. Models end after a hundredth of it; a server may never end.
 RESPONSE_CHARACTERS: Final = 16 * 1024 * 1024
 
-Finished = Callable[[ToolSaid], Awaitable[None]]
+Finished = Callable[[ContextToolResult], Awaitable[None]]
 
 
-class Hands(Protocol):
+class ToolRunner(Protocol):
     """What runs the calls of a model."""
 
-    def cards(self) -> Sequence[ToolCard]:
+    def cards(self) -> Sequence[ToolSpec]:
         """The tools there are now."""
 
-    async def run(self, calls: Sequence[Asked], finished: Finished) -> None:
+    async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
         """Run the calls of one response; `finished` is given the result of each as soon as there is one."""
 
 
 def turn(
     model: Model,
     context: Context,
-    hands: Hands,
-    prompt: UserSaid,
+    hands: ToolRunner,
+    prompt: ContextUserMessage,
     *,
     system: str = "",
     thought_level: str = "",
     model_calls: int = MODEL_CALLS,
     budget: ContextBudget | None = None,
     spending: Spending | None = None,
-    interjected: Callable[[], Awaitable[Sequence[UserSaid]]] | None = None,
+    interjected: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None,
 ) -> AsyncGenerator[AnyEvent, None]:
     """Yield everything that happens in one turn; the last event is its end.
 
@@ -97,10 +103,16 @@ class _Turn:
 
     model_calls = MODEL_CALLS
     budget: ContextBudget | None = None
-    interjected: Callable[[], Awaitable[Sequence[UserSaid]]] | None = None
+    interjected: Callable[[], Awaitable[Sequence[ContextUserMessage]]] | None = None
 
     def __init__(
-        self, model: Model, context: Context, hands: Hands, prompt: UserSaid, system: str, thought_level: str
+        self,
+        model: Model,
+        context: Context,
+        hands: ToolRunner,
+        prompt: ContextUserMessage,
+        system: str,
+        thought_level: str,
     ) -> None:
         self.spending = Spending()
         self._model = model
@@ -110,7 +122,7 @@ class _Turn:
         self._system = system
         self._thought_level = thought_level
         # What the session's model calls had used when the turn began.
-        self._used_before: Used | None = None
+        self._used_before: UsageReported | None = None
         # Images that no request has room for, as far as the user was told.
         self._unseen_media = 0
 
@@ -154,13 +166,13 @@ class _Turn:
             await self._context.add(prompt)
         return bool(said)
 
-    async def _inquiry(self) -> Inquiry:
+    async def _inquiry(self) -> ModelRequest:
         """Return the next request, after a compaction where that is needed."""
         tools = self._hands.cards()
         if self.budget is not None:
             self.budget.set_setting(self._system, tools, self._model.window)
             await self._count(await self.budget.make_room(self._model))
-        return Inquiry(self._context.items, tools, self._system, self._thought_level)
+        return ModelRequest(self._context.items, tools, self._system, self._thought_level)
 
     def _media_notice(self) -> Notice | None:
         """Tell the user that the model does not see old images any more, when there are more of them."""
@@ -260,10 +272,10 @@ class _Response:
     def __init__(self, text: list[str]) -> None:
         self.text = text
         self.thought: list[str] = []
-        self.calls: list[Asked] = []
+        self.calls: list[ContextToolCall] = []
         # Over all tries, and of the last one alone: only that one has seen the conversation as it is.
-        self.used: Used | None = None
-        self.reported: Used | None = None
+        self.used: UsageReported | None = None
+        self.reported: UsageReported | None = None
         self.raw: object = None
         self.reason = ""
         self.failure: ModelFailed | None = None
@@ -271,20 +283,20 @@ class _Response:
     def is_empty(self) -> bool:
         return not (self.text or self.thought or self.calls)
 
-    def said(self) -> ModelSaid:
-        return ModelSaid("".join(self.text), "".join(self.thought), self.calls, self.raw)
+    def said(self) -> ContextAssistantMessage:
+        return ContextAssistantMessage("".join(self.text), "".join(self.thought), self.calls, self.raw)
 
-    def add(self, piece: Called | Used | Kept | Stopped) -> None:
+    def add(self, piece: ToolCallRequested | UsageReported | RawResponse | ModelFinished) -> None:
         """Add a piece that is neither text nor thought."""
         match piece:
-            case Called():
-                self.calls.append(Asked(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
-            case Used():
+            case ToolCallRequested():
+                self.calls.append(ContextToolCall(piece.id or new_id("call"), piece.tool, _writable(piece.input)))
+            case UsageReported():
                 self.used = sum_used(self.used, piece)
                 self.reported = sum_used(self.reported, piece)
-            case Kept():
+            case RawResponse():
                 self.raw = piece.raw
-            case Stopped():
+            case ModelFinished():
                 self.reason = piece.reason
             case _:
                 assert_never(piece)
@@ -296,7 +308,7 @@ class _Response:
         self.reported = self.raw = None
 
 
-async def _stream(model: Model, inquiry: Inquiry, response: _Response) -> AsyncGenerator[AnyEvent, None]:
+async def _stream(model: Model, inquiry: ModelRequest, response: _Response) -> AsyncGenerator[AnyEvent, None]:
     """Stream one response, tried again where that helps. The user keeps what was streamed before a failure.
 
     The model sees the last try alone: the text of an earlier one stands in the context until the next says something.
@@ -314,14 +326,14 @@ async def _stream(model: Model, inquiry: Inquiry, response: _Response) -> AsyncG
         try:
             async with aclosing(open_call(model, inquiry)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Said):  # by the hundred thousand, and `match` is slow
+                    if isinstance(piece, TextDelta):  # by the hundred thousand, and `match` is slow
                         text = piece[0]
                         left -= len(text)
                         if left < 0:
                             break
                         keep(text)
                         yield AgentMessageChunk(Text(text))
-                    elif isinstance(piece, Thought):
+                    elif isinstance(piece, ThoughtDelta):
                         left -= len(piece.text)
                         if left < 0:
                             break

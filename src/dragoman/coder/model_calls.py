@@ -12,16 +12,16 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.coder.context import (
-    Asked,
+    ContextAssistantMessage,
+    ContextToolCall,
+    ContextToolResult,
     Item,
-    ModelSaid,
-    ToolSaid,
     interrupted_result,
     media_bytes,
     media_of,
     with_markers,
 )
-from dragoman.coder.models.contract import Inquiry, Model, ModelFailed, Piece
+from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, Piece
 from dragoman.host.media import ALL_MEDIA_BYTES, MEDIA_COUNT
 from dragoman.vocabulary.events import Notice
 
@@ -36,7 +36,7 @@ _NO_ROOM: Final = "left out here: the conversation has more images than a reques
 _log = logging.getLogger(__name__)
 
 
-def open_call(model: Model, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+def open_call(model: Model, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
     """Start a model call with a history that every provider accepts; close the generator to end the call."""
     items, mended = well_formed(inquiry.items)
     if mended:
@@ -104,10 +104,10 @@ def well_formed(items: Sequence[Item]) -> tuple[list[Item], int]:
     not sent, which counts as no mistake.
     """
     result: list[Item] = []
-    waiting: dict[str, Asked] = {}
+    waiting: dict[str, ContextToolCall] = {}
     mended = 0
     for item in items:
-        if isinstance(item, ToolSaid):
+        if isinstance(item, ContextToolResult):
             if waiting.pop(item.call_id, None) is None:
                 mended += 1
             else:
@@ -115,7 +115,7 @@ def well_formed(items: Sequence[Item]) -> tuple[list[Item], int]:
             continue
         result += map(interrupted_result, waiting.values())
         mended += len(waiting)
-        waiting = {call.id: call for call in item.calls} if isinstance(item, ModelSaid) else {}
-        if not (isinstance(item, ModelSaid) and not item.text.strip() and not item.calls):
+        waiting = {call.id: call for call in item.calls} if isinstance(item, ContextAssistantMessage) else {}
+        if not (isinstance(item, ContextAssistantMessage) and not item.text.strip() and not item.calls):
             result.append(item)
     return [*result, *map(interrupted_result, waiting.values())], mended + len(waiting)

@@ -9,7 +9,7 @@ Verdict = Literal["allow", "ask", "deny"]
 ActKind = Literal["read", "write", "command", "network", "foreign", "free", "sandboxed"]
 
 
-class Act(NamedTuple):
+class Action(NamedTuple):
     """One thing a call would do.
 
     `subject` is what a remembered answer is about: a path, a command, a host, a tool. `guarded` needs a yes even where
@@ -43,7 +43,7 @@ class Mode(NamedTuple):
     # Guarded things are as free as all others.
     unguarded: bool = False
 
-    def says(self, act: Act) -> Verdict:
+    def says(self, act: Action) -> Verdict:
         """What this mode says about an act."""
         if act.kind == "free":
             return "allow"
@@ -88,13 +88,13 @@ def asks_less(new: str, old: str) -> bool:
     if new not in MODES or old not in MODES:
         return True
     acts = [
-        Act(kind, guarded=guarded, harmless=harmless)
+        Action(kind, guarded=guarded, harmless=harmless)
         for kind, guarded, harmless in product(get_args(ActKind), (False, True), (False, True))
     ]
     return any(MODES[new].says(act) == "allow" and not _happens_unasked(MODES[old], act) for act in acts)
 
 
-def _happens_unasked(mode: Mode, act: Act) -> bool:
+def _happens_unasked(mode: Mode, act: Action) -> bool:
     """Whether a mode allows an act, or one that lets no less happen."""
     kinds: list[ActKind] = [act.kind]
     if act.kind == "sandboxed":

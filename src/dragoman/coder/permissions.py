@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
-from dragoman.coder.modes import MODES, UNCONFINED, Act, ActKind, Verdict
+from dragoman.coder.modes import MODES, UNCONFINED, Action, ActKind, Verdict
 from dragoman.host.commands import covers, denies, prefixes
 from dragoman.host.shell import parse
 from dragoman.host.text import hidden_character
@@ -42,17 +42,17 @@ _FOR_MODEL: Final = {
 }
 
 
-class Call(NamedTuple):
+class JudgedCall(NamedTuple):
     """A tool call as the model made it, what it would do, and what the world it touches looks like."""
 
     id: str
     tool: str
     input: dict[str, object]
-    acts: Sequence[Act] = ()
+    acts: Sequence[Action] = ()
     stamp: str = ""
 
 
-class Rule(NamedTuple):
+class RememberedRule(NamedTuple):
     """An answer meant for the future: this tool with exactly this, for the rest of the session."""
 
     effect: Literal["allow", "deny"]
@@ -74,16 +74,16 @@ class Decision(NamedTuple):
     verdict: Verdict
     reason: str
     by: DecidedBy = "mode"
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[RememberedRule, ...] = ()
     option: str | None = None
 
 
 class Approved:
-    """A call that may run, exactly as it was shown. Made by a `Gate` and nowhere else."""
+    """A call that may run, exactly as it was shown. Made by a `PermissionGate` and nowhere else."""
 
     __slots__ = ("call", "decision")
 
-    def __init__(self, call: Call, decision: Decision, key: object) -> None:
+    def __init__(self, call: JudgedCall, decision: Decision, key: object) -> None:
         if key is not _KEY:
             raise TypeError("only the permission gate approves calls")
         self.call: Final = call
@@ -97,19 +97,19 @@ class Approved:
 
 _KEY: Final = object()
 # Looks at the world as it is now: the call with its acts and its stamp.
-Look = Callable[[], Awaitable[Call]]
+Look = Callable[[], Awaitable[JudgedCall]]
 # Asks the user: the answer's kind, or None for no answer. Only "allow_once" and "allow_always" are a yes.
-Ask = Callable[[Call], Awaitable[str | None]]
+Ask = Callable[[JudgedCall], Awaitable[str | None]]
 
 
 def offers(mode: str, kind: ActKind) -> bool:
     """Whether a mode has any use for tools that do such things."""
     known = MODES.get(mode)
-    return known is not None and known.says(Act(kind)) != "deny"
+    return known is not None and known.says(Action(kind)) != "deny"
 
 
 def decide(
-    call: Call, mode: str, rules: Sequence[Rule], *, fetches: bool = False, identity: Identity = LOCAL
+    call: JudgedCall, mode: str, rules: Sequence[RememberedRule], *, fetches: bool = False, identity: Identity = LOCAL
 ) -> Decision:
     """What the mode and the remembered answers say. `fetches`: a page that would be asked about is not.
 
@@ -119,7 +119,7 @@ def decide(
     if known is None or not call.acts:
         return Decision("deny", "it cannot be known what this would do", "policy")
     asks = False
-    remembered: list[Rule] = []
+    remembered: list[RememberedRule] = []
     for act in call.acts:
         if act.hopeless:
             return Decision("deny", act.hopeless, "policy")
@@ -155,14 +155,14 @@ def refusal_text(reason: str) -> str:
     return f"{DENIED} {told}" if reason else DENIED
 
 
-class Gate:
+class PermissionGate:
     """The door. It remembers what the user has said: some of it for the turn, some for the session."""
 
     def __init__(
         self,
         mode: Callable[[], str],
-        rules: list[Rule],
-        remember: Callable[[Rule], Awaitable[None]],
+        rules: list[RememberedRule],
+        remember: Callable[[RememberedRule], Awaitable[None]],
         *,
         fetches: bool = False,
         identity: Callable[[], Identity] = lambda: LOCAL,
@@ -189,7 +189,7 @@ class Gate:
         """A no is remembered for the turn it was said in."""
         self._refused.clear()
 
-    async def approve(self, call: Call, look: Look, ask: Ask) -> Approved | Decision:
+    async def approve(self, call: JudgedCall, look: Look, ask: Ask) -> Approved | Decision:
         """The approved call, or why it may not run."""
         for _ in range(_ASKED_AGAIN):
             decision = self._decide(call)
@@ -221,10 +221,10 @@ class Gate:
             return Approved(now, Decision("allow", "you said yes", "user", option=answer), _KEY)
         return Decision("deny", _DOES_NOT_STAND_STILL, "policy")
 
-    def _decide(self, call: Call) -> Decision:
+    def _decide(self, call: JudgedCall) -> Decision:
         return decide(call, self.mode, self.rules, fetches=self._fetches, identity=self.identity)
 
-    async def _learn(self, effect: Literal["allow", "deny"], call: Call) -> None:
+    async def _learn(self, effect: Literal["allow", "deny"], call: JudgedCall) -> None:
         is_confined = self.identity.confined or (_runs_command(call) and self.mode not in UNCONFINED)
         for found in rules_for(call, effect):
             rule = found._replace(confined=effect == "allow" and is_confined)
@@ -233,26 +233,26 @@ class Gate:
                 await self._remember(rule)
 
 
-def _runs_command(call: Call) -> bool:
+def _runs_command(call: JudgedCall) -> bool:
     return any(act.kind == "command" for act in call.acts)
 
 
-def digest_of(call: Call) -> str:
+def digest_of(call: JudgedCall) -> str:
     """The call as it is shown and would run, whole, in one canonical text."""
     return json.dumps([call.tool, call.input, call.acts, call.stamp], sort_keys=True)
 
 
-def _thing(call: Call) -> str:
+def _thing(call: JudgedCall) -> str:
     """What a no is about: a command, however long it may take; else the call as it is."""
     if call.acts and all(act.kind == "command" for act in call.acts):
         return json.dumps([call.tool, [act.subject for act in call.acts]])
     return digest_of(call)
 
 
-def rules_for(call: Call, effect: Literal["allow", "deny"]) -> list[Rule]:
+def rules_for(call: JudgedCall, effect: Literal["allow", "deny"]) -> list[RememberedRule]:
     """What an "always" about this call is remembered as. An allowed command may get harmless words more."""
     return [
-        Rule(effect, call.tool, matched)
+        RememberedRule(effect, call.tool, matched)
         for act in call.acts
         if act.kind != "free" and (act.kind != "read" or act.guarded) and not (act.unconfined and effect == "allow")
         for matched in (_command_rules(act.subject) if act.kind == "command" else [act.subject])
@@ -278,11 +278,11 @@ def _prefix(matched: str) -> tuple[str, ...]:
         return ()
 
 
-def _allows(rule: Rule, mode: str) -> bool:
+def _allows(rule: RememberedRule, mode: str) -> bool:
     return rule.effect == "allow" and not (rule.confined and mode in UNCONFINED)
 
 
-def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:
+def _covering(allowed: Sequence[RememberedRule], act: Action) -> list[RememberedRule]:
     """The rules by which a yes was said to this before; none: it was not.
 
     What no user could have read is asked about every time, and so is what would run unconfined.
@@ -299,7 +299,7 @@ def _covering(allowed: Sequence[Rule], act: Act) -> list[Rule]:
     return list(words) if known else []
 
 
-def _denies(forbidden: str, act: Act) -> bool:
+def _denies(forbidden: str, act: Action) -> bool:
     """Whether a no was said to this before."""
     if act.kind != "command":
         return forbidden == act.subject

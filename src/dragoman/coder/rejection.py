@@ -7,14 +7,14 @@ image or other media is the likely cause, and without media it is the message it
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.coder.context import Context, Item, UserSaid, media_of, media_type
+from dragoman.coder.context import Context, ContextUserMessage, Item, media_of, media_type
 from dragoman.coder.shortening import last_response
 
 # Media types that are named; of more there is only the count.
 _SHOWN: Final = 3
 
 
-async def leave_out_rejected(context: Context, prompt: UserSaid, model: str) -> str:
+async def leave_out_rejected(context: Context, prompt: ContextUserMessage, model: str) -> str:
     """Leave out of the context what `model` has refused; return a sentence for the user that says what that is."""
     suspects = [item for item in _since_accepted(context.items) if media_of(item)]
     if not suspects and context.accepted_by != model:

@@ -41,7 +41,7 @@ class Start(NamedTuple):
     excess: Callable[[str, bool], str | None] = lambda text, failed: None
 
 
-class Rig(Protocol):
+class Execution(Protocol):
     """Where tools work."""
 
     def files_of_editor(self) -> bool:
@@ -66,7 +66,7 @@ class Rig(Protocol):
         """
 
 
-class Ground:
+class DirectExecution:
     """The files themselves."""
 
     def __init__(
@@ -157,7 +157,7 @@ class Ground:
 _KEEP_INDEX: Final = {"GIT_OPTIONAL_LOCKS": "0", **git_settings({"diff.autoRefreshIndex": "false"})}
 
 
-class Above:
+class SandboxExecution:
     """A view of the files. Nothing of what happens there has happened yet."""
 
     def __init__(

@@ -19,9 +19,9 @@ from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
 from dragoman.coder.decision_log import DecisionLog, answered_by
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call, Decision, leaves_confinement
-from dragoman.coder.rigs import Above, ViewRoots
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, Decision, JudgedCall, leaves_confinement
+from dragoman.coder.rigs import SandboxExecution, ViewRoots
 from dragoman.coder.sandbox_report import (
     APPLYING,
     NOTHING_CHANGED,
@@ -34,13 +34,13 @@ from dragoman.coder.sandbox_report import (
     refused_report,
     unasked_report,
 )
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, Tool, title_text
+from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome, title_text
 from dragoman.errors import WorldError
 from dragoman.host.own_folder import OwnFolder
 from dragoman.host.paths import Roots
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
-from dragoman.host.view import Change, View, ViewRefused
+from dragoman.host.view import View, ViewChange, ViewRefused
 from dragoman.host.views import open_view
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 
@@ -87,11 +87,11 @@ class Sandbox:
             await self._session.record_note(SANDBOX, OPENED)
         return (await asyncio.shield(self._opening)).view
 
-    async def desk(self, desk: Desk) -> Desk:
+    async def desk(self, desk: ToolContext) -> ToolContext:
         """A desk that stands in the view."""
         view = await self.view()
         roots = ViewRoots(view, self._roots())
-        rig = Above(view, roots, self._environment, self._home, self._limits, self._private())
+        rig = SandboxExecution(view, roots, self._environment, self._home, self._limits, self._private())
         return desk._replace(roots=roots, changes=Changes(), rig=rig)
 
     async def settle(self) -> None:
@@ -140,7 +140,7 @@ class Sandbox:
             folder.remove()
             raise
 
-    async def _ask(self, view: View, changes: Sequence[Change]) -> str:
+    async def _ask(self, view: View, changes: Sequence[ViewChange]) -> str:
         """Show all changes, ask about all of them, and apply them all; or none. Return the report for the model."""
         refused = await asyncio.to_thread(view.links_out, changes)
         try:
@@ -183,7 +183,7 @@ class Sandbox:
                 await self._session.journal.log.flush()  # on disk before anything of the workspace changes
             return await self._apply(view, changes, asked)
 
-    async def _apply(self, view: View, changes: Sequence[Change], asked: Sequence[ToolCall]) -> str:
+    async def _apply(self, view: View, changes: Sequence[ViewChange], asked: Sequence[ToolCall]) -> str:
         """Apply to the end, even if the turn is cancelled meanwhile: a thread cannot be stopped half way."""
         applying = asyncio.ensure_future(asyncio.to_thread(view.apply, changes))
         cancelled = False
@@ -203,7 +203,7 @@ class Sandbox:
     async def _record(self, decision: Decision, identity: Identity, title: str) -> None:
         await self._log.record(decision, identity, mode="sandbox", tool=APPLY, kind="edit", title=title)
 
-    async def _refuse(self, reasons: Sequence[str], changes: Sequence[Change]) -> str:
+    async def _refuse(self, reasons: Sequence[str], changes: Sequence[ViewChange]) -> str:
         """Say why there is no question. Each reason is a sentence about one thing. Return the report for the model."""
         await self._record(Decision("deny", reasons[0], "policy"), self._identity(), reasons[0])
         named = [title_text(reason) for reason in reasons[:_MOST_REASONS]]
@@ -255,23 +255,23 @@ class Sandboxed:
         self._tool = tool
         self._sandbox = sandbox
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         self._tool.check(call)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         seen = await self._tool.preview(call, await self._desk(desk))
         hopeless = next((act.hopeless for act in seen.acts if act.hopeless), "")
         # What is read goes to the model at once, and is asked about as it is elsewhere; what is written, at the end.
         acts = [
-            Act("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", hopeless=hopeless)
+            Action("sandboxed", act.subject, guarded=act.guarded and act.kind == "read", hopeless=hopeless)
             for act in seen.acts
         ]
         return seen._replace(acts=acts)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         return await self._tool.run(approved, shown, await self._desk(desk))
 
-    async def _desk(self, desk: Desk) -> Desk:
+    async def _desk(self, desk: ToolContext) -> ToolContext:
         try:
             return await self._sandbox.desk(desk)
         except WorldError as error:

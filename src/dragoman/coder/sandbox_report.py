@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman.agent.identity import new_id
-from dragoman.coder.context import UserSaid
+from dragoman.coder.context import ContextUserMessage
 from dragoman.coder.tools.contract import title_text
-from dragoman.host.view import Change, Conflict
+from dragoman.host.view import Conflict, ViewChange
 from dragoman.vocabulary.content import Text
 
 # How the notes are called in a session's log; their values, in the order of a sandbox's life.
@@ -43,28 +43,28 @@ _UNKNOWN: Final = (
 )
 
 
-def report_item(text: str) -> UserSaid:
+def report_item(text: str) -> ContextUserMessage:
     """Return a report as an item of the context."""
-    return UserSaid(new_id("sandbox"), [Text(f"{_NOT_THE_USER} {text}")])
+    return ContextUserMessage(new_id("sandbox"), [Text(f"{_NOT_THE_USER} {text}")])
 
 
-def applied_report(changes: Sequence[Change]) -> str:
+def applied_report(changes: Sequence[ViewChange]) -> str:
     """Say that the user agreed, and what the workspace has now."""
     head = "The user agreed to the changes in the sandbox. They were applied; the workspace has all of them now:"
     return _with_lines(head, _change_lines(changes))
 
 
-def refused_report(changes: Sequence[Change]) -> str:
+def refused_report(changes: Sequence[ViewChange]) -> str:
     """Say that the user did not agree."""
     return _with_lines(f"The user did not agree to the changes in the sandbox. {_GONE}", _change_lines(changes))
 
 
-def unasked_report(changes: Sequence[Change], reasons: Sequence[str]) -> str:
+def unasked_report(changes: Sequence[ViewChange], reasons: Sequence[str]) -> str:
     """Say that the user was not asked, because of these reasons."""
     return _with_reasons("The changes in the sandbox were not applied, and the user was not asked:", reasons, changes)
 
 
-def conflict_report(changes: Sequence[Change], conflicts: Sequence[Conflict]) -> str:
+def conflict_report(changes: Sequence[ViewChange], conflicts: Sequence[Conflict]) -> str:
     """Say that the user agreed, but the changes did not fit to the workspace."""
     reasons = [f"{title_text(conflict.path)}: {title_text(conflict.reason)}" for conflict in conflicts]
     return _with_reasons("The user agreed to the changes in the sandbox, but applying them failed:", reasons, changes)
@@ -80,13 +80,13 @@ def lost_report(state: object) -> str:
     return {OPENED: _KILLED, APPLYING: _UNKNOWN}.get(state, "") if isinstance(state, str) else ""
 
 
-def _with_reasons(head: str, reasons: Sequence[str], changes: Sequence[Change]) -> str:
+def _with_reasons(head: str, reasons: Sequence[str], changes: Sequence[ViewChange]) -> str:
     return "\n".join(
         [_with_lines(head, [title_text(reason) for reason in reasons]), _with_lines(_GONE, _change_lines(changes))]
     )
 
 
-def _change_lines(changes: Sequence[Change]) -> list[str]:
+def _change_lines(changes: Sequence[ViewChange]) -> list[str]:
     return [f"{change.kind}: {title_text(change.path)}" for change in changes]
 
 

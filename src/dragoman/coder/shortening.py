@@ -8,7 +8,16 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid, media_of, shorten_result, with_markers
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+    media_of,
+    shorten_result,
+    with_markers,
+)
 from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of
 from dragoman.coder.tools.contract import cut
 from dragoman.vocabulary.content import Text, text_of
@@ -33,19 +42,23 @@ _LEFT_OUT: Final = "[The beginning of the conversation is left out here.]"
 class Cut(NamedTuple):
     """Results to be cut, and how many characters each may keep."""
 
-    results: list[ToolSaid]
+    results: list[ContextToolResult]
     keep: int
 
 
-def answered_results(items: Sequence[Item]) -> list[ToolSaid]:
+def answered_results(items: Sequence[Item]) -> list[ContextToolResult]:
     """Return long results that the model has answered to already: it has seen them, and can look again."""
     seen = items[: last_response(items)]
-    return [item for item in seen if isinstance(item, ToolSaid) and (len(item.text) > SHORT_RESULT or media_of(item))]
+    return [
+        item
+        for item in seen
+        if isinstance(item, ContextToolResult) and (len(item.text) > SHORT_RESULT or media_of(item))
+    ]
 
 
 def unseen_results(items: Sequence[Item], limit: float) -> Cut:
     """Return results that the model has not answered to, if they are over their share; each keeps an equal part."""
-    unseen = [item for item in items[last_response(items) :] if isinstance(item, ToolSaid)]
+    unseen = [item for item in items[last_response(items) :] if isinstance(item, ContextToolResult)]
     share = UNSEEN_SHARE * limit
     if tokens_of(unseen) <= share:
         return Cut([], 0)
@@ -58,24 +71,24 @@ def split_for_summary(items: Sequence[Item], running: int, limit: float) -> int:
     if 0 < running < len(items) and tokens_of(items[running:]) <= RECENT_SHARE * limit:
         return running
     last = last_response(items)
-    waits = last < len(items) and any(isinstance(item, ToolSaid) for item in items[last:])
+    waits = last < len(items) and any(isinstance(item, ContextToolResult) for item in items[last:])
     split = last if waits else len(items)
     room = RECENT_SHARE * limit - tokens_of(items[split:])
     for index in range(split - 1, running, -1):
         room -= tokens_of([items[index]])
         if room < 0:
             break
-        if isinstance(items[index], ModelSaid):
+        if isinstance(items[index], ContextAssistantMessage):
             split = index
     return split
 
 
-def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: float) -> list[UserSaid]:
+def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: float) -> list[ContextUserMessage]:
     """Return the prompts before `split` that stay word for word: all of the running turn, earlier ones in a share."""
-    kept = [item for item in items[running:split] if isinstance(item, UserSaid)]
+    kept = [item for item in items[running:split] if isinstance(item, ContextUserMessage)]
     room = PROMPTS_SHARE * limit
     for item in reversed(items[: min(running, split)]):
-        if isinstance(item, UserSaid):
+        if isinstance(item, ContextUserMessage):
             room -= tokens_of([item])
             if room < 0:
                 break
@@ -88,7 +101,7 @@ def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: flo
 
 def asking_for_summary(items: Sequence[Item]) -> list[Item]:
     """Return the items, with the request for a summary at the end."""
-    return [*items, UserSaid("", [Text(_ASK)])]
+    return [*items, ContextUserMessage("", [Text(_ASK)])]
 
 
 def fits(items: Sequence[Item], room: int | None) -> bool:
@@ -105,7 +118,7 @@ def shorter(items: Sequence[Item]) -> list[Item] | None:
     if plain != list(items):
         return plain
     if len(items) > 2:
-        return [UserSaid("", [Text(_LEFT_OUT)]), *_newer_half(items)]
+        return [ContextUserMessage("", [Text(_LEFT_OUT)]), *_newer_half(items)]
     longest = max(items, key=lambda item: tokens_of([item]), default=None)
     if longest is None or tokens_of([longest]) * BYTES_A_TOKEN <= SHORT_RESULT:
         return None
@@ -118,33 +131,33 @@ def _newer_half(items: Sequence[Item]) -> list[Item]:
     half = left // 2
     for index, item in enumerate(items):
         # A marker takes the place of what goes, so at least two items go.
-        if index >= 2 and left <= half and not isinstance(item, ToolSaid):
+        if index >= 2 and left <= half and not isinstance(item, ContextToolResult):
             return list(items[index:])
         left -= tokens_of([item])
     return list(items[-1:])
 
 
 def _plain(item: Item) -> Item:
-    if isinstance(item, ToolSaid):
+    if isinstance(item, ContextToolResult):
         return shorten_result(item, 0) if len(item.text) > SHORT_RESULT or media_of(item) else item
     return with_markers(item, len(media_of(item)), "left out here")
 
 
 def _halve(item: Item) -> Item:
     match item:
-        case UserSaid():
+        case ContextUserMessage():
             text = text_of(item.content)
             return replace(item, content=[Text(cut(text, len(text) // 2))])
-        case ModelSaid():
+        case ContextAssistantMessage():
             text = item.text or item.thought
-            return ModelSaid(cut(text, len(text) // 2))
-        case ToolSaid() | Summed():
+            return ContextAssistantMessage(cut(text, len(text) // 2))
+        case ContextToolResult() | ContextSummary():
             return replace(item, text=cut(item.text, len(item.text) // 2))
 
 
 def last_response(items: Sequence[Item]) -> int:
     """Return the index of the model's last response; the number of items where there is none."""
     for index in range(len(items) - 1, -1, -1):
-        if isinstance(items[index], ModelSaid):
+        if isinstance(items[index], ContextAssistantMessage):
             return index
     return len(items)

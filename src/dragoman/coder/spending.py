@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.session import Session
-from dragoman.coder.models.contract import Used
-from dragoman.store.entries import Happened, Noted
+from dragoman.coder.models.contract import UsageReported
+from dragoman.store.entries import EventEntry, NoteEntry
 from dragoman.vocabulary.events import Cost, UsageChanged, UserMessage
 
 NOTE: Final = "cost"
@@ -32,12 +32,12 @@ class Spending:
         self._total = total
         self._note = note
         # Tokens of all model calls since this object was made; None: no call has told any.
-        self.used: Used | None = None
+        self.used: UsageReported | None = None
 
     def __repr__(self) -> str:
         return f"<Spending {self._total}>"
 
-    async def add(self, used: Used | None) -> None:
+    async def add(self, used: UsageReported | None) -> None:
         """Add a model call: its tokens, and its cost where that is known."""
         if used is None:
             return
@@ -46,22 +46,22 @@ class Spending:
             self._total = (self._total or 0.0) + used.cost
             await self._note(self._total)
 
-    def used_since(self, before: Used | None) -> Used | None:
+    def used_since(self, before: UsageReported | None) -> UsageReported | None:
         """Return the tokens used since `used` was this; None where no call has told any."""
         if self.used is None or self.used is before:
             return None
-        return Used(self.used.input - before.input, self.used.output - before.output) if before else self.used
+        return UsageReported(self.used.input - before.input, self.used.output - before.output) if before else self.used
 
     def cost(self) -> Cost | UnsetType:
         """Return the sum as events have it; UNSET where no cost is known."""
         return UNSET if self._total is None else Cost(self._total, _CURRENCY)
 
 
-def sum_used(one: Used | None, other: Used) -> Used:
+def sum_used(one: UsageReported | None, other: UsageReported) -> UsageReported:
     """Add the tokens and the cost of two model calls; an unknown cost counts as nothing beside a known one."""
     if one is None:
         return other
-    return Used(one.input + other.input, one.output + other.output, _sum(one.cost, other.cost))
+    return UsageReported(one.input + other.input, one.output + other.output, _sum(one.cost, other.cost))
 
 
 async def load(session: Session) -> Spending:
@@ -79,11 +79,11 @@ async def _total(session: Session) -> float | None:
     async for records in session.journal.log.read():
         for record in records:
             match record.entry:
-                case Noted(kind, float() | int() as total) if kind == NOTE:
+                case NoteEntry(kind, float() | int() as total) if kind == NOTE:
                     noted = float(total)
-                case Happened(UsageChanged(cost=Cost(amount=amount))):
+                case EventEntry(UsageChanged(cost=Cost(amount=amount))):
                     turn = amount
-                case Happened(UserMessage()):
+                case EventEntry(UserMessage()):
                     turns, turn = _sum(turns, turn), None
     return noted if noted is not None else _sum(turns, turn)
 

@@ -33,7 +33,7 @@ METHODS: Final[list[AuthMethod]] = [
 OFFLINE: Final = "offline"
 
 
-class Means:
+class ProviderAccess:
     """What models are made from. `wanted` is the model of the command line or the settings; empty: what there is."""
 
     def __init__(
@@ -53,10 +53,10 @@ class Means:
         self.wanted: Final = wanted
 
 
-class Supply:
+class ModelSupply:
     """The models of one process."""
 
-    def __init__(self, means: Means, *, script: "Callable[[], Model] | None" = None) -> None:
+    def __init__(self, means: ProviderAccess, *, script: "Callable[[], Model] | None" = None) -> None:
         self._means = means
         # A script was read when we were started: the file may be gone by now.
         self._script = script

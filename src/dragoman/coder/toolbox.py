@@ -13,16 +13,16 @@ from dragoman.agent.serve import complain
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer
-from dragoman.coder.context import Asked, ToolSaid
+from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.loop import Finished
-from dragoman.coder.models.contract import ToolCard
+from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (
     DENIED,
     Approved,
-    Call,
     Decision,
-    Gate,
+    JudgedCall,
+    PermissionGate,
     digest_of,
     offers,
     refusal_text,
@@ -30,11 +30,11 @@ from dragoman.coder.permissions import (
 )
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     OutOfReach,
     Preview,
     Tool,
+    ToolContext,
+    ToolOutcome,
     shown_text,
     title_text,
 )
@@ -58,8 +58,8 @@ class Toolbox:
     def __init__(
         self,
         tools: Callable[[], Sequence[Tool]],
-        gate: Gate,
-        desk: Desk,
+        gate: PermissionGate,
+        desk: ToolContext,
         label: str = "",
         log: DecisionLog | None = None,
     ) -> None:
@@ -82,22 +82,22 @@ class Toolbox:
     def _tools(self) -> dict[str, Tool]:
         return {tool.name: tool for tool in self._look_up()}
 
-    def begin_turn(self, desk: Desk) -> None:
+    def begin_turn(self, desk: ToolContext) -> None:
         """A prompt has come: what was refused may be asked for again, and the folders may be others."""
         self._desk = desk
         self._gate.begin_turn()
         self._last, self._times = None, 0
 
-    def cards(self) -> list[ToolCard]:
+    def cards(self) -> list[ToolSpec]:
         """The tools that the present mode offers."""
-        return [ToolCard(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
+        return [ToolSpec(tool.name, tool.description, tool.schema) for tool in self._tools.values() if self._has(tool)]
 
-    async def run(self, calls: Sequence[Asked], finished: Finished) -> None:
+    async def run(self, calls: Sequence[ContextToolCall], finished: Finished) -> None:
         """Run them: those that only read together, the others one after the other. `finished` is given each result."""
-        together: list[Asked] = []
+        together: list[ContextToolCall] = []
         tools = self._tools
 
-        async def run_one(call: Asked) -> None:
+        async def run_one(call: ContextToolCall) -> None:
             await finished(await self._one(call))
 
         for call in calls:
@@ -110,20 +110,20 @@ class Toolbox:
             await run_one(call)
         await _together(run_one, together)
 
-    async def _one(self, asked: Asked) -> ToolSaid:
+    async def _one(self, asked: ContextToolCall) -> ContextToolResult:
         tool = self._tools.get(asked.tool)
-        call = Call(asked.id, asked.tool, asked.input)
-        outcome: Outcome | None = None
+        call = JudgedCall(asked.id, asked.tool, asked.input)
+        outcome: ToolOutcome | None = None
         if tool is None:
-            outcome = Outcome(f"There is no tool {asked.tool}.", failed=True)
+            outcome = ToolOutcome(f"There is no tool {asked.tool}.", failed=True)
         elif not self._has(tool):
             decision = Decision("deny", f"mode {self._gate.mode} does not allow it")
-            outcome = Outcome(refusal_text(decision.reason), failed=True, raw={"reason": decision.reason})
+            outcome = ToolOutcome(refusal_text(decision.reason), failed=True, raw={"reason": decision.reason})
             await self._record(decision, self._gate.identity, tool, self._label + title_text(asked.tool))
         elif self._circles(asked):
             text = f"{asked.tool} was called with the same input {CIRCLE} times in a row, and was stopped"
             await self.session.notice(text, severity="warning")
-            outcome = Outcome(f"{text}. Do something else.", failed=True)
+            outcome = ToolOutcome(f"{text}. Do something else.", failed=True)
         else:
             try:
                 tool.check(call)
@@ -138,9 +138,9 @@ class Toolbox:
             await self._show_failed(asked, tool, outcome)
         else:
             outcome = await self._shown(tool, call, seen)
-        return ToolSaid(asked.id, asked.tool, outcome.text, outcome.failed, list(outcome.content))
+        return ContextToolResult(asked.id, asked.tool, outcome.text, outcome.failed, list(outcome.content))
 
-    async def _show_failed(self, asked: Asked, tool: Tool | None, outcome: Outcome) -> None:
+    async def _show_failed(self, asked: ContextToolCall, tool: Tool | None, outcome: ToolOutcome) -> None:
         kind = "other" if tool is None else tool.kind
         shown = self.session.tool(
             self._label + title_text(asked.tool), kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id
@@ -148,7 +148,7 @@ class Toolbox:
         async with shown:
             await self._end(shown, outcome)
 
-    async def _shown(self, tool: Tool, call: Call, seen: Preview) -> Outcome:
+    async def _shown(self, tool: Tool, call: JudgedCall, seen: Preview) -> ToolOutcome:
         shown = self.session.tool(
             self._label + seen.title,
             kind=tool.kind,
@@ -169,7 +169,7 @@ class Toolbox:
             except Exception as error:
                 # A mistake of ours: whoever runs us reads it on stderr, the model is told that it did not work.
                 complain("".join(traceback.format_exception(error)))
-                outcome = Outcome("The tool failed.", failed=True)
+                outcome = ToolOutcome("The tool failed.", failed=True)
             await self._end(shown, outcome)
         return outcome
 
@@ -177,8 +177,8 @@ class Toolbox:
         mode = self._gate.mode
         await self._log.record(decision, identity, mode=mode, tool=tool.name, kind=tool.kind, title=title)
 
-    async def _judged(self, tool: Tool, call: Call, shown: ToolCall) -> Outcome:
-        async def look() -> Call:
+    async def _judged(self, tool: Tool, call: JudgedCall, shown: ToolCall) -> ToolOutcome:
+        async def look() -> JudgedCall:
             now = await tool.preview(call, self._desk)
             looked = call._replace(acts=now.acts, stamp=now.stamp)
             if digest_of(looked) != digest_of(call):
@@ -189,7 +189,7 @@ class Toolbox:
 
         decider = self._gate.identity
 
-        async def ask(asked: Call) -> str | None:
+        async def ask(asked: JudgedCall) -> str | None:
             nonlocal decider
             needs = Needs(self._gate.mode, leave=any(act.guarded for act in asked.acts))
             mode, title = self._gate.mode, shown.title
@@ -212,10 +212,10 @@ class Toolbox:
             text = refusal_text(verdict.reason)
             if shown.showed:
                 await shown.add(text)
-            return Outcome(text, failed=True, raw={"reason": verdict.reason})
+            return ToolOutcome(text, failed=True, raw={"reason": verdict.reason})
         return await self._run(tool, verdict, shown)
 
-    async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> Outcome:
+    async def _run(self, tool: Tool, approved: Approved, shown: ToolCall) -> ToolOutcome:
         """Run it in a task of its own, which the user can stop without stopping the turn."""
         stopped = asyncio.Event()
         await shown.start(stopped.set)
@@ -231,9 +231,9 @@ class Toolbox:
                 running.cancel()
                 await asyncio.wait([running])
         await shown.end("cancelled")
-        return Outcome(STOPPED, failed=True)
+        return ToolOutcome(STOPPED, failed=True)
 
-    async def _end(self, shown: ToolCall, outcome: Outcome) -> None:
+    async def _end(self, shown: ToolCall, outcome: ToolOutcome) -> None:
         """Close the call. What it showed itself, a diff or a screen, stays; else its words are shown."""
         if not shown.showed:
             words = [ContentItem(Text(outcome.text))] if outcome.text else []
@@ -245,20 +245,20 @@ class Toolbox:
     def _has(self, tool: Tool) -> bool:
         return offers(self._gate.mode, tool.does)
 
-    def _circles(self, asked: Asked) -> bool:
+    def _circles(self, asked: ContextToolCall) -> bool:
         same = (asked.tool, asked.input)
         self._times = self._times + 1 if same == self._last else 1
         self._last = same
         return self._times >= CIRCLE
 
 
-def _failure(error: BadInput) -> Outcome:
+def _failure(error: BadInput) -> ToolOutcome:
     """Return the outcome for a call that cannot be run, or that no mode allows."""
     # As it is: it may begin with a path.
-    return Outcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)
+    return ToolOutcome(f"{DENIED} {error}" if isinstance(error, OutOfReach) else str(error), failed=True)
 
 
-async def _together(run: Callable[[Asked], Awaitable[None]], calls: Sequence[Asked]) -> None:
+async def _together(run: Callable[[ContextToolCall], Awaitable[None]], calls: Sequence[ContextToolCall]) -> None:
     """Run the calls at the same time; where one crashes or all are cancelled, none runs on."""
     tasks = [asyncio.ensure_future(run(call)) for call in calls]
     if not tasks:
@@ -271,7 +271,7 @@ async def _together(run: Callable[[Asked], Awaitable[None]], calls: Sequence[Ask
         await asyncio.wait(tasks)
 
 
-def choices(call: Call) -> list[PermissionOption]:
+def choices(call: JudgedCall) -> list[PermissionOption]:
     """What the user can answer. "Always" says what it covers and for how long; what cannot be read gets none."""
     rules = " and ".join(f"`{rule.matched}`" for rule in rules_for(call, "allow"))
     if not rules or len(rules) > RULE_CHARACTERS or shown_text(rules) != rules or "\n" in rules:

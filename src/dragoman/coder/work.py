@@ -19,20 +19,20 @@ from dragoman.coder.ceilings import (
     nearest_mode,
 )
 from dragoman.coder.changes import Changes, Undone
-from dragoman.coder.coder import Coder, is_option
+from dragoman.coder.coder import CodingSession, is_option
 from dragoman.coder.compaction import Compaction, ContextBudget
-from dragoman.coder.context import Context, UserSaid, load
+from dragoman.coder.context import Context, ContextUserMessage, load
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
-from dragoman.coder.permissions import Gate, Rule
+from dragoman.coder.permissions import PermissionGate, RememberedRule
 from dragoman.coder.prompting import seen, unseen_notice
-from dragoman.coder.rigs import Ground
+from dragoman.coder.rigs import DirectExecution
 from dragoman.coder.sandbox import Sandbox, Sandboxed
 from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_item
 from dragoman.coder.spending import Spending
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
-from dragoman.coder.tools.contract import Desk, Tool
+from dragoman.coder.tools.contract import Tool, ToolContext
 from dragoman.coder.tools.delegating import Delegate
 from dragoman.coder.tools.files import is_withheld, writing
 from dragoman.coder.tools.reading import ReadFile
@@ -51,10 +51,10 @@ _RULE: Final = "rule"
 _REVOKED: Final = "revoked"
 
 
-class Work:
+class SessionRuntime:
     """What a session does with its prompts."""
 
-    def __init__(self, coder: Coder) -> None:
+    def __init__(self, coder: CodingSession) -> None:
         self.session: Final[Session] = coder.session
         self.changes: Final = Changes()
         self.log: Final = coder.log
@@ -62,7 +62,7 @@ class Work:
         self._setup = coder.setup
         self._context: Context | None = None
         self._toolbox: Toolbox | None = None
-        self._gate: Gate | None = None
+        self._gate: PermissionGate | None = None
         self._budget: ContextBudget | None = None
         self._spending = Spending()
         workspace_tools: list[Tool] = [*(ReadFile(), ListFiles(), Glob(), Grep(), WriteFile(), EditFile(), Bash())]
@@ -97,7 +97,7 @@ class Work:
         return self._coder.model
 
     @property
-    def own_commands(self) -> dict[str, commands.Own]:
+    def own_commands(self) -> dict[str, commands.UserCommand]:
         """The user's own commands."""
         return self._coder.own_commands
 
@@ -146,7 +146,7 @@ class Work:
         system = await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
         if unseen := unseen_notice(content, model.name, model.sees):
             yield Notice("warning", unseen)
-        said = UserSaid(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
+        said = ContextUserMessage(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
         turn = loop.turn(
             model,
             context,
@@ -194,7 +194,7 @@ class Work:
     def _thought_level(self) -> str:
         return next((o.current_value for o in self.session.options if is_option(o, "thought_level")), "")
 
-    async def _interjected(self) -> list[UserSaid]:
+    async def _interjected(self) -> list[ContextUserMessage]:
         roots, sees = self._roots(), self.model.sees
         heard = await self.session.interjected()
         for prompt in heard:
@@ -202,7 +202,8 @@ class Work:
         if heard:
             await asyncio.to_thread(check_folders, self._roots().real, self._identity)
         return [
-            UserSaid(prompt.message_id, await seen(prompt.content, roots, sees, self._is_withheld)) for prompt in heard
+            ContextUserMessage(prompt.message_id, await seen(prompt.content, roots, sees, self._is_withheld))
+            for prompt in heard
         ]
 
     def _is_withheld(self, path: str) -> bool:
@@ -212,21 +213,23 @@ class Work:
         if self._context is None or self._toolbox is None or self._budget is None:
             self._context = await load(self.session)
             rules = await self._recalled_rules()
-            self._gate = Gate(self.mode, rules, self._remember, fetches=self._setup.fetches, identity=self.identity)
+            self._gate = PermissionGate(
+                self.mode, rules, self._remember, fetches=self._setup.fetches, identity=self.identity
+            )
             self._toolbox = Toolbox(self._all_tools, self._gate, self._desk(), log=self.log)
             self._spending = await spending.load(self.session)
             self._budget = ContextBudget(self._context, self.session.emit)
             await self._report_lost_sandbox(self._context)
         return self._context, self._toolbox, self._budget
 
-    def _desk(self) -> Desk:
+    def _desk(self) -> ToolContext:
         environment = self._command_environment()
         home = os.path.realpath(self._setup.home) if self._setup.home else ""
         roots = self._roots()
         protected, private = tuple(self._setup.protected_paths()), self._private()
         limits, guardian = self._setup.sandbox_limits, self._setup.guardian()
-        rig = Ground(self.session, roots, self.mode, environment, home, limits, protected, private)
-        return Desk(self.session, roots, environment, guardian, self.changes, rig, home, protected, private)
+        rig = DirectExecution(self.session, roots, self.mode, environment, home, limits, protected, private)
+        return ToolContext(self.session, roots, environment, guardian, self.changes, rig, home, protected, private)
 
     def _private(self) -> tuple[str, ...]:
         """What of a server is out of reach, by its real paths."""
@@ -282,13 +285,13 @@ class Work:
         cost = self._spending.cost()
         return cost if isinstance(cost, Cost) else None
 
-    async def rules(self) -> list[Rule]:
+    async def rules(self) -> list[RememberedRule]:
         """What was always allowed or forbidden."""
         await self._ready()
         assert self._gate is not None
         return list(self._gate.rules)
 
-    async def revoke(self, index: int) -> Rule:
+    async def revoke(self, index: int) -> RememberedRule:
         """Take a rule back."""
         await self._ready()
         assert self._gate is not None
@@ -330,10 +333,10 @@ class Work:
 
     # -- rules -------------------------------------------------------------------------------------------------------
 
-    async def _recalled_rules(self) -> list[Rule]:
+    async def _recalled_rules(self) -> list[RememberedRule]:
         """The rules of this session, as its log has them."""
         revoked = _rules(await self.session.recall(_REVOKED))
-        rules: list[Rule] = []
+        rules: list[RememberedRule] = []
         for rule in _rules(await self.session.recall(_RULE)):
             if rule in revoked:
                 revoked.remove(rule)
@@ -341,11 +344,11 @@ class Work:
                 rules.append(rule)
         return rules
 
-    async def _remember(self, rule: Rule) -> None:
+    async def _remember(self, rule: RememberedRule) -> None:
         await self.session.record_note(_RULE, list(rule))
 
 
-def _rules(notes: Sequence[object]) -> list[Rule]:
+def _rules(notes: Sequence[object]) -> list[RememberedRule]:
     """Rules as they were kept; those of earlier releases have three parts."""
     kept = [note for note in notes if isinstance(note, list) and len(note) in (3, 4)]
-    return [Rule(*cast(tuple[Literal["allow", "deny"], str, str], tuple(note))) for note in kept]
+    return [RememberedRule(*cast(tuple[Literal["allow", "deny"], str, str], tuple(note))) for note in kept]

@@ -12,11 +12,17 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import seed, v1, v1_notices
-from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Told
-from dragoman.dialects.handshake import HeardAgent, HeardClient, client_hello_1, hear_agent_1, requested_version
+from dragoman.dialects.contract import Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.handshake import (
+    DecodedAgentHello,
+    DecodedClientHello,
+    client_hello_1,
+    hear_agent_1,
+    requested_version,
+)
 from dragoman.dialects.loose import as_object, loosely, part
-from dragoman.dialects.named import Named
-from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.named import NamedDialect
+from dragoman.dialects.seed import Json, VendorAgent, VendorPermissionOption
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
@@ -48,7 +54,7 @@ _BEGINNING: Final = 4000
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: Raw) -> HeardClient:
+def hear_client(params: Raw) -> DecodedClientHello:
     """Capabilities must be there. Files may be offered under the appendix's names, and users can always be asked."""
     _, body = requested_version(params)
     if not isinstance(body.get("clientCapabilities"), dict):
@@ -64,7 +70,7 @@ def hear_client(params: Raw) -> HeardClient:
         elicitation_url=False,
         meta={**(can.meta or {}), EXTENSIONS: [{"method": ASK_USER}]},
     )
-    return HeardClient(1, replace(hello, capabilities=can), NAME)
+    return DecodedClientHello(1, replace(hello, capabilities=can), NAME)
 
 
 def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
@@ -85,7 +91,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
 # -- the agent -------------------------------------------------------------------------------------------------------
 
 
-class AgentAgentao(SeedAgent):
+class AgentAgentao(VendorAgent):
     """The agent's side."""
 
     methods = frozenset(
@@ -101,9 +107,9 @@ class AgentAgentao(SeedAgent):
     }
     opened = frozenset({"sessionId", "configOptions"})
     permission = (
-        Offered("allow_once", "allow", "Allow"),
-        Offered("allow_always", "allow_always", "Always allow"),
-        Offered("reject_once", "reject", "Reject"),
+        VendorPermissionOption("allow_once", "allow", "Allow"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow"),
+        VendorPermissionOption("reject_once", "reject", "Reject"),
     )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
@@ -176,7 +182,7 @@ class AgentAgentao(SeedAgent):
             return super().reply(id, request, reply)
         if isinstance(reply, requests.OptionsSet) and isinstance(request, requests.SetOption):
             self._learn_mode(request.session_id, reply.config_options)
-        return [Answer(id, msgspec.json.encode({"modeId": mode}))]
+        return [ResultMessage(id, msgspec.json.encode({"modeId": mode}))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """As everywhere; nothing is echoed then."""
@@ -192,7 +198,7 @@ class AgentAgentao(SeedAgent):
         """The model, and no other."""
         return super()._say_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; the call in a question is as it was announced."""
         call = super().ask(request)
         if not isinstance(request, services.RequestPermission):
@@ -288,9 +294,9 @@ class ClientAgentao(ClientV1):
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
         """As everywhere, with the whole content of a call."""
-        return [self._grown(one) if isinstance(one, Told) else one for one in super().hear_note(method, params)]
+        return [self._grown(one) if isinstance(one, SessionEvent) else one for one in super().hear_note(method, params)]
 
-    def _grown(self, told: Told) -> Told:
+    def _grown(self, told: SessionEvent) -> SessionEvent:
         event = told.event
         if not isinstance(event, events.ToolCallUpdate) or not isinstance(event.content, list):
             return told
@@ -301,7 +307,7 @@ class ClientAgentao(ClientV1):
             self._shown[key] = whole[:_ITEMS]
             while len(self._shown) > _CALLS:
                 del self._shown[next(iter(self._shown))]
-        return Told(told.session_id, replace(event, content=whole[:_ITEMS]))
+        return SessionEvent(told.session_id, replace(event, content=whole[:_ITEMS]))
 
 
 def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:
@@ -324,12 +330,12 @@ def say_client(hello: ClientHello) -> bytes:
     return say(hello, (1,))
 
 
-def hear_agent(result: Raw) -> HeardAgent:
+def hear_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return HeardAgent(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
 
 
-DIALECT: Final = Named(
+DIALECT: Final = NamedDialect(
     hear_client,
     say_agent,
     AgentAgentao,

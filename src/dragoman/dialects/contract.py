@@ -18,38 +18,38 @@ from dragoman.vocabulary.events import AnyEvent
 Id = int | str | None
 
 
-class Notify(Struct, frozen=True, gc=False):
+class NotificationMessage(Struct, frozen=True, gc=False):
     """Out: a notification."""
 
     method: str
     params: bytes
 
 
-class Answer(Struct, frozen=True, gc=False):
+class ResultMessage(Struct, frozen=True, gc=False):
     """Out: the result of a request of theirs."""
 
     id: Id
     result: bytes
 
 
-class AnswerError(Struct, frozen=True, gc=False):
+class ErrorMessage(Struct, frozen=True, gc=False):
     """Out: a request of theirs failed."""
 
     id: Id
     error: WireError
 
 
-Out = Notify | Answer | AnswerError
+Out = NotificationMessage | ResultMessage | ErrorMessage
 
 
-class Told(NamedTuple):
+class SessionEvent(NamedTuple):
     """In: an event of a session."""
 
     session_id: str
     event: AnyEvent
 
 
-class AnsweredByNote(NamedTuple):
+class AnswerByNotification(NamedTuple):
     """In: the answer to a question of ours that was asked by a notification, under the key it was asked with."""
 
     key: str
@@ -57,10 +57,10 @@ class AnsweredByNote(NamedTuple):
 
 
 # A request among these was asked by a notification; its answer is one too.
-Heard = Told | Note | Request | AnsweredByNote
+Heard = SessionEvent | Note | Request | AnswerByNotification
 
 
-class Call(Struct, frozen=True, gc=False):
+class RequestMessage(Struct, frozen=True, gc=False):
     """Out: a request of ours. Where the wire answers late what the vocabulary answers early, `early` is that answer.
 
     With `answered_as` it is asked by a notification, and the answer comes as a note that has this key.
@@ -69,15 +69,15 @@ class Call(Struct, frozen=True, gc=False):
     method: str
     params: bytes
     early: Reply | None = None
-    told: Sequence[Told] = ()
+    told: Sequence[SessionEvent] = ()
     answered_as: str = ""
 
 
-class Replied(Struct, frozen=True, gc=False):
+class DecodedReply(Struct, frozen=True, gc=False):
     """In: the answer to a request of ours, and what it tells besides. No reply: it was given early."""
 
     reply: Reply | None
-    told: Sequence[Told] = ()
+    told: Sequence[SessionEvent] = ()
 
 
 class Dialect(Protocol):
@@ -92,10 +92,10 @@ class Dialect(Protocol):
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
 
-    def asked(self, request: Request) -> Sequence[Told]:
+    def asked(self, request: Request) -> Sequence[SessionEvent]:
         """What it tells that the peer asked this: where the wire leaves unsaid that somebody is waited for."""
 
-    def answered(self, request: Request) -> Sequence[Told]:
+    def answered(self, request: Request) -> Sequence[SessionEvent]:
         """What it tells that this was answered."""
 
     def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
@@ -106,16 +106,16 @@ class Dialect(Protocol):
     def hear_cancel(self, id: Id) -> Note | None:
         """The peer gave up on its request `id`. A note: what that means here; None: cancel the request's handler."""
 
-    def hear_reply(self, request: Request, result: msgspec.Raw) -> Replied: ...
+    def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply: ...
 
-    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
-        """Our request failed. None: it failed; a `Replied`: on this wire that is an answer after all."""
+    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+        """Our request failed. None: it failed; a `DecodedReply`: on this wire that is an answer after all."""
 
     def asks_again(self, method: str, error: WireError) -> bool:
         """A request of ours failed that was asked under this name. True: the peer may know it by another, which `ask`
         gives it from now on."""
 
-    def ask(self, request: Request) -> Call: ...
+    def ask(self, request: Request) -> RequestMessage: ...
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from dragoman.dialects import seed
 from dragoman.dialects.agentao import refuse_servers
 from dragoman.dialects.contract import Id, Out
-from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
+from dragoman.dialects.handshake import DecodedAgentHello, DecodedClientHello, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
 from dragoman.dialects.loose import as_object, loosely
-from dragoman.dialects.named import Named
-from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.named import NamedDialect
+from dragoman.dialects.seed import Json, VendorAgent, VendorPermissionOption
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
 from dragoman.errors import INVALID_PARAMS, PeerMistake, WireError
@@ -42,7 +42,7 @@ _NEAREST: Final = {ours: theirs for theirs, ours in MODES.items()} | {"plan": "r
 _MESSAGE: Final = frozenset({"content"})
 
 
-def hear_client(params: Raw) -> HeardClient:
+def hear_client(params: Raw) -> DecodedClientHello:
     """Whatever version is asked for, it is answered with 1."""
     return seed.hear_client(params, NAME)
 
@@ -58,7 +58,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
     return seed.say_agent(agent, capabilities)
 
 
-class AgentElephant(SeedAgent):
+class AgentElephant(VendorAgent):
     """The agent's side."""
 
     methods = frozenset(
@@ -75,7 +75,10 @@ class AgentElephant(SeedAgent):
         "current_mode_update": frozenset({"currentModeId"}),
     }
     opened = frozenset({"sessionId", "modes"})
-    permission = (Offered("allow_once", "allow_once", "Allow"), Offered("reject_once", "reject_once", "Reject"))
+    permission = (
+        VendorPermissionOption("allow_once", "allow_once", "Allow"),
+        VendorPermissionOption("reject_once", "reject_once", "Reject"),
+    )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         # One plan, whole: a plan by its id is no update of this document.
@@ -171,11 +174,11 @@ def say_client(hello: ClientHello) -> bytes:
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> HeardAgent:
+def hear_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return HeardAgent(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
 
 
-DIALECT: Final = Named(
+DIALECT: Final = NamedDialect(
     hear_client, say_agent, AgentElephant, say_client, hear_agent, ClientElephant, Manner(modes=MODES)
 )

@@ -13,10 +13,10 @@ from dragoman.dialects.handshake import check_hello_id, hear_client, say_agent
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire.framing import Framer, frame
-from dragoman.wire.jsonrpc import Peer, Request
+from dragoman.wire.jsonrpc import JsonRpcPeer, RequestEnvelope
 
 
-class Greeted(NamedTuple):
+class Greeting(NamedTuple):
     """An answered `initialize`: what is to be sent, and what a link goes on from."""
 
     sent: bytes
@@ -26,15 +26,15 @@ class Greeted(NamedTuple):
     agent: AgentHello
 
 
-def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> Greeted | None:
+def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> Greeting | None:
     """The greeting, if `data` is one and nothing behind it is complete; None: let the link see to it."""
     framer = Framer(limit=limits.FRAME_BYTES)
     frames = framer.feed(data)
     if len(frames) != 1 or framer.style is None:
         return None
-    peer: Peer[None] = Peer(answers_noise=True)
+    peer: JsonRpcPeer[None] = JsonRpcPeer(answers_noise=True)
     request = peer.receive(frames[0])
-    if not isinstance(request, Request) or request.method != "initialize":
+    if not isinstance(request, RequestEnvelope) or request.method != "initialize":
         return None
     try:
         version, client, name = heard = hear_client(request.params, spoken)
@@ -45,4 +45,4 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
         return None  # no plain case: the link greets in that dialect
     agent = hello()
     payload = peer.answer(request.id, say_agent(version, agent, client))
-    return None if payload is None else Greeted(frame(payload, framer.style), framer, version, client, agent)
+    return None if payload is None else Greeting(frame(payload, framer.style), framer, version, client, agent)

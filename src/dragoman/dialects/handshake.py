@@ -42,7 +42,7 @@ JUNE: Final = "v2-june"
 LARGEST_VERSION: Final = 65535
 
 
-class HeardClient(NamedTuple):
+class DecodedClientHello(NamedTuple):
     """A client's `initialize`: the version we will speak, the client, and its dialect if that has a name."""
 
     version: int
@@ -50,7 +50,7 @@ class HeardClient(NamedTuple):
     name: str = ""
 
 
-class HeardAgent(NamedTuple):
+class DecodedAgentHello(NamedTuple):
     """An agent's answer: the version its body is in, the agent, and its dialect if that has a name."""
 
     version: int
@@ -61,7 +61,7 @@ class HeardAgent(NamedTuple):
 # -- the agent's side ------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardClient:
+def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
     """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
     requested, body = requested_version(params)
     candidates = [version for version in spoken if version <= requested]
@@ -75,12 +75,12 @@ def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardC
     if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
         # A version 2 without `info` is an older draft's, or a version 1 body under a hopeful number.
         if 1 not in spoken or not part(body, "clientCapabilities"):
-            return HeardClient(2, client_hello_june(body), JUNE)
+            return DecodedClientHello(2, client_hello_june(body), JUNE)
         version = 1
-    return HeardClient(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
+    return DecodedClientHello(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
 
 
-def check_hello_id(id: int | str | None, heard: HeardClient) -> None:
+def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
     """Raise `PeerMistake` if an `initialize` that settles on version 2 has `"id": null`; the June draft allows it."""
     if id is None and heard.version == 2 and not heard.name:
         raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
@@ -228,7 +228,7 @@ def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     return msgspec.json.encode(whole(body, hello))
 
 
-def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardAgent:
+def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
     """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
     body = as_object(loosely(result))
     number = body.get("protocolVersion")
@@ -241,7 +241,7 @@ def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> HeardAg
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
     if shape not in spoken or number < 1 or (shape == 2 and number != 2):
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
-    return HeardAgent(shape, hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
+    return DecodedAgentHello(shape, hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
 
 
 def _client_capabilities_1(can: ClientCapabilities) -> Json:

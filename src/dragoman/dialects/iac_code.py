@@ -13,12 +13,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import misspelt, refusals, seed, v1_notices
-from dragoman.dialects.contract import Answer, Call, Id, Out, Replied, Told
-from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
+from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.handshake import DecodedAgentHello, DecodedClientHello, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
 from dragoman.dialects.loose import as_object, loosely
-from dragoman.dialects.named import Named
-from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.named import NamedDialect
+from dragoman.dialects.seed import Json, VendorAgent, VendorPermissionOption
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
 from dragoman.errors import (
@@ -50,7 +50,7 @@ _OTHERWISE: Final = {
 }
 
 
-def hear_client(params: Raw) -> HeardClient:
+def hear_client(params: Raw) -> DecodedClientHello:
     """Whatever version is asked for, it is answered with 1."""
     return seed.hear_client(params, NAME)
 
@@ -82,7 +82,7 @@ def models_of(found: list[options.Option]) -> Json:
 # -- the agent -------------------------------------------------------------------------------------------------------
 
 
-class AgentIacCode(SeedAgent):
+class AgentIacCode(VendorAgent):
     """The agent's side."""
 
     methods = frozenset(
@@ -100,10 +100,10 @@ class AgentIacCode(SeedAgent):
     }
     opened = frozenset({"sessionId", "modes"})
     permission = (
-        Offered("allow_once", "allow_once", "Allow once"),
-        Offered("allow_always", "allow_always", "Always allow in this session"),
-        Offered("reject_once", "reject_once", "Reject once"),
-        Offered("reject_always", "reject_always", "Always reject in this session"),
+        VendorPermissionOption("allow_once", "allow_once", "Allow once"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow in this session"),
+        VendorPermissionOption("reject_once", "reject_once", "Reject once"),
+        VendorPermissionOption("reject_always", "reject_always", "Always reject in this session"),
     )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
@@ -146,7 +146,7 @@ class AgentIacCode(SeedAgent):
         """As everywhere; setting a model is answered with nothing."""
         if id in self._plain_models:
             self._plain_models.discard(id)
-            return [Answer(id, b"{}")]
+            return [ResultMessage(id, b"{}")]
         return super().reply(id, request, reply)
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
@@ -167,7 +167,7 @@ class AgentIacCode(SeedAgent):
         said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
         return msgspec.json.encode(said)
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; what a call is given is its `input`."""
         call = super().ask(request)
         if not isinstance(request, services.RequestPermission):
@@ -264,7 +264,7 @@ class ClientIacCode(ClientV1):
         self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; by the reference's name where the agent does not know the protocol's."""
         call = self._by_protocol(request)
         if call.method not in self._unknown:
@@ -272,18 +272,18 @@ class ClientIacCode(ClientV1):
         name = _OTHERWISE[call.method]
         if isinstance(request, requests.SetOption) and isinstance(request.value, (str, bool)):
             body: Json = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
-            return Call(name, msgspec.json.encode(body))
+            return RequestMessage(name, msgspec.json.encode(body))
         return replace(call, method=name)
 
-    def _by_protocol(self, request: Request) -> Call:
+    def _by_protocol(self, request: Request) -> RequestMessage:
         if isinstance(request, requests.SetOption) and request.config_id == _CATEGORY:
             known = self._models.get(request.session_id)
             if known is not None:
                 body = {"sessionId": request.session_id, "modelId": request.value}
-                return Call(SET_MODEL, msgspec.json.encode(body))
+                return RequestMessage(SET_MODEL, msgspec.json.encode(body))
         return super().ask(request)
 
-    def hear_reply(self, request: Request, result: Raw) -> Replied:
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
         """As everywhere; tokens may be in `_meta`, and which sessions have models of that kind is remembered."""
         if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
             # What it is answered with is not said anywhere.
@@ -291,8 +291,8 @@ class ClientIacCode(ClientV1):
         if isinstance(request, requests.ListSessions) and isinstance(request.cwd, str):
             result = _placed(result, request.cwd)
         replied = super().hear_reply(request, result)
-        if isinstance(request, requests.Prompt):
-            return replace(replied, told=[Told(told.session_id, _counted(told.event)) for told in replied.told])
+        if isinstance(request, requests.PromptRequest):
+            return replace(replied, told=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.told])
         if isinstance(replied.reply, requests.SessionOpened):
             model = misspelt.model_option(replied.reply.extras, [])
             if model is not None:
@@ -324,7 +324,7 @@ class ClientIacCode(ClientV1):
         said = {"outcome": "denied"}
         if refusals.called_off(request, reply) is None and isinstance(reply.outcome, services.Selected):
             said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
-        return [Answer(id, msgspec.json.encode(said))]
+        return [ResultMessage(id, msgspec.json.encode(said))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """As everywhere."""
@@ -359,11 +359,11 @@ def say_client(hello: ClientHello) -> bytes:
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> HeardAgent:
+def hear_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return HeardAgent(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
 
 
-DIALECT: Final = Named(
+DIALECT: Final = NamedDialect(
     hear_client, say_agent, AgentIacCode, say_client, hear_agent, ClientIacCode, Manner(fetches=True)
 )

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.handshake import JUNE, HeardAgent, HeardClient
+from dragoman.dialects.handshake import JUNE, DecodedAgentHello, DecodedClientHello
 from dragoman.errors import INVALID_REQUEST, UsageError
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.manner import PLAIN, Manner
@@ -26,14 +26,14 @@ _MODULES: Final = {
 NAMES: Final = ("v1", "v2", *_MODULES)
 
 
-class Named(NamedTuple):
+class NamedDialect(NamedTuple):
     """How one named dialect greets, and what speaks it. `not_initialized` is the code of what comes too early."""
 
-    hear_client: Callable[[msgspec.Raw], HeardClient]
+    hear_client: Callable[[msgspec.Raw], DecodedClientHello]
     say_agent: Callable[[AgentHello, ClientHello], bytes]
     agent: Callable[[ClientHello, AgentHello], Dialect]
     say_client: Callable[[ClientHello], bytes]
-    hear_agent: Callable[[msgspec.Raw], HeardAgent]
+    hear_agent: Callable[[msgspec.Raw], DecodedAgentHello]
     client: Callable[[ClientHello, AgentHello], Dialect]
     manner: Manner = PLAIN
     not_initialized: int = INVALID_REQUEST
@@ -41,10 +41,10 @@ class Named(NamedTuple):
     needs_no_hello: bool = False
 
 
-def named(name: str) -> Named:
+def named(name: str) -> NamedDialect:
     """A dialect by its name; `UsageError` lists the ones there are."""
     check_name(name)
-    found: Named = import_module(f"dragoman.dialects.{_MODULES[name]}").DIALECT
+    found: NamedDialect = import_module(f"dragoman.dialects.{_MODULES[name]}").DIALECT
     return found
 
 

@@ -34,7 +34,7 @@ class Elicitation:
     def hear(self, value: Any) -> services.Elicit:
         """The question."""
         mode: services.Form | services.Url | services.UnknownMode
-        if isinstance(value, wire.Unknown):
+        if isinstance(value, wire.UnknownVariant):
             fields = plain(value.raw)
             mode = services.UnknownMode(value.tag, fields)
             return services.Elicit(str(fields.get("message", "")), mode, _loose_scope(fields))
@@ -48,7 +48,7 @@ class Elicitation:
         """The question, as one object."""
         mode = question.mode
         if isinstance(mode, services.UnknownMode):
-            return wire.Unknown(mode.kind, Raw(msgspec.json.encode(mode.fields)))
+            return wire.UnknownVariant(mode.kind, Raw(msgspec.json.encode(mode.fields)))
         if question.scope == services.RequestScope(None) and not self._null_ids:
             raise PeerMistake(INVALID_PARAMS, "There is no request with the id null")
         kind = self._w.CreateElicitationRequestUrl
@@ -63,7 +63,7 @@ class Elicitation:
 
     def hear_answer(self, value: Any) -> services.ElicitationAnswer:
         """What the user did."""
-        if isinstance(value, wire.Unknown):
+        if isinstance(value, wire.UnknownVariant):
             fields = plain(value.raw)
             meta = fields.pop("_meta", UNSET)
             fields.pop("action")
@@ -85,7 +85,9 @@ class Elicitation:
         if kind is None:
             body = answer.extras.fields if isinstance(answer.extras, Extras) else {}
             meta = {} if answer.meta is UNSET else {"_meta": answer.meta}
-            return wire.Unknown(answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action})))
+            return wire.UnknownVariant(
+                answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action}))
+            )
         content = {"content": self._values(answer.content)} if answer.action == "accept" else {}
         return kind(**content, meta=answer.meta, extras=say_extras(answer, kind))
 

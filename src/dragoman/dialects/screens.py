@@ -24,7 +24,7 @@ _ESCAPES: Final = re.compile(
 )
 
 
-class Screen:
+class TerminalDisplay:
     """One display terminal."""
 
     __slots__ = ("_cut", "_output", "_untold", "command", "done", "status")
@@ -86,7 +86,7 @@ def _ending(status: ExitStatus) -> str:
     return f"\n[exit code {status.exit_code}]" if status.exit_code not in (0, None, UNSET) else ""
 
 
-def without_screens(items: list[ToolContent], screens: dict[str, Screen]) -> list[ToolContent]:
+def without_screens(items: list[ToolContent], screens: dict[str, TerminalDisplay]) -> list[ToolContent]:
     """The items with every display terminal replaced by its text."""
     return [
         ContentItem(Text(screens[item.terminal_id].text() if item.terminal_id in screens else ""))

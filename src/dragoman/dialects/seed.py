@@ -12,8 +12,8 @@ import msgspec
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
-from dragoman.dialects.contract import AnswerError, Call, Id, Notify, Out, Replied
-from dragoman.dialects.handshake import HeardClient, client_hello_1, requested_version, say_implementation
+from dragoman.dialects.contract import DecodedReply, ErrorMessage, Id, NotificationMessage, Out, RequestMessage
+from dragoman.dialects.handshake import DecodedClientHello, client_hello_1, requested_version, say_implementation
 from dragoman.dialects.tolerance import ALIASES
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_agent import AgentV1
@@ -28,7 +28,7 @@ Json = dict[str, Any]
 _STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 
 
-class Offered(NamedTuple):
+class VendorPermissionOption(NamedTuple):
     """A permission option as a document has it."""
 
     kind: str
@@ -36,10 +36,10 @@ class Offered(NamedTuple):
     name: str
 
 
-def hear_client(params: Raw, name: str) -> HeardClient:
+def hear_client(params: Raw, name: str) -> DecodedClientHello:
     """`initialize` of a dialect that knows one version: whatever is asked for, that is answered."""
     _, body = requested_version(params)
-    return HeardClient(1, client_hello_1(body), name)
+    return DecodedClientHello(1, client_hello_1(body), name)
 
 
 def say_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
@@ -56,7 +56,7 @@ def shown_text(update: Json) -> str:
     return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
 
 
-class SeedAgent(AgentV1):
+class VendorAgent(AgentV1):
     """The agent's side of a documented dialect."""
 
     methods: ClassVar[frozenset[str]]
@@ -64,7 +64,7 @@ class SeedAgent(AgentV1):
     updates: ClassVar[Mapping[str, frozenset[str]]]
     # The fields of an opened session's answer.
     opened: ClassVar[frozenset[str]]
-    permission: ClassVar[Sequence[Offered]]
+    permission: ClassVar[Sequence[VendorPermissionOption]]
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, agent)
@@ -102,18 +102,18 @@ class SeedAgent(AgentV1):
             services.PermissionOption(one.option_id, one.name, one.kind) for one in self.permission if one.kind in kinds
         ]
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; a permission is asked for in the document's words."""
         if isinstance(request, services.RequestPermission):
             request = replace(request, options=self.offers(request))
         return super().ask(request)
 
-    def hear_reply(self, request: Request, result: Raw) -> Replied:
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
         """As everywhere; a choice among the document's options is one among the question's own."""
         replied = super().hear_reply(request, result)
         if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
             return replied
-        return Replied(self._meant(request, replied.reply), replied.told)
+        return DecodedReply(self._meant(request, replied.reply), replied.told)
 
     def _meant(
         self, request: services.RequestPermission, answer: services.PermissionAnswer
@@ -171,7 +171,7 @@ class SeedAgent(AgentV1):
 
     def told(self, session_id: str, update: Json) -> Sequence[Out]:
         """One update, cut and carried."""
-        return [Notify("session/update", msgspec.json.encode(self.carried(session_id, self.cut(update))))]
+        return [NotificationMessage("session/update", msgspec.json.encode(self.carried(session_id, self.cut(update))))]
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class SeedAgent(AgentV1):
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """As everywhere, in the document's codes."""
-        return [AnswerError(id, self.error(error))]
+        return [ErrorMessage(id, self.error(error))]
 
 
 _ANSWER: Final = services.PermissionAnswer
@@ -207,8 +207,8 @@ def unclaimed(agent: AgentHello) -> dict[str, bool]:
 __all__ = [
     "ClientHello",
     "Json",
-    "Offered",
-    "SeedAgent",
+    "VendorAgent",
+    "VendorPermissionOption",
     "hear_client",
     "narrowed",
     "say_agent",

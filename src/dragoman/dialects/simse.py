@@ -14,12 +14,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import seed, v1_notices
-from dragoman.dialects.contract import AnsweredByNote, Call, Heard, Id, Notify, Out
-from dragoman.dialects.handshake import HeardAgent, HeardClient, hear_agent_1
+from dragoman.dialects.contract import AnswerByNotification, Heard, Id, NotificationMessage, Out, RequestMessage
+from dragoman.dialects.handshake import DecodedAgentHello, DecodedClientHello, hear_agent_1
 from dragoman.dialects.handshake import say_client as say_any_client
 from dragoman.dialects.loose import as_object, loosely
-from dragoman.dialects.named import Named
-from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.named import NamedDialect
+from dragoman.dialects.seed import Json, VendorAgent, VendorPermissionOption
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v1_client import ClientV1
 from dragoman.dialects.v1_permissions import subject_call
@@ -38,7 +38,7 @@ _UPDATE: Final = "session/update"
 _ENDS: Final = ("completed", "failed")
 
 
-def hear_client(params: Raw) -> HeardClient:
+def hear_client(params: Raw) -> DecodedClientHello:
     """The document has no hello; whoever says one is heard."""
     return seed.hear_client(params, NAME)
 
@@ -51,7 +51,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
 # -- the agent -------------------------------------------------------------------------------------------------------
 
 
-class AgentSimse(SeedAgent):
+class AgentSimse(VendorAgent):
     """The agent's side."""
 
     methods = frozenset({"session/new", "session/prompt", "session/cancel"})
@@ -61,7 +61,7 @@ class AgentSimse(SeedAgent):
         "tool_call_update": frozenset({"type", "toolCallId", "status", "output", "error"}),
     }
     opened = frozenset({"sessionId"})
-    permission = tuple(Offered(word, word, word.replace("_", " ").capitalize()) for word in WORDS)
+    permission = tuple(VendorPermissionOption(word, word, word.replace("_", " ").capitalize()) for word in WORDS)
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
@@ -80,9 +80,9 @@ class AgentSimse(SeedAgent):
         word = body.get("outcome")
         chosen = {"outcome": "selected", "optionId": word} if word in WORDS else {"outcome": "cancelled"}
         key = _key(body.get("sessionId"), body.get("requestId"))
-        return [AnsweredByNote(key, Raw(msgspec.json.encode({"outcome": chosen})))]
+        return [AnswerByNotification(key, Raw(msgspec.json.encode({"outcome": chosen})))]
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """A permission is asked by an update; everything else as everywhere."""
         if not isinstance(request, services.RequestPermission):
             return super().ask(request)
@@ -98,7 +98,7 @@ class AgentSimse(SeedAgent):
             "requestId": id,
         }
         params = msgspec.json.encode(self.carried(request.session_id, update))
-        return Call(_UPDATE, params, answered_as=_key(request.session_id, id))
+        return RequestMessage(_UPDATE, params, answered_as=_key(request.session_id, id))
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Three updates; a plan is told in words."""
@@ -181,10 +181,10 @@ def _prompt_text(blocks: list[content.Content]) -> str:
 class ClientSimse(ClientV1):
     """The client's side."""
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; a prompt is a text."""
         call = super().ask(request)
-        if not isinstance(request, requests.Prompt):
+        if not isinstance(request, requests.PromptRequest):
             return call
         body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
         return replace(call, params=msgspec.json.encode(body))
@@ -233,18 +233,18 @@ def _question(session_id: str, update: Json) -> services.RequestPermission:
     return services.RequestPermission(session_id, title, four, subject=services.ToolCallSubject(call), meta=meta)
 
 
-def _answer(request: services.RequestPermission, word: str) -> Notify:
+def _answer(request: services.RequestPermission, word: str) -> NotificationMessage:
     meta = request.meta or {}
     known = word if word in WORDS else "reject_once"
     body = {"sessionId": request.session_id, "requestId": meta.get("requestId"), "outcome": known}
-    return Notify(PERMISSION, msgspec.json.encode(body))
+    return NotificationMessage(PERMISSION, msgspec.json.encode(body))
 
 
-def _progress(request: Extension, status: str, **end: object) -> Notify:
+def _progress(request: Extension, status: str, **end: object) -> NotificationMessage:
     asked: Any = request.params
     body = {"sessionId": asked["sessionId"], "sessionUpdate": "tool_call_update", "type": "tool_call_update"}
     body |= {"toolCallId": asked["toolCallId"], "status": status, **end}
-    return Notify(_UPDATE, msgspec.json.encode(body))
+    return NotificationMessage(_UPDATE, msgspec.json.encode(body))
 
 
 def say_client(hello: ClientHello) -> bytes:
@@ -252,9 +252,11 @@ def say_client(hello: ClientHello) -> bytes:
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> HeardAgent:
+def hear_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return HeardAgent(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
 
 
-DIALECT: Final = Named(hear_client, say_agent, AgentSimse, say_client, hear_agent, ClientSimse, needs_no_hello=True)
+DIALECT: Final = NamedDialect(
+    hear_client, say_agent, AgentSimse, say_client, hear_agent, ClientSimse, needs_no_hello=True
+)

@@ -11,7 +11,17 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman import limits
-from dragoman.dialects.contract import Answer, AnswerError, Call, Heard, Id, Notify, Out, Replied, Told
+from dragoman.dialects.contract import (
+    DecodedReply,
+    ErrorMessage,
+    Heard,
+    Id,
+    NotificationMessage,
+    Out,
+    RequestMessage,
+    ResultMessage,
+    SessionEvent,
+)
 from dragoman.dialects.permissions import only_offered, refuse_duplicates, unfolded
 from dragoman.dialects.questions import unoffered
 from dragoman.dialects.tolerance import ALIASES, SIBLINGS, mended
@@ -29,7 +39,15 @@ from dragoman.errors import (
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
-from dragoman.vocabulary.requests import ForkSession, ListSessions, Login, Logout, NewSession, Prompt, ResumeSession
+from dragoman.vocabulary.requests import (
+    ForkSession,
+    ListSessions,
+    Login,
+    Logout,
+    NewSession,
+    PromptRequest,
+    ResumeSession,
+)
 from dragoman.vocabulary.services import (
     CommandSubject,
     CreateTerminal,
@@ -144,11 +162,11 @@ class Speaker:
             return Extension(method, plain(params) if params else UNSET)
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
 
-    def asked(self, request: Request) -> Sequence[Told]:
+    def asked(self, request: Request) -> Sequence[SessionEvent]:
         """By default the wire says so itself."""
         return ()
 
-    def answered(self, request: Request) -> Sequence[Told]:
+    def answered(self, request: Request) -> Sequence[SessionEvent]:
         """By default the wire says so itself."""
         return ()
 
@@ -169,10 +187,10 @@ class Speaker:
         """By default a cancelled request is just that."""
         return None
 
-    def hear_reply(self, request: Request, result: Raw) -> Replied:
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
         """The answer to a request of ours."""
         if isinstance(request, Extension):
-            return Replied(ExtensionResult(plain(result)))
+            return DecodedReply(ExtensionResult(plain(result)))
         route = self._said[type(request)]
         if isinstance(request, RequestPermission):
             refuse_duplicates(result)
@@ -181,16 +199,16 @@ class Speaker:
         reply = route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply)
         if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
             reply = only_offered(reply, self.offers(request))
-        return Replied(reply)
+        return DecodedReply(reply)
 
     def offers(self, request: RequestPermission) -> list[PermissionOption]:
         """The options of a permission that this wire could offer."""
         return request.options
 
-    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """By default a failed request is just that. A question that was called off was answered by nobody."""
         if isinstance(request, RequestPermission) and error.code == CANCELLED:
-            return Replied(PermissionAnswer(Dismissed()))
+            return DecodedReply(PermissionAnswer(Dismissed()))
         return None
 
     def asks_again(self, method: str, error: WireError) -> bool:
@@ -199,17 +217,19 @@ class Speaker:
 
     # -- saying ------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """A request of ours."""
         if isinstance(request, Extension):
-            return Call(request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params))
+            return RequestMessage(
+                request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params)
+            )
         route = self.route_of(request)
         value = (
             route.say_params(request)
             if route.say_params
             else self.words.say_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
         )
-        return Call(route.method, wire.encode(value))
+        return RequestMessage(route.method, wire.encode(value))
 
     def route_of(self, request: Request) -> Route:
         """How a request of ours is asked. What the peer does not have fails as if the peer had said so."""
@@ -223,23 +243,23 @@ class Speaker:
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """The answer to a request of theirs."""
         if isinstance(reply, ExtensionResult):
-            return [Answer(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
+            return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
         route = self._heard_by_type[type(request)]
         value = route.say_result(reply) if route.say_result else self.words.say_as(reply, route.result)
-        return [Answer(id, wire.encode(value))]
+        return [ResultMessage(id, wire.encode(value))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A request of theirs failed."""
-        return [AnswerError(id, error)]
+        return [ErrorMessage(id, error)]
 
     def note(self, note: Note) -> Sequence[Out]:
         """A notification of ours."""
         if isinstance(note, ExtensionNote):
-            return [Notify(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
+            return [NotificationMessage(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
         route = self._said_notes.get(type(note))
         if route is None:
             return []
-        return [Notify(route.method, wire.encode(self.words.say_as(note, route.params)))]
+        return [NotificationMessage(route.method, wire.encode(self.words.say_as(note, route.params)))]
 
     def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """Only agents tell events."""
@@ -299,7 +319,7 @@ def busy() -> PeerMistake:
     return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
 
 
-def refuse_empty(request: Prompt) -> None:
+def refuse_empty(request: PromptRequest) -> None:
     """An empty prompt says nothing."""
     if not request.prompt:
         raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

@@ -66,7 +66,7 @@ class Transcriber:
             if len(value) > limits.LIST_ITEMS:
                 raise PeerMistake(INVALID_PARAMS, f"Invalid params: a list of more than {limits.LIST_ITEMS} items")
             return [self.hear(item, unknown) for item in value]
-        if isinstance(value, wire.Unknown):
+        if isinstance(value, wire.UnknownVariant):
             if unknown is None:
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
             return self._unknown_with.get(unknown, unknown)(value.tag, plain(value.raw))
@@ -188,7 +188,7 @@ def say_extras(value: Word, kind: type[wire.Wire]) -> Any:
         return UNSET
     known = _names(kind)
     said = {name: Raw(msgspec.json.encode(item)) for name, item in fields.items() if name not in known}
-    return wire.Extras(said) if said else UNSET
+    return wire.RawExtras(said) if said else UNSET
 
 
 def hear_outer(carrier: Any, event: T) -> T:
@@ -206,13 +206,15 @@ def say_outer(event: Any) -> dict[str, Any]:
         return {}
     fields = dict(event.outer.fields)
     meta = fields.pop("_meta", UNSET)
-    extras = wire.Extras({name: Raw(msgspec.json.encode(item)) for name, item in fields.items()}) if fields else UNSET
+    extras = (
+        wire.RawExtras({name: Raw(msgspec.json.encode(item)) for name, item in fields.items()}) if fields else UNSET
+    )
     return {"meta": meta, "extras": extras}
 
 
-def say_unknown(value: Unknown) -> wire.Unknown:
+def say_unknown(value: Unknown) -> wire.UnknownVariant:
     """An unknown variant, whole, as it came."""
-    return wire.Unknown(value.kind, Raw(msgspec.json.encode(value.fields)))
+    return wire.UnknownVariant(value.kind, Raw(msgspec.json.encode(value.fields)))
 
 
 @cache

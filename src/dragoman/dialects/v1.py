@@ -196,7 +196,7 @@ def _hear_unknown_option(kind: str, fields: dict[str, object]) -> options.Unknow
     return options.UnknownOption(kind, {("configId" if name == "id" else name): it for name, it in fields.items()})
 
 
-def _say_unknown_option(option: options.UnknownOption) -> wire.Unknown:
+def _say_unknown_option(option: options.UnknownOption) -> wire.UnknownVariant:
     if "id" in option.fields:
         return say_unknown(option)
     fields = {("id" if name == "configId" else name): it for name, it in option.fields.items()}
@@ -250,7 +250,7 @@ def _say_sse(server: requests.McpSse) -> w.McpServerSse:
     return WORDS.say_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
-def _say_unknown_server(server: requests.UnknownMcp) -> wire.Unknown:
+def _say_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
     """A server that claims a known type and is malformed would be taken for that type: nobody may start it."""
     if server.kind in ("http", "sse", "acp", "stdio"):
         raise PeerMistake(INVALID_PARAMS, "An MCP server is malformed")
@@ -317,7 +317,7 @@ def hear_prompt_result(value: w.PromptResponse) -> events.Idle:
 def hear_event(update: Any) -> events.AnyEvent:
     """An update of this wire as an event; modes and message ids are the dialect's to add."""
     match update:
-        case wire.Unknown():
+        case wire.UnknownVariant():
             return events.UnknownEvent(update.tag, _body(update.raw))
         case w.ToolCall() | w.SessionUpdateToolCallUpdate():
             return hear_call(update)
@@ -344,7 +344,7 @@ def say_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
         except PeerMistake:
             return None
     # Updates that version 2 does not have: what is called so there is something else.
-    return None if event.name in ("tool_call", "plan", "current_mode_update") else wire.Unknown(event.name, raw)
+    return None if event.name in ("tool_call", "plan", "current_mode_update") else wire.UnknownVariant(event.name, raw)
 
 
 def _body(raw: Raw) -> dict[str, object]:

@@ -11,11 +11,11 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects import v1, v1_notices, v1_permissions, v1_routes, v1_updates
-from dragoman.dialects.contract import Answer, AnswerError, Call, Id, Notify, Out
+from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.screens import without_screens
 from dragoman.dialects.speaker import Speaker, busy, refuse_empty, with_login
 from dragoman.dialects.transcribe import hear_extras, say_extras, say_outer
-from dragoman.dialects.v1_memory import Held, Told
+from dragoman.dialects.v1_memory import PendingPrompt, V1SessionMemory
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
@@ -44,8 +44,8 @@ class AgentV1(Speaker):
         )
         self._client = client.capabilities
         self._takes_notices = client.capabilities.notices
-        self._sessions: dict[str, Told] = {}
-        self._prompts: dict[str, Held] = {}
+        self._sessions: dict[str, V1SessionMemory] = {}
+        self._prompts: dict[str, PendingPrompt] = {}
         self._mode_requests: set[Id] = set()
         self._models_asked: set[Id] = set()
 
@@ -57,11 +57,11 @@ class AgentV1(Speaker):
             return self._hear_set_mode(id, params)
         request = super().hear_request(id, method, params)
         match request:
-            case requests.Prompt():
+            case requests.PromptRequest():
                 refuse_empty(request)
                 if request.session_id in self._prompts:
                     raise busy()
-                self._prompts[request.session_id] = Held(id)
+                self._prompts[request.session_id] = PendingPrompt(id)
             case Extension(method="_agentao.cn/set_model"):
                 return self._set_model(id, request)
             case requests.ResumeSession() if request.replay_from:
@@ -111,7 +111,7 @@ class AgentV1(Speaker):
 
     # -- asking and answering ----------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; a permission is about a tool call, as the client sees it."""
         if not isinstance(request, services.RequestPermission):
             return super().ask(request)
@@ -120,14 +120,16 @@ class AgentV1(Speaker):
         call = v1_permissions.subject_call(request, shown.content if shown is not None else [])
         if isinstance(call.content, list):
             call = msgspec.structs.replace(call, content=without_screens(call.content, session.screens))
-        return Call(v1_permissions.PERMISSION.method, wire.encode(v1_permissions.say_permission(request, call)))
+        return RequestMessage(
+            v1_permissions.PERMISSION.method, wire.encode(v1_permissions.say_permission(request, call))
+        )
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """As everywhere; an accepted prompt is answered when its turn ends."""
         match reply:
             case requests.OptionsSet() if isinstance(request, requests.SetOption):
                 return self._options_set(id, request, reply)
-            case requests.PromptAccepted() if isinstance(request, requests.Prompt):
+            case requests.PromptAccepted() if isinstance(request, requests.PromptRequest):
                 return self._accepted(request.session_id, reply.message_id)
             case requests.SessionOpened() if isinstance(request, _OPENING):
                 return self._opened(id, request, reply)
@@ -143,7 +145,7 @@ class AgentV1(Speaker):
         """A refused prompt waits for nothing."""
         self._mode_requests.discard(id)
         self._models_asked.discard(id)
-        if isinstance(request, requests.Prompt):
+        if isinstance(request, requests.PromptRequest):
             held = self._prompts.get(request.session_id)
             if held is None or held.id != id:
                 return []  # it was answered when its session was closed
@@ -168,7 +170,7 @@ class AgentV1(Speaker):
         said: Any = reply.config_options
         if isinstance(reply.config_options, list):
             said = self._say_options(reply.config_options)
-        outs: list[Out] = [Answer(id, self.say_opened(reply, kind, said))]
+        outs: list[Out] = [ResultMessage(id, self.say_opened(reply, kind, said))]
         if reply.available_commands:
             outs.extend(self.tell(session_id, events.CommandsChanged(reply.available_commands)))
         return outs
@@ -178,19 +180,19 @@ class AgentV1(Speaker):
         if id in self._models_asked:
             self._models_asked.discard(id)
             current = self._session(request.session_id).model[1]
-            return [Answer(id, msgspec.json.encode({"model": current.partition("/")[2] or current}))]
+            return [ResultMessage(id, msgspec.json.encode({"model": current.partition("/")[2] or current}))]
         if id in self._mode_requests:
             self._mode_requests.discard(id)
             if reply.meta is UNSET and reply.extras is UNSET:
-                return [Answer(id, b"{}")]
+                return [ResultMessage(id, b"{}")]
             done = w.SetSessionModeResponse(meta=reply.meta, extras=say_extras(reply, w.SetSessionModeResponse))
-            return [Answer(id, wire.encode(done))]
+            return [ResultMessage(id, wire.encode(done))]
         result = w.SetSessionConfigOptionResponse(
             config_options=self._say_options(reply.config_options),
             meta=reply.meta,
             extras=say_extras(reply, w.SetSessionConfigOptionResponse),
         )
-        return [Answer(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
+        return [ResultMessage(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +205,7 @@ class AgentV1(Speaker):
     def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
         carrier = w.SessionNotification
         return [
-            Notify("session/update", wire.encode(carrier(session_id=session_id, update=update, **outer)))
+            NotificationMessage("session/update", wire.encode(carrier(session_id=session_id, update=update, **outer)))
             for update in updates
         ]
 
@@ -236,7 +238,7 @@ class AgentV1(Speaker):
         )
         return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
 
-    def _updates(self, session_id: str, session: Told, event: events.AnyEvent) -> Sequence[Any]:
+    def _updates(self, session_id: str, session: V1SessionMemory, event: events.AnyEvent) -> Sequence[Any]:
         match event:
             case events.Running() | events.RequiresAction():
                 held = self._prompts.get(session_id)
@@ -277,7 +279,7 @@ class AgentV1(Speaker):
 
     # -- notices -----------------------------------------------------------------------------------------------------
 
-    def _waiting_notices(self, session_id: str, session: Told) -> Sequence[Any]:
+    def _waiting_notices(self, session_id: str, session: V1SessionMemory) -> Sequence[Any]:
         """Return the notices that can be shown now: all in a turn, none between two."""
         held = self._prompts.get(session_id)
         if not session.notices or not (held or session.running):
@@ -352,16 +354,16 @@ class AgentV1(Speaker):
         self._session(session_id).rest()
         if event.stop_reason == "error":
             return self.say_failed_turn(session_id, held.id, failure_of(event.error))
-        return [Answer(held.id, self.say_end(event))]
+        return [ResultMessage(held.id, self.say_end(event))]
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """What a prompt is answered with when its turn has failed."""
-        return [AnswerError(id, error)]
+        return [ErrorMessage(id, error)]
 
-    def _session(self, session_id: str) -> Told:
+    def _session(self, session_id: str) -> V1SessionMemory:
         found = self._sessions.get(session_id)
         if found is None:
-            found = self._sessions[session_id] = Told()
+            found = self._sessions[session_id] = V1SessionMemory()
         return found
 
 

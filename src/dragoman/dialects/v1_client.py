@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.dialects import misspelt, refusals, v1, v1_answers, v1_permissions, v1_routes
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Answer, Call, Heard, Id, Out, Replied, Told
+from dragoman.dialects.contract import DecodedReply, Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.speaker import Route, Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_extras, hear_outer, say_extras
 from dragoman.dialects.v1_replay import ReplayedMessages
@@ -91,7 +91,7 @@ class ClientV1(Speaker):
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As everywhere; a prompt counts as accepted when it is sent, and its turn as begun."""
         match request:
             case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
@@ -101,15 +101,15 @@ class ClientV1(Speaker):
                     meta=request.meta,
                     extras=say_extras(request, w.SetSessionModeRequest),
                 )
-                return Call(v1_routes.SET_MODE.method, wire.encode(asked))
-            case requests.Prompt():
+                return RequestMessage(v1_routes.SET_MODE.method, wire.encode(asked))
+            case requests.PromptRequest():
                 return self._prompt(request)
             case requests.ResumeSession():
                 return self._resume(request)
             case _:
                 return super().ask(request)
 
-    def _prompt(self, request: requests.Prompt) -> Call:
+    def _prompt(self, request: requests.PromptRequest) -> RequestMessage:
         session = self._session(request.session_id)
         if session.live:
             raise busy()
@@ -119,12 +119,12 @@ class ClientV1(Speaker):
         session.answering = False
         session.kind = None
         told = [
-            Told(request.session_id, events.UserMessage(session.live, request.prompt)),
-            Told(request.session_id, events.Running()),
+            SessionEvent(request.session_id, events.UserMessage(session.live, request.prompt)),
+            SessionEvent(request.session_id, events.Running()),
         ]
-        return Call(call.method, call.params, requests.PromptAccepted(session.live), told)
+        return RequestMessage(call.method, call.params, requests.PromptAccepted(session.live), told)
 
-    def _resume(self, request: requests.ResumeSession) -> Call:
+    def _resume(self, request: requests.ResumeSession) -> RequestMessage:
         """A replay is `session/load`; without one it is `session/resume`, or a load whose story nobody hears."""
         if isinstance(request.replay_from, requests.UnknownReplay):
             raise PeerMistake(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
@@ -137,7 +137,7 @@ class ClientV1(Speaker):
         session.replay = ReplayedMessages() if request.replay_from else None
         session.kind = None
         say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
-        return Call(route.method, wire.encode(say(request)))
+        return RequestMessage(route.method, wire.encode(say(request)))
 
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
         mode = self._session(request.session_id).mode
@@ -148,17 +148,17 @@ class ClientV1(Speaker):
         if self._mishears and isinstance(request, services.RequestPermission):
             assert isinstance(reply, services.PermissionAnswer)
             if (no := refusals.called_off(request, reply)) is not None:
-                return [Answer(id, no)]
+                return [ResultMessage(id, no)]
         return super().reply(id, request, reply)
 
     # -- hearing answers ---------------------------------------------------------------------------------------------
 
-    def hear_reply(self, request: Request, result: Raw) -> Replied:
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
         """As everywhere; a prompt's answer is the end of its turn."""
         match request:
             case requests.SetOption():
                 return self._option_set(request, result)
-            case requests.Prompt():
+            case requests.PromptRequest():
                 return self._ended(request, v1_answers.decode_end(result))
             case requests.NewSession():
                 return self._opened("", v1_answers.decode_opened(result, w.NewSessionResponse))
@@ -170,33 +170,33 @@ class ClientV1(Speaker):
                 self._sessions.pop(request.session_id, None)
         return super().hear_reply(request, result)
 
-    def hear_failure(self, request: Request, error: WireError) -> Replied | None:
+    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """A prompt that fails ends its turn: the session is idle and usable."""
         if isinstance(request, requests.ResumeSession):
             self._sessions.pop(request.session_id, None)
-        if not isinstance(request, requests.Prompt):
+        if not isinstance(request, requests.PromptRequest):
             return super().hear_failure(request, error)
         if error.code == CANCELLED:
             return self._ended(request, events.Idle(stop_reason="cancelled"))
         failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
         return self._ended(request, events.Idle(stop_reason="error", error=failure))
 
-    def _ended(self, request: requests.Prompt, end: events.Idle) -> Replied:
+    def _ended(self, request: requests.PromptRequest, end: events.Idle) -> DecodedReply:
         session = self._session(request.session_id)
         session.live = ""
         session.questions = 0
         session.kind = None
-        return Replied(None, [Told(request.session_id, end)])
+        return DecodedReply(None, [SessionEvent(request.session_id, end)])
 
-    def _resumed(self, session_id: str, result: Raw) -> Replied:
+    def _resumed(self, session_id: str, result: Raw) -> DecodedReply:
         """Return the answer, and before it the rest of the replay and the current state: version 2 requires both."""
         replied = self._opened(session_id, v1_answers.decode_opened(result, w.LoadSessionResponse))
         session = self._session(session_id)
         told = [*(session.replay.take() if session.replay is not None else ()), session.state()]
         session.loading, session.replay, session.kind = False, None, None
-        return Replied(replied.reply, [Told(session_id, event) for event in told])
+        return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in told])
 
-    def _opened(self, session_id: str, value: Any) -> Replied:
+    def _opened(self, session_id: str, value: Any) -> DecodedReply:
         opened = v1.WORDS.hear_as(value, requests.SessionOpened)
         session = self._session(session_id or opened.session_id)
         session.ours = True
@@ -208,9 +208,9 @@ class ClientV1(Speaker):
         session.mode = None if has_mode else v1.hear_modes(value.modes)
         if session.mode is not None or model is not None:
             opened = msgspec.structs.replace(opened, config_options=session.all_options())
-        return Replied(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
+        return DecodedReply(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
 
-    def _option_set(self, request: requests.SetOption, result: Raw) -> Replied:
+    def _option_set(self, request: requests.SetOption, result: Raw) -> DecodedReply:
         """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
         session = self._session(request.session_id)
         answer = bytes(or_nothing(result))
@@ -220,15 +220,15 @@ class ClientV1(Speaker):
                 session.mode = msgspec.structs.replace(mode, current_value=str(request.value))
             session.options = [v1_answers.with_value(option, request) for option in session.options]
             if answer == b"{}":
-                return Replied(requests.OptionsSet(session.all_options()))
+                return DecodedReply(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
-            return Replied(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
+            return DecodedReply(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
         replied = super().hear_reply(request, misspelt.with_whole_options(result))
         assert isinstance(replied.reply, requests.OptionsSet)
         session.options = replied.reply.config_options
         if session.mode is None:
             return replied
-        return Replied(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
+        return DecodedReply(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
 
     # -- hearing events ----------------------------------------------------------------------------------------------
 
@@ -243,12 +243,12 @@ class ClientV1(Speaker):
     def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[Heard]:
         """Return an event, or what a replay makes of it."""
         replay = self._session(session_id).replay
-        return [Told(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
+        return [SessionEvent(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
 
     def _read_update(self, params: Raw) -> w.SessionNotification:
         try:
             heard = wire.decode(misspelt.with_whole_options(params), w.SessionNotification)
-            if not isinstance(heard.update, wire.Unknown) or heard.update.tag not in misspelt.UPDATES:
+            if not isinstance(heard.update, wire.UnknownVariant) or heard.update.tag not in misspelt.UPDATES:
                 return heard
         except PeerMistake:
             meant = misspelt.update(params)
@@ -313,18 +313,18 @@ class ClientV1(Speaker):
             _force(chunk, "message_id", self._message_id(session, chunk.__class__))
         return params.session_id, chunk
 
-    def asked(self, request: Request) -> Sequence[Told]:
+    def asked(self, request: Request) -> Sequence[SessionEvent]:
         """A question to the user holds up the turn."""
         return [self._counted(session_id, 1) for session_id in self._held_up(request)]
 
-    def answered(self, request: Request) -> Sequence[Told]:
+    def answered(self, request: Request) -> Sequence[SessionEvent]:
         """The turn goes on, unless it waits for another answer."""
         return [self._counted(session_id, -1) for session_id in self._held_up(request)]
 
-    def _counted(self, session_id: str, more: int) -> Told:
+    def _counted(self, session_id: str, more: int) -> SessionEvent:
         session = self._session(session_id)
         session.questions = max(session.questions + more, 0)
-        return Told(session_id, session.state())
+        return SessionEvent(session_id, session.state())
 
     def _held_up(self, request: Request) -> list[str]:
         session_id = ""

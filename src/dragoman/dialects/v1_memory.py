@@ -5,7 +5,7 @@ from typing import Final
 
 from dragoman.dialects import v1_notices
 from dragoman.dialects.contract import Id
-from dragoman.dialects.screens import Screen
+from dragoman.dialects.screens import TerminalDisplay
 from dragoman.vocabulary.events import Idle, Notice
 from dragoman.vocabulary.tools import ToolContent
 
@@ -25,14 +25,14 @@ class ToolCallShown:
         self.ended = False
 
 
-class Told:
+class V1SessionMemory:
     """What was told of one session, as far as this wire needs it."""
 
     __slots__ = ("calls", "mode", "model", "notices", "plan", "running", "screens", "shown_notices", "spoken")
 
     def __init__(self) -> None:
         self.calls: dict[str, ToolCallShown] = {}
-        self.screens: dict[str, Screen] = {}
+        self.screens: dict[str, TerminalDisplay] = {}
         self.spoken: dict[str, None] = {}  # ids of messages, in order
         self.mode: tuple[str, str] = ("mode", "")  # the option that is the mode, and its value
         self.model: tuple[str, str] = ("", "")  # the same for the model
@@ -53,11 +53,11 @@ class Told:
             found = self.calls[call_id] = ToolCallShown()
         return found
 
-    def screen(self, terminal_id: str) -> Screen:
+    def screen(self, terminal_id: str) -> TerminalDisplay:
         """A display terminal, made when it is first told."""
         found = self.screens.get(terminal_id)
         if found is None:
-            found = self.screens[terminal_id] = Screen()
+            found = self.screens[terminal_id] = TerminalDisplay()
         return found
 
     def rest(self) -> None:
@@ -73,7 +73,7 @@ class Told:
         self.screens = dict(unfinished[-GOING_ON:])
 
 
-class Held:
+class PendingPrompt:
     """A prompt that waits for its turn to end."""
 
     __slots__ = ("_echoes", "_ends", "id", "message_id", "running")

@@ -28,7 +28,7 @@ def _hear_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
 
 
 def _hear_set_option(value: Any) -> requests.SetOption:
-    if isinstance(value, wire.Unknown):
+    if isinstance(value, wire.UnknownVariant):
         return hear_unknown_value(value)
     return requests.SetOption(
         value.session_id, value.config_id, value.value, meta=value.meta, extras=hear_extras(value)
@@ -120,7 +120,7 @@ CLIENT_ASKS = [
         hear_params=_hear_set_option,
         say_params=_say_set_option,
     ),
-    Route("session/prompt", requests.Prompt, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
+    Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
 ]
 RESUME = Route(
     "session/resume",

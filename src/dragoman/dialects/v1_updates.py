@@ -1,8 +1,8 @@
 """Events as version 1's updates, given what was told of the session before.
 
 This wire announces a tool call once and then replaces its content, has only pieces of messages, no display terminals,
-and one plan for most clients. What was told is read and kept in `Told`; prompts, options and request ids are not known
-here.
+and one plan for most clients. What was sent is read and kept in `V1SessionMemory`; prompts, options and request ids
+are not known here.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dragoman.dialects import v1
 from dragoman.dialects.screens import without_screens
 from dragoman.dialects.transcribe import say_extras
-from dragoman.dialects.v1_memory import Told
+from dragoman.dialects.v1_memory import V1SessionMemory
 from dragoman.vocabulary import events, options
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.tools import FINAL_STATUSES, TerminalItem, ToolContent
@@ -30,14 +30,14 @@ _CHUNKS: Final[dict[type, Any]] = {
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
-def chunk(session: Told, event: events.Chunk) -> Any:
+def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
     """A piece of a message; without an id where it has none."""
     session.spoken[event.message_id] = None
     said = v1.WORDS.say(event)
     return said if event.message_id else replace(said, message_id=UNSET)
 
 
-def whole_message(session: Told, event: events.Message) -> Sequence[Any]:
+def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[Any]:
     """This wire has only chunks: a message is told once, and can be neither replaced nor cleared."""
     if event.message_id in session.spoken or not isinstance(event.content, list):
         return []
@@ -50,7 +50,7 @@ def whole_message(session: Told, event: events.Message) -> Sequence[Any]:
 # -- tool calls and their terminals ----------------------------------------------------------------------------------
 
 
-def tool_call(session: Told, event: events.ToolCallUpdate) -> Any:
+def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate) -> Any:
     """A call that is announced, or changed if it was: its content as a whole, with terminals as text."""
     announced = event.tool_call_id in session.calls
     call = session.call(event.tool_call_id)
@@ -68,7 +68,7 @@ def tool_call(session: Told, event: events.ToolCallUpdate) -> Any:
     return v1.say_call(event, w.ToolCall)
 
 
-def appended(session: Told, event: events.ToolCallContentChunk) -> Any:
+def appended(session: V1SessionMemory, event: events.ToolCallContentChunk) -> Any:
     """More content of a call: all of it again."""
     known = session.calls.get(event.tool_call_id)
     whole = [*(known.content if known is not None else ()), event.content]
@@ -77,7 +77,7 @@ def appended(session: Told, event: events.ToolCallContentChunk) -> Any:
     )
 
 
-def redrawn(session: Told, terminal_id: str) -> Sequence[Any]:
+def redrawn(session: V1SessionMemory, terminal_id: str) -> Sequence[Any]:
     """Every call that shows a terminal, with what is on it now."""
     updates = []
     for call_id, call in session.calls.items():
@@ -94,7 +94,7 @@ def _shows_screen(content: list[ToolContent]) -> bool:
 # -- what a client may not take --------------------------------------------------------------------------------------
 
 
-def only_plan(session: Told, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
+def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanRemoved") -> Sequence[Any]:
     """A client without plans of its own has one: the steps that were told last."""
     if isinstance(event, events.PlanRemoved):
         return [w.Plan(entries=(), meta=event.meta)] if event.plan_id == session.plan else []

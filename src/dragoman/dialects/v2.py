@@ -113,13 +113,13 @@ def _say_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubje
     return kind(tool_call=call, meta=subject.meta, extras=say_extras(subject, kind))
 
 
-def _say_sse(server: requests.McpSse) -> wire.Unknown:
+def _say_sse(server: requests.McpSse) -> wire.UnknownVariant:
     """This wire has dropped SSE, but its list of transports is open."""
     http = WORDS.say_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
     rest = {} if server.extras is UNSET else server.extras.fields
     meta = {} if server.meta is UNSET else {"_meta": server.meta}
     body = {**rest, **plain(Raw(wire.encode(http))), **meta, "type": "sse"}
-    return wire.Unknown("sse", Raw(msgspec.json.encode(body)))
+    return wire.UnknownVariant("sse", Raw(msgspec.json.encode(body)))
 
 
 def _hear_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
@@ -207,7 +207,7 @@ ELICITATION = Elicitation(w, closed=False, null_ids=False)
 
 def hear_event(update: Any) -> events.AnyEvent:
     """An update of this wire as an event."""
-    if isinstance(update, wire.Unknown):
+    if isinstance(update, wire.UnknownVariant):
         fields = plain(update.raw)
         if fields.get("sessionUpdate") == "state_update":
             return unknown_state(fields)
@@ -226,7 +226,7 @@ def say_event(event: events.AnyEvent) -> Any:
             return _say_unknown_event(event)
         case events.UnknownState():
             body = {**event.fields, "sessionUpdate": "state_update", "state": event.state}
-            return wire.Unknown("state_update", Raw(msgspec.json.encode(body)))
+            return wire.UnknownVariant("state_update", Raw(msgspec.json.encode(body)))
         case events.ToolCallUpdate():
             return WORDS.say_as(event, w.SessionUpdateToolCallUpdate)
         case _:
@@ -240,7 +240,7 @@ def _say_unknown_event(event: events.UnknownEvent) -> Any:
             return wire.decode(raw, w.SessionUpdate)
         except PeerMistake:
             return None
-    return None if event.name in _ONLY_HERE else wire.Unknown(event.name, raw)
+    return None if event.name in _ONLY_HERE else wire.UnknownVariant(event.name, raw)
 
 
 # Typed on the wire, not in the vocabulary: passed on as they are.

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from dragoman.dialects.contract import Id, Notify, Out
+from dragoman.dialects.contract import Id, NotificationMessage, Out
 from dragoman.dialects.speaker import Speaker, refuse_empty, with_login
 from dragoman.dialects.transcribe import plain, say_outer
 from dragoman.dialects.v2 import WORDS, say_event
@@ -13,7 +13,7 @@ from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CL
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import PromptRequest
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
@@ -41,7 +41,7 @@ class AgentV2(Speaker):
         if method == "session/load":
             method, params = "session/resume", _from_start(params)
         request = super().hear_request(id, method, params)
-        if isinstance(request, Prompt):
+        if isinstance(request, PromptRequest):
             refuse_empty(request)
         return request
 
@@ -51,7 +51,7 @@ class AgentV2(Speaker):
         if update is None:
             return []
         carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **say_outer(event))
-        return [Notify("session/update", wire.encode(carrier))]
+        return [NotificationMessage("session/update", wire.encode(carrier))]
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text."""

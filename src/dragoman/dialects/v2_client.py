@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from dragoman.dialects.chunks import text_chunk
-from dragoman.dialects.contract import Heard, Id, Replied, Told
+from dragoman.dialects.contract import DecodedReply, Heard, Id, SessionEvent
 from dragoman.dialects.older_draft import modern
 from dragoman.dialects.speaker import Speaker, or_nothing, with_login
 from dragoman.dialects.transcribe import hear_outer, plain
@@ -14,7 +14,7 @@ from dragoman.dialects.v2_routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CL
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import ForkSession, NewSession, Prompt, ResumeSession, SetOption
+from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest, ResumeSession, SetOption
 from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
@@ -43,11 +43,11 @@ class ClientV2(Speaker):
         if method != "session/update":
             return super().hear_note(method, params)
         heard = wire.decode(modern(params), w.UpdateSessionNotification)
-        return [Told(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
+        return [SessionEvent(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
 
-    def hear_reply(self, request: Request, result: msgspec.Raw) -> Replied:
+    def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
         """As everywhere; agents of an older draft accept a prompt without naming its message."""
-        if isinstance(request, Prompt):
+        if isinstance(request, PromptRequest):
             body = plain(msgspec.Raw(or_nothing(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))

@@ -13,11 +13,11 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects import v1, v1_memory, v1_updates
-from dragoman.dialects.contract import Call, Notify, Out
+from dragoman.dialects.contract import NotificationMessage, Out, RequestMessage
 from dragoman.dialects.handshake import (
     JUNE,
-    HeardAgent,
-    HeardClient,
+    DecodedAgentHello,
+    DecodedClientHello,
     client_hello_june,
     hear_agent_1,
     implementation,
@@ -37,8 +37,8 @@ from dragoman.dialects.loose import (
     present,
     whole,
 )
-from dragoman.dialects.named import Named
-from dragoman.dialects.seed import Json, Offered, SeedAgent
+from dragoman.dialects.named import NamedDialect
+from dragoman.dialects.seed import Json, VendorAgent, VendorPermissionOption
 from dragoman.dialects.transcribe import plain
 from dragoman.dialects.v2_june_client import ClientJune
 from dragoman.errors import WireError
@@ -70,9 +70,9 @@ _CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: Raw) -> HeardClient:
+def hear_client(params: Raw) -> DecodedClientHello:
     """A client that was chosen to speak this draft."""
-    return HeardClient(2, client_hello_june(requested_version(params)[1]), JUNE)
+    return DecodedClientHello(2, client_hello_june(requested_version(params)[1]), JUNE)
 
 
 def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
@@ -101,11 +101,11 @@ def say_client(hello: ClientHello) -> bytes:
     return msgspec.json.encode({"protocolVersion": 2, "capabilities": {}, "clientInfo": say_implementation(info)})
 
 
-def hear_agent(result: Raw) -> HeardAgent:
+def hear_agent(result: Raw) -> DecodedAgentHello:
     """An agent of this draft; one that answers with version 1 is heard as that."""
     body = as_object(loosely(result))
     if body.get("protocolVersion") == 1:
-        return HeardAgent(1, hear_agent_1(body))
+        return DecodedAgentHello(1, hear_agent_1(body))
     known = part(body, "capabilities")
     session, auth = part(known, "session"), part(known, "auth")
     prompt, mcp = part(session, "prompt"), part(session, "mcp")
@@ -128,7 +128,7 @@ def hear_agent(result: Raw) -> HeardAgent:
     heard: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
     known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
     info = implementation(body.get("agentInfo"))
-    return HeardAgent(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
+    return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
 
 
 def _old_id(method: Any) -> Json:
@@ -138,7 +138,7 @@ def _old_id(method: Any) -> Json:
 # -- the agent -------------------------------------------------------------------------------------------------------
 
 
-class AgentJune(SeedAgent):
+class AgentJune(VendorAgent):
     """The agent's side."""
 
     null_ids = True
@@ -163,10 +163,10 @@ class AgentJune(SeedAgent):
     }
     opened = frozenset({"sessionId", "configOptions", "_meta"})
     permission = (
-        Offered("allow_once", "allow_once", "Allow once"),
-        Offered("allow_always", "allow_always", "Always allow"),
-        Offered("reject_once", "reject_once", "Reject"),
-        Offered("reject_always", "reject_always", "Always reject"),
+        VendorPermissionOption("allow_once", "allow_once", "Allow once"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow"),
+        VendorPermissionOption("reject_once", "reject_once", "Reject"),
+        VendorPermissionOption("reject_always", "reject_always", "Always reject"),
     )
 
     def offers(self, request: Any) -> Any:
@@ -176,7 +176,7 @@ class AgentJune(SeedAgent):
     def _meant(self, request: Any, answer: Any) -> Any:
         return answer
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As in version 1; the call in a question has its own words."""
         call = super().ask(request)
         if not isinstance(request, RequestPermission) or not isinstance(request.subject, ToolCallSubject):
@@ -224,7 +224,11 @@ class AgentJune(SeedAgent):
         said = v1.say_unknown_event(event, subagents=False)
         if said is None or event.name in self.updates:
             return []  # it would be taken for something else
-        return [Notify("session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(said.raw)}))]
+        return [
+            NotificationMessage(
+                "session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(said.raw)})
+            )
+        ]
 
     def say_end(self, event: events.Idle) -> bytes:
         """Any reason, and its `_meta`."""
@@ -249,7 +253,7 @@ class AgentJune(SeedAgent):
         return [update]
 
 
-def _open_call(session: v1_memory.Told, event: events.ToolCallUpdate) -> Any:
+def _open_call(session: v1_memory.V1SessionMemory, event: events.ToolCallUpdate) -> Any:
     """A call with its own words where version 1 has the nearest, and null where something is cleared."""
     announced = event.tool_call_id in session.calls
     said = v1_updates.tool_call(session, event)
@@ -269,7 +273,7 @@ def _meta(word: Any) -> Json:
     return given("_meta", word.meta)
 
 
-class _Ready(wire.Unknown):
+class _Ready(wire.UnknownVariant):
     """An update that is said already."""
 
     def __init__(self, body: Json) -> None:
@@ -280,6 +284,6 @@ def _said(value: Any) -> Any:
     return None if value is None else [plain(Raw(wire.encode(item))) for item in value]
 
 
-DIALECT: Final = Named(hear_client, say_agent, AgentJune, say_client, hear_agent, ClientJune)
+DIALECT: Final = NamedDialect(hear_client, say_agent, AgentJune, say_client, hear_agent, ClientJune)
 
 __all__ = ["DIALECT", "AgentJune", "ClientJune"]

@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.dialects import v1
-from dragoman.dialects.contract import Call, Heard, Id, Told
+from dragoman.dialects.contract import Heard, Id, RequestMessage, SessionEvent
 from dragoman.dialects.loose import extras_of, has_texts, items, meta_of
 from dragoman.dialects.seed import Json
 from dragoman.dialects.transcribe import plain
@@ -42,7 +42,7 @@ _Items = tuple[w.ToolCallContent, ...]
 class ClientJune(ClientV1):
     """The client's side."""
 
-    def ask(self, request: Request) -> Call:
+    def ask(self, request: Request) -> RequestMessage:
         """As in version 1; an MCP server that is started says so."""
         call = super().ask(request)
         if not isinstance(request, (requests.NewSession, requests.ResumeSession)):
@@ -86,7 +86,7 @@ class ClientJune(ClientV1):
             update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
             params = Raw(msgspec.json.encode(body))
         heard = super().hear_note(method, params)
-        return [_whole(one, update) if isinstance(one, Told) else one for one in heard]
+        return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
 
     def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
         """An event of the draft's own, unless it is the prompt that is being answered, or of a story nobody wants."""
@@ -133,14 +133,14 @@ def _beside(update: Json, *known: str) -> Json:
     return {"meta": meta_of(update), "extras": extras_of(update, frozenset({"sessionUpdate", "_meta", *known}))}
 
 
-def _whole(told: Told, update: Json) -> Told:
+def _whole(told: SessionEvent, update: Json) -> SessionEvent:
     """What version 1 has closed words for, in the words it was told in; null clears."""
     match told.event:
         case events.ToolCallUpdate() as call:
-            return Told(told.session_id, _whole_call(call, update))
+            return SessionEvent(told.session_id, _whole_call(call, update))
         case events.PlanUpdate(plan=options.PlanItems() as plan) as event if isinstance(update.get("plan"), dict):
             steps = [_heard_step(entry) for entry in items(update["plan"].get("entries")) if _is_step(entry)]
-            return Told(told.session_id, replace(event, plan=replace(plan, entries=steps)))
+            return SessionEvent(told.session_id, replace(event, plan=replace(plan, entries=steps)))
         case _:
             return told
 

@@ -16,7 +16,7 @@ from dragoman.wire import v2 as w
 
 
 def _hear_set_option(value: Any) -> requests.SetOption:
-    if isinstance(value, wire.Unknown):
+    if isinstance(value, wire.UnknownVariant):
         return hear_unknown_value(value)
     return WORDS.hear_as(value, requests.SetOption)
 
@@ -46,7 +46,7 @@ def _say_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
             state = WORDS.say_as(status.state, w.IdleStateUpdate)
         case events.UnknownState():
             body = {**status.state.fields, "state": status.state.state}
-            state = wire.Unknown(status.state.state, Raw(msgspec.json.encode(body)))
+            state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
             pass
     return WORDS.say_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
@@ -54,7 +54,7 @@ def _say_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
 
 def _hear_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
     state: Any = value.state
-    if isinstance(state, wire.Unknown):
+    if isinstance(state, wire.UnknownVariant):
         state = unknown_state(plain(state.raw))
     else:
         state = WORDS.hear(state)
@@ -129,7 +129,7 @@ CLIENT_ASKS = [
         hear_params=_hear_set_option,
         say_params=_say_set_option,
     ),
-    Route("session/prompt", requests.Prompt, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
+    Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
     Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
     Route("terminal/cancel", requests.CancelTerminal, w.CancelTerminalRequest, w.CancelTerminalResponse),
 ]

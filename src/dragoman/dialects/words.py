@@ -85,7 +85,7 @@ def transcriber(
 _VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
 
 
-def hear_unknown_value(value: wire.Unknown) -> requests.SetOption:
+def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
     """`session/set_config_option` with a value of a type nobody knows. A known type that does not fit is malformed."""
     fields = plain(value.raw)
     session_id, config_id = fields.get("sessionId"), fields.get("configId")
@@ -97,11 +97,11 @@ def hear_unknown_value(value: wire.Unknown) -> requests.SetOption:
     return requests.SetOption(session_id, config_id, unknown, meta=fields.get("_meta", UNSET), extras=extras)
 
 
-def say_unknown_value(request: requests.SetOption) -> wire.Unknown:
+def say_unknown_value(request: requests.SetOption) -> wire.UnknownVariant:
     """The same request, as it came."""
     assert isinstance(request.value, requests.UnknownValue)
     body = dict(request.extras.fields) if isinstance(request.extras, Extras) else {}
     body |= {"sessionId": request.session_id, "configId": request.config_id, "type": request.value.kind}
     body |= {} if request.value.value is UNSET else {"value": request.value.value}
     body |= {} if request.meta is UNSET else {"_meta": request.meta}
-    return wire.Unknown(request.value.kind, Raw(msgspec.json.encode(body)))
+    return wire.UnknownVariant(request.value.kind, Raw(msgspec.json.encode(body)))

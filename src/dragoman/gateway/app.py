@@ -24,19 +24,19 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
-from dragoman.gateway.callers import Callers, peer_of
-from dragoman.gateway.connection import Connection, Full
+from dragoman.gateway.callers import IdleSockets, peer_of
+from dragoman.gateway.connection import Full, GatewayConnection
 from dragoman.gateway.door import refused
 from dragoman.gateway.elephant import RPC, SSE, Elephant
-from dragoman.gateway.front import Front
-from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
+from dragoman.gateway.front import ClientSide
+from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
-from dragoman.gateway.peek import NotAMessage, Peeked, peek
+from dragoman.gateway.peek import Envelope, NotAMessage, peek
 from dragoman.gateway.replies import Bodies, Stop, answer, message_in, number_in, refuse
 from dragoman.gateway.streaming import GOODBYE, Event, Receive, Send, send_messages, stream_events
-from dragoman.gateway.window import Reader
+from dragoman.gateway.window import StreamReader
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -72,7 +72,7 @@ class Gateway:
         self._elephant = elephant
         self._pages = Pages(hub, guard)
         self._bodies = Bodies() if elephant is None else elephant.bodies
-        self.callers: Final = Callers(time.monotonic)
+        self.callers: Final = IdleSockets(time.monotonic)
         self._routes = self._routed()
 
     async def __call__(self, scope: "Scope", receive: Receive, send: Send) -> None:
@@ -113,7 +113,7 @@ class Gateway:
             if not began:
                 await self._refuse(scope, send, 500, "Something went wrong here.")
 
-    def _enter(self, scope: "Scope") -> Pass | Refusal:
+    def _enter(self, scope: "Scope") -> TokenIdentity | Refusal:
         client, server = scope.get("client") or ("", 0), scope.get("server") or ("", 0)
         method = scope.get("method", "GET")
         if self._elephant is not None and scope["path"] in (RPC, SSE):
@@ -188,7 +188,7 @@ class Gateway:
         await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
         await answer(send, 202)
 
-    async def _initialize(self, entrance: Pass, body: bytes, message: Peeked, send: Send) -> None:
+    async def _initialize(self, entrance: TokenIdentity, body: bytes, message: Envelope, send: Send) -> None:
         front = self._hub.connect("http", entrance)
         connection = front.connection
         connection.version = min(message.version, 2)
@@ -237,7 +237,7 @@ class Gateway:
         front.looked()
         await stream_events(reader, receive, send)
 
-    def _front(self, scope: "Scope") -> Front:
+    def _front(self, scope: "Scope") -> ClientSide:
         connection_id = value_of(scope["headers"], CONNECTION)
         if connection_id is None:
             raise Stop(400, "Acp-Connection-Id is missing.")
@@ -274,7 +274,7 @@ class Gateway:
             await self._hub.end(front, with_work=True)
 
     async def _hear(
-        self, connection: Connection, reader: Reader, receive: Receive, send: Send, goodbye: asyncio.Event
+        self, connection: GatewayConnection, reader: StreamReader, receive: Receive, send: Send, goodbye: asyncio.Event
     ) -> None:
         """What the client says on a WebSocket, until it is gone or another one has replaced this. Binary frames say
         nothing here; whoever says too much is read more slowly."""
@@ -358,7 +358,7 @@ def _with_query(scope: "Scope") -> Headers:
     return list(scope["headers"])
 
 
-def _with_session(body: bytes, message: Peeked, named: str | None, *, must_be_named: bool) -> tuple[bytes, Peeked]:
+def _with_session(body: bytes, message: Envelope, named: str | None, *, must_be_named: bool) -> tuple[bytes, Envelope]:
     """The message with the session that the header names; 400 where the two differ, or the header has to be there."""
     if named is None:
         if must_be_named and message.method in _NEED_SESSION:

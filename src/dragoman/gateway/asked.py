@@ -4,25 +4,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman.dialects.contract import Id
 from dragoman.vocabulary.asking import Request
-from dragoman.vocabulary.requests import Prompt
+from dragoman.vocabulary.requests import PromptRequest
 
 if TYPE_CHECKING:
-    from dragoman.gateway.back import Back
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.back import AgentSide
+    from dragoman.gateway.front import ClientSide
 
 
-class Asked(NamedTuple):
+class InFlightRequest(NamedTuple):
     """A request of a client that the agent works on."""
 
-    front: "Front"
+    front: "ClientSide"
     id: Id
     request: Request
 
 
-class Watched:
+class WatchedRequest:
     """One request on its way: which number the agent knows it by."""
 
-    def __init__(self, back: "Back", asked: Asked) -> None:
+    def __init__(self, back: "AgentSide", asked: InFlightRequest) -> None:
         self._back = back
         self._asked = asked
         self._number = 0
@@ -36,5 +36,5 @@ class Watched:
         """It is answered. A prompt is spoken of until its turn is over."""
 
     def over(self, *, failed: bool) -> None:
-        if failed or not isinstance(self._asked.request, Prompt):
+        if failed or not isinstance(self._asked.request, PromptRequest):
             self._back.asked.pop(self._number, None)

@@ -13,22 +13,22 @@ from dragoman import limits
 from dragoman.dialects.handshake import SPOKEN
 from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.asked import Asked
+from dragoman.gateway.asked import InFlightRequest
 from dragoman.gateway.ceilings import OPERATOR
-from dragoman.gateway.gate import Gate
-from dragoman.gateway.hearing import Hearing
+from dragoman.gateway.gate import AgentReadGate
+from dragoman.gateway.hearing import AgentEvents
 from dragoman.gateway.logbook import connection_name
-from dragoman.gateway.rooms import Room
+from dragoman.gateway.rooms import SharedSession
 from dragoman.gateway.waking import CHANGED, GONE, backoff, changed_options, missing, start_failure
 from dragoman.link import Link
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.identity import with_identity
-from dragoman.vocabulary.requests import CloseSession, Prompt, SessionOpened
+from dragoman.vocabulary.requests import CloseSession, PromptRequest, SessionOpened
 
 if TYPE_CHECKING:
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.front import ClientSide
     from dragoman.gateway.hub import Hub
 
 
@@ -36,23 +36,23 @@ if TYPE_CHECKING:
 _FORSAKE_SECONDS: Final = 10.0
 
 
-class Back:
+class AgentSide:
     """An agent, whether its process runs now or not."""
 
-    def __init__(self, hub: "Hub", origin: "Front", agents: Agents) -> None:
+    def __init__(self, hub: "Hub", origin: "ClientSide", agents: Agents) -> None:
         version = origin.connection.version
         self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
         self.hub: Final = hub
         self.origin: Final = origin
-        self.rooms: Final[dict[str, Room]] = {}  # by the agent's ids
-        self.asked: Final[dict[int, Asked]] = {}
+        self.rooms: Final[dict[str, SharedSession]] = {}  # by the agent's ids
+        self.asked: Final[dict[int, InFlightRequest]] = {}
         self.agent = AgentHello(None)
         self.life = 0  # which process it is
         self.asleep = False  # it has none, and gets one when it is needed
         self.taken = False  # its process is somebody's, where every session has its own
         self._agents = agents
         self._hello: ClientHello | None = None
-        self._hearing = Hearing(self)
+        self._hearing = AgentEvents(self)
         self._closing: asyncio.Task[None] | None = None
         self._over = False
         self._resting: asyncio.Task[None] | None = None
@@ -64,7 +64,7 @@ class Back:
         self._start()
 
     def _start(self) -> None:
-        self._gate = Gate(self._agents.open())
+        self._gate = AgentReadGate(self._agents.open())
         self.link = Link(self._gate, self._hearing, "client", spoken=self._spoken, dialect=self._agents.dialect)
         self.life += 1
         self._began = self._used = self._loop.time()
@@ -85,11 +85,11 @@ class Back:
         """Whether another process of this agent can open its sessions again."""
         return self.agent.capabilities.resume or self.agent.capabilities.load
 
-    def is_awake(self, room: Room | None) -> bool:
+    def is_awake(self, room: SharedSession | None) -> bool:
         """Whether its process runs and has the session open."""
         return not self.asleep and self._resting is None and (room is None or room.life == self.life)
 
-    async def wake(self, room: Room | None) -> None:
+    async def wake(self, room: SharedSession | None) -> None:
         """Start it again if it sleeps, and have it open the session again."""
         if self._resting is not None:
             await asyncio.shield(self._resting)
@@ -129,7 +129,7 @@ class Back:
         if self.is_spent:
             self._end_rooms()
 
-    async def _reopen(self, room: Room) -> None:
+    async def _reopen(self, room: SharedSession) -> None:
         """Open a session in a new process, as it was in the old one."""
         if room.opening is None or not self.keeps or self.hub.owners.is_unclear(room.id):
             self._end_room(room)
@@ -223,13 +223,13 @@ class Back:
 
     # -- rooms -------------------------------------------------------------------------------------------------------
 
-    def room(self, session_id: str, agent_id: str) -> Room:
+    def room(self, session_id: str, agent_id: str) -> SharedSession:
         """The room of one more session of this agent; nobody has it open, here or elsewhere."""
         assert session_id not in self.hub.rooms and agent_id not in self.rooms
-        room = self.rooms[agent_id] = self.hub.rooms[session_id] = Room(session_id, self, agent_id)
+        room = self.rooms[agent_id] = self.hub.rooms[session_id] = SharedSession(session_id, self, agent_id)
         return room
 
-    def adopt(self, session_id: str, agent_id: str, front: "Front") -> Room:
+    def adopt(self, session_id: str, agent_id: str, front: "ClientSide") -> SharedSession:
         """A session whose id has become known; what was heard of it before is heard now."""
         room = self.room(session_id, agent_id)
         room.enter(front)
@@ -243,7 +243,7 @@ class Back:
         if room is not None and room.life != self.life:
             self._end_room(room)
 
-    async def close_unopened(self, room: Room) -> None:
+    async def close_unopened(self, room: SharedSession) -> None:
         """Somebody who may only read has it open, so without its servers: close it for whoever opens it with them."""
         if self.is_awake(room) and self.agent.capabilities.close and not room.running:
             with suppress(DragomanError):
@@ -258,7 +258,7 @@ class Back:
             except (DragomanError, TimeoutError):
                 self.hub.counts["noise"] += 1
 
-    def drop(self, room: Room) -> None:
+    def drop(self, room: SharedSession) -> None:
         """The session is closed."""
         if self.rooms.get(room.agent_id) is room:
             del self.rooms[room.agent_id]
@@ -274,7 +274,7 @@ class Back:
     def ended(self, session_id: str) -> None:
         """A turn is over."""
         for number, asked in list(self.asked.items()):
-            if isinstance(asked.request, Prompt) and asked.request.session_id == session_id:
+            if isinstance(asked.request, PromptRequest) and asked.request.session_id == session_id:
                 del self.asked[number]
         self._used = self._loop.time()
         self.settle()
@@ -311,7 +311,7 @@ class Back:
         for room in list(self.rooms.values()):
             self._end_room(room)
 
-    def _end_room(self, room: Room) -> None:
+    def _end_room(self, room: SharedSession) -> None:
         """Its streams stay open for the last words."""
         room.end(GONE)
         self.drop(room)

@@ -7,10 +7,10 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 
-class Budget:
+class ByteBudget:
     """So much, and who shares it. What is added here is added to the budget that this one is part of."""
 
-    def __init__(self, limit: int, whole: "Budget | None" = None) -> None:
+    def __init__(self, limit: int, whole: "ByteBudget | None" = None) -> None:
         self.limit: Final = limit
         self.used = 0
         self._members = 0
@@ -40,17 +40,17 @@ class Budget:
             self._whole.join(count)
 
 
-class Budgets:
+class ByteBudgets:
     """A budget for each principal, and one that they all are part of. One that nobody holds is forgotten."""
 
     def __init__(self, each: int, all: int) -> None:
         self._each = each
-        self._whole = Budget(all)
-        self._budgets: WeakValueDictionary[str, Budget] = WeakValueDictionary()
+        self._whole = ByteBudget(all)
+        self._budgets: WeakValueDictionary[str, ByteBudget] = WeakValueDictionary()
 
-    def of(self, principal: str) -> Budget:
+    def of(self, principal: str) -> ByteBudget:
         """The budget of a principal."""
         budget = self._budgets.get(principal)
         if budget is None:
-            budget = self._budgets[principal] = Budget(self._each, self._whole)
+            budget = self._budgets[principal] = ByteBudget(self._each, self._whole)
         return budget

@@ -24,21 +24,21 @@ SILENT: Final = 512
 LOOK_SECONDS: Final = 5.0
 
 
-class Peer(NamedTuple):
+class SocketPeer(NamedTuple):
     """The other end of a socket."""
 
     address: str
     port: int
 
 
-class Callers:
+class IdleSockets:
     """Those of one server; no I/O, and the clock is given."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._asking: Counter[Peer] = Counter()
-        self._asked: dict[Peer, float] = {}  # when the last answer ended
-        self._seen: dict[Peer, float] = {}  # when somebody who has asked nothing was seen first
+        self._asking: Counter[SocketPeer] = Counter()
+        self._asked: dict[SocketPeer, float] = {}  # when the last answer ended
+        self._seen: dict[SocketPeer, float] = {}  # when somebody who has asked nothing was seen first
 
     @contextmanager
     def asks(self, client: tuple[str, int | str] | None) -> Iterator[None]:
@@ -61,7 +61,7 @@ class Callers:
         """Whether somebody is being answered."""
         return bool(self._asking)
 
-    def hopeless(self, connected: Collection[Peer]) -> set[Peer]:
+    def hopeless(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
         """Of those that are connected now, who is to be hung up on. Forgets the others."""
         now = self._clock()
         if self._asking and not any(peer in connected for peer in self._asking):
@@ -75,22 +75,22 @@ class Callers:
         return {*oldest, *late, *(peer for peer in done if peer not in self._asking)}
 
 
-def peer_of(address: str, port: int | str) -> Peer:
+def peer_of(address: str, port: int | str) -> SocketPeer:
     """A peer as everybody names it: the kernel, where one socket takes both versions of IP, and the library differ."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return Peer(address, int(port))
+        return SocketPeer(address, int(port))
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
-    return Peer(str(mapped or found), int(port))
+    return SocketPeer(str(mapped or found), int(port))
 
 
-def connected_to(port: int) -> set[Peer]:
+def connected_to(port: int) -> set[SocketPeer]:
     """Everybody who is connected to a port of ours."""
     return {peer for peer, _ in _accepted(port)}
 
 
-def hang_up(port: int, peers: Iterable[Peer]) -> None:
+def hang_up(port: int, peers: Iterable[SocketPeer]) -> None:
     """Close these, for whoever holds them; it will see that they are gone."""
     wanted = set(peers)
     for peer, one in _accepted(port):
@@ -99,7 +99,7 @@ def hang_up(port: int, peers: Iterable[Peer]) -> None:
                 one.shutdown(socket.SHUT_RDWR)
 
 
-def _accepted(port: int) -> Iterator[tuple[Peer, socket.socket]]:
+def _accepted(port: int) -> Iterator[tuple[SocketPeer, socket.socket]]:
     for one in own_sockets():
         with one, suppress(OSError):
             if one.family in (socket.AF_INET, socket.AF_INET6) and one.getsockname()[1] == port:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import Pass, TokenLimits
+from dragoman.gateway.guard import TokenIdentity, TokenLimits
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
@@ -58,7 +58,7 @@ class Ceilings:
         """Whether the agent is told who asks, and believes it."""
         return self._modes is not None
 
-    def identity(self, entrance: Pass) -> Identity:
+    def identity(self, entrance: TokenIdentity) -> Identity:
         """Who a client is, for the agent. A client without a token runs as the server's own user already."""
         token, server = entrance.limits, self._server
         free = entrance.may("admin") or not entrance.token
@@ -72,13 +72,13 @@ class Ceilings:
             admin=entrance.may("admin"),
         )
 
-    def first_folder(self, wanted: str, entrance: Pass) -> str:
+    def first_folder(self, wanted: str, entrance: TokenIdentity) -> str:
         """Return the folder to offer to a person first: the wanted one, or one that the token may open."""
         identity = self.identity(entrance)
         folders = [wanted, *(folder for folders in reversed(identity.workspaces) for folder in folders)]
         return next((folder for folder in folders if identity.may_open(os.path.realpath(folder))), wanted)
 
-    def check_hello(self, entrance: Pass) -> None:
+    def check_hello(self, entrance: TokenIdentity) -> None:
         """Refuse a token whose limits this server's agent cannot keep."""
         if self._modes is None and entrance.limits.max_mode:
             raise RequestFailed(

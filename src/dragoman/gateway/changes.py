@@ -16,7 +16,7 @@ from dragoman.vocabulary.options import Option
 from dragoman.vocabulary.requests import OptionsSet, TitleSet
 
 if TYPE_CHECKING:
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.front import ClientSide
 
 Setting = list[Option] | str | None
 
@@ -26,9 +26,9 @@ class SettingChanges:
 
     def __init__(self) -> None:
         self._last: dict[type, Setting] = {}
-        self._setters: dict[type, Front] = {}  # the client whose change the gateway sent to the others
+        self._setters: dict[type, ClientSide] = {}  # the client whose change the gateway sent to the others
 
-    def on_reply(self, setter: "Front", reply: Reply) -> AnyEvent | None:
+    def on_reply(self, setter: "ClientSide", reply: Reply) -> AnyEvent | None:
         """Return the event for the other clients, now that `setter` has its reply; None: they have it already."""
         event = _event_of(reply)
         if event is None or self._last.get(type(event)) == _setting(event):
@@ -42,7 +42,7 @@ class SettingChanges:
         self._last.clear()
         self._setters.clear()
 
-    def on_update(self, event: "OptionsChanged | SessionInfoChanged", fronts: "list[Front]") -> "list[Front]":
+    def on_update(self, event: "OptionsChanged | SessionInfoChanged", fronts: "list[ClientSide]") -> "list[ClientSide]":
         """Return the clients that an update of the agent goes to: all, or those that do not have it yet.
 
         A version 1 agent sends a mode in two updates, which are the same event here: the second is left out.

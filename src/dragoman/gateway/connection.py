@@ -17,10 +17,10 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
-from dragoman.gateway.budget import Budget
-from dragoman.gateway.guard import Pass
-from dragoman.gateway.peek import Id, NotAMessage, Peeked, peek
-from dragoman.gateway.window import GONE, WINDOW_BYTES, Place, Reader, Window
+from dragoman.gateway.budget import ByteBudget
+from dragoman.gateway.guard import TokenIdentity
+from dragoman.gateway.peek import Envelope, Id, NotAMessage, peek
+from dragoman.gateway.window import GONE, WINDOW_BYTES, ReplayBuffer, StreamPosition, StreamReader
 from dragoman.transports.contract import Receiver
 
 Kind = Literal["http", "websocket", "elephant"]
@@ -41,23 +41,23 @@ class Full(Exception):
     """The connection takes no more now."""
 
 
-class Connection:
+class GatewayConnection:
     """A `Transport` for a link in the role of the agent. `principal` and `scopes` are those of the token."""
 
     def __init__(
         self,
         kind: Kind,
-        entrance: Pass,
+        entrance: TokenIdentity,
         on_sent: Callable[[float], None] | None = None,
-        held: Budget | None = None,
+        held: ByteBudget | None = None,
     ) -> None:
         self.id: Final = secrets.token_hex(16)
         self.kind: Final = kind
         self.entrance = entrance  # what it was opened by; the newest cookie, where there were several
         self._on_sent = on_sent
         self._held = held
-        self.main: Final = Window(self._room, on_sent=on_sent, held=held)
-        self.sessions: Final[dict[str, Window]] = {}
+        self.main: Final = ReplayBuffer(self._room, on_sent=on_sent, held=held)
+        self.sessions: Final[dict[str, ReplayBuffer]] = {}
         self.names_sessions = False  # it has used Acp-Session-Id
         self.version = 0
         self.received = 0  # messages that came in, as the client counts them
@@ -72,7 +72,7 @@ class Connection:
         self._receiver: Receiver | None = None
         self._rest = b""
         self._on_main: set[str] = set()
-        self._places: dict[str, Place] = {}  # of sessions whose stream was let go
+        self._places: dict[str, StreamPosition] = {}  # of sessions whose stream was let go
         self._waiting: dict[Id, str] = {}  # requests of theirs that belong to a session
         self._asked: dict[Id, None] = {}  # requests of ours
         self._reading = asyncio.Event()
@@ -91,20 +91,20 @@ class Connection:
         """The dialect its client speaks by name; empty where the version decides."""
         return "elephant" if self.kind == "elephant" else ""
 
-    def window_of(self, session_id: str) -> Window:
+    def window_of(self, session_id: str) -> ReplayBuffer:
         """Where a session's messages go now."""
         if self.kind != "http" or session_id in self._on_main:
             return self.main
         return self.sessions.get(session_id, self.main)
 
-    def stream(self, session_id: str) -> Window:
+    def stream(self, session_id: str) -> ReplayBuffer:
         """The stream of a session."""
         window = self.sessions.get(session_id)
         if window is None:
             if len(self.sessions) >= STREAMS:
                 self._make_room()
             place = self._places.pop(session_id, None)
-            window = Window(self._room, on_sent=self._on_sent, held=self._held, place=place)
+            window = ReplayBuffer(self._room, on_sent=self._on_sent, held=self._held, place=place)
             self.sessions[session_id] = window
             share = min(WINDOW_BYTES, HELD_BYTES // (len(self.sessions) + 1))
             for each in (self.main, *self.sessions.values()):
@@ -134,7 +134,7 @@ class Connection:
         """Whether we have asked this client something under this id."""
         return id in self._asked
 
-    def expect(self, message: Peeked) -> None:
+    def expect(self, message: Envelope) -> None:
         """A message is about to be heard: its answer, if it wants one, goes where its session's messages go."""
         session_id = message.session_id
         if self.kind != "http" or session_id is None or message.method.startswith("$/"):
@@ -148,7 +148,12 @@ class Connection:
             self._waiting[message.id] = session_id
 
     async def feed(
-        self, frame: bytes, message: Peeked | None = None, *, number: int | None = None, reader: Reader | None = None
+        self,
+        frame: bytes,
+        message: Envelope | None = None,
+        *,
+        number: int | None = None,
+        reader: StreamReader | None = None,
     ) -> None:
         """A message of the client. Waits while the agent's side does not read; `Full` if it does not begin to.
 
@@ -176,7 +181,7 @@ class Connection:
                 self.received = number
             self._receiver.data_received(frame.replace(b"\n", b" ").replace(b"\r", b" ") + b"\n")
 
-    def refuse(self, reader: Reader, code: int, reason: str) -> None:
+    def refuse(self, reader: StreamReader, code: int, reason: str) -> None:
         """A message of the client is not even looked at; it counts as one all the same."""
         if not reader.code:
             self.received += 1
@@ -242,7 +247,7 @@ class Connection:
             self.hello.set_result(line)
         return line
 
-    def _window_for(self, line: bytes) -> Window:
+    def _window_for(self, line: bytes) -> ReplayBuffer:
         try:
             message = peek(line)
         except NotAMessage:

@@ -47,7 +47,7 @@ class LoginHalves(NamedTuple):
     page_key: str
 
 
-class Cookies:
+class LoginStore:
     """Those that count. `name` is that of a cookie over plain HTTP: ports of one machine share a browser's cookies.
     `clock` is that of the wall where there is a `file`."""
 

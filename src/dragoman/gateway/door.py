@@ -20,7 +20,7 @@ _BLANK: Final = b" \t\r\n"
 _VALUE: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{,]', re.DOTALL)
 
 
-class Refused(NamedTuple):
+class PrecheckRefusal(NamedTuple):
     """Why a message is not read: the code of JSON-RPC, a status of HTTP, and a sentence."""
 
     code: int
@@ -28,11 +28,11 @@ class Refused(NamedTuple):
     reason: str
 
 
-_NO_JSON: Final = Refused(PARSE_ERROR, 400, "The message is no JSON object.")
-_TOO_MANY: Final = Refused(INVALID_REQUEST, 413, f"The message has more than {VALUES} values.")
+_NO_JSON: Final = PrecheckRefusal(PARSE_ERROR, 400, "The message is no JSON object.")
+_TOO_MANY: Final = PrecheckRefusal(INVALID_REQUEST, 413, f"The message has more than {VALUES} values.")
 
 
-def refused(frame: bytes) -> Refused | None:
+def refused(frame: bytes) -> PrecheckRefusal | None:
     """Whether a frame is turned away; one with nothing in it is for the link to skip."""
     start = frame[:1] if frame[:1] in (b"{", b"[", b"") else frame.lstrip(_BLANK)[:1]
     if start not in (b"{", b"[", b""):

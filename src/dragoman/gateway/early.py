@@ -12,7 +12,7 @@ from dragoman.vocabulary.events import AnyEvent
 Sized = tuple[AnyEvent, int]
 
 
-class Early:
+class PendingEvents:
     """Those of one agent."""
 
     def __init__(self) -> None:

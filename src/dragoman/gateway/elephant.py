@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dragoman import limits
-from dragoman.gateway.callers import Peer
+from dragoman.gateway.callers import SocketPeer
 from dragoman.gateway.connection import Full
 from dragoman.gateway.elephant_stream import stream
-from dragoman.gateway.front import Front
-from dragoman.gateway.guard import Guard, Headers, Pass, Refusal, value_of
+from dragoman.gateway.front import ClientSide
+from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.nobody import NOBODY, needs_no_token
 from dragoman.gateway.peer_user import is_own
@@ -57,7 +57,7 @@ _NOT_OURS: Final = (
 class _Client(NamedTuple):
     """A client id, and by what right it is used: two that came in differently never meet."""
 
-    entrance: Pass
+    entrance: TokenIdentity
     id: str
 
 
@@ -72,7 +72,7 @@ class Elephant:
         self.bodies: Final = Bodies()
         self._connections: dict[_Client, str] = {}
 
-    def enter(self, headers: Headers, client: Peer, server: Peer, method: str) -> Pass | Refusal:
+    def enter(self, headers: Headers, client: SocketPeer, server: SocketPeer, method: str) -> TokenIdentity | Refusal:
         """Return the pass of a client that has shown a token or needs none; `client` and `server` are the two ends."""
         may_have_none = self._open_to_own_user and needs_no_token(headers, client.address)
         if may_have_none and is_own(client, server):
@@ -112,7 +112,7 @@ class Elephant:
             raise Stop(405, "Use GET.", allow="GET")
         client = _client_of(scope)
 
-        def following(front: Front) -> Front | None:
+        def following(front: ClientSide) -> ClientSide | None:
             """The client's next connection, if nobody reads it."""
             new = self._find(client)
             return new if new is not None and new is not front and new.connection.main.reader is None else None
@@ -122,15 +122,15 @@ class Elephant:
 
     # -- who is who --------------------------------------------------------------------------------------------------
 
-    def _find(self, client: _Client) -> Front | None:
+    def _find(self, client: _Client) -> ClientSide | None:
         front = self._hub.connections.get(self._connections.get(client, ""))
         return None if front is None or front.ended else front
 
-    def _front(self, client: _Client) -> Front:
+    def _front(self, client: _Client) -> ClientSide:
         """The connection of a client; a new one where there is none."""
         return self._find(client) or self._new(client)
 
-    async def _anew(self, client: _Client) -> Front:
+    async def _anew(self, client: _Client) -> ClientSide:
         """The connection to say `initialize` on."""
         old = self._find(client)
         if old is None or not old.link.version:
@@ -139,7 +139,7 @@ class Elephant:
         await self._hub.end(old, with_work=False)
         return new
 
-    def _new(self, client: _Client) -> Front:
+    def _new(self, client: _Client) -> ClientSide:
         alive = {known: id for known, id in self._connections.items() if self._find(known) is not None}
         self._connections = alive
         if client not in alive and len(alive) >= CLIENTS:

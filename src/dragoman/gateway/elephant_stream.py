@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.gateway.front import Front
+from dragoman.gateway.front import ClientSide
 from dragoman.gateway.replies import number_in
 from dragoman.gateway.streaming import Receive, Send, beginning, gap, last_word, part, pump, until_gone
-from dragoman.gateway.window import REPLACED, TOO_SLOW, Batch, Reader
+from dragoman.gateway.window import REPLACED, TOO_SLOW, StreamBatch, StreamReader
 
 # As the system itself has it.
 PING_SECONDS: Final = 5.0
@@ -20,7 +20,11 @@ _NOT_THE_LAST: Final = (REPLACED, TOO_SLOW)
 
 
 async def stream(
-    front: Front, next_front: Callable[[Front], Front | None], after: str | None, receive: Receive, send: Send
+    front: ClientSide,
+    next_front: Callable[[ClientSide], ClientSide | None],
+    after: str | None,
+    receive: Receive,
+    send: Send,
 ) -> None:
     """Answer with what a connection says, and then with what the next one says, while there is one."""
     gone = asyncio.ensure_future(until_gone(receive))
@@ -41,21 +45,21 @@ async def stream(
         gone.cancel()
 
 
-async def _say_all(front: Front, reader: Reader, gone: "asyncio.Future[None]", send: Send) -> bool:
+async def _say_all(front: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
     """Whether it was us who ended it."""
     front.looked()
     ended = asyncio.shield(gone)
     return await pump(reader, ended, lambda batch: send(part(_events(front, batch))), PING_SECONDS)
 
 
-async def _end(front: Front, reader: Reader, send: Send) -> None:
+async def _end(front: ClientSide, reader: StreamReader, send: Send) -> None:
     window = front.connection.main
     while reader.code not in _NOT_THE_LAST and window.has_after(reader.after):
         await send(part(_events(front, window.take(reader))))
     await send(part(b": ended %d\n\n" % reader.code, more=False))
 
 
-def _events(front: Front, batch: Batch | None) -> bytes:
+def _events(front: ClientSide, batch: StreamBatch | None) -> bytes:
     """A batch as it stands in the stream. Its numbers are those of one connection, so they carry its mark."""
     if batch is None:
         return b": ping\n\n"
@@ -67,11 +71,11 @@ def _events(front: Front, batch: Batch | None) -> bytes:
     return b"".join(said)
 
 
-def _mark(front: Front) -> str:
+def _mark(front: ClientSide) -> str:
     return front.connection.id[:8]
 
 
-def _number(event_id: str | None, front: Front) -> int | None:
+def _number(event_id: str | None, front: ClientSide) -> int | None:
     """The number of the last event a client has; None: it does not say, or that was in another connection."""
     mark, _, number = (event_id or "").partition(".")
     return number_in(number) if mark == _mark(front) else None

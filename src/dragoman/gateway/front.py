@@ -18,18 +18,18 @@ from dragoman.errors import (
     RequestFailed,
     UsageError,
 )
-from dragoman.gateway.asked import Asked, Watched
-from dragoman.gateway.back import Back
+from dragoman.gateway.asked import InFlightRequest, WatchedRequest
+from dragoman.gateway.back import AgentSide
 from dragoman.gateway.ceilings import OPERATOR
-from dragoman.gateway.connection import Connection
+from dragoman.gateway.connection import GatewayConnection
 from dragoman.gateway.cursors import Cursors
 from dragoman.gateway.guard import Scope
 from dragoman.gateway.logbook import connection_name, principal_name, session_name
 from dragoman.gateway.methods import method_of
-from dragoman.gateway.opening import Openings
+from dragoman.gateway.opening import SessionOpener
 from dragoman.gateway.reading import hello_to_read, reads, to_read
 from dragoman.gateway.renaming import session_of, with_session
-from dragoman.gateway.rooms import Room
+from dragoman.gateway.rooms import SharedSession
 from dragoman.gateway.waking import GONE, UNCLEAR, missing
 from dragoman.link import Link
 from dragoman.vocabulary import requests as ask
@@ -47,19 +47,19 @@ _PAGES: Final = 100
 _OPENING: Final = (ask.NewSession, ask.ResumeSession, ask.ForkSession, ask.DeleteSession)
 
 
-class Front:
+class ClientSide:
     """The handler of a link in the role of the agent."""
 
-    def __init__(self, hub: "Hub", connection: Connection) -> None:
+    def __init__(self, hub: "Hub", connection: GatewayConnection) -> None:
         self.connection: Final = connection
-        self.back: Back | None = None
-        self.rooms: Final[dict[str, Room]] = {}
+        self.back: AgentSide | None = None
+        self.rooms: Final[dict[str, SharedSession]] = {}
         self.ended = False
         self._hub = hub
         self.hello: ClientHello | None = None
         self._unsaid: deque[tuple[str, AnyEvent]] = deque()
         self._cursors = Cursors()
-        self._openings = Openings(self, hub)
+        self._openings = SessionOpener(self, hub)
         self.answering = 0  # answers that are known and not said yet: what comes after them waits
         self._loop = asyncio.get_running_loop()
         self.link: Final = Link(connection, self, "agent", dialect=connection.dialect)
@@ -253,7 +253,7 @@ class Front:
         on_reply = None
         if room is not None:
             room.check_room(self)
-            if isinstance(request, ask.Prompt):
+            if isinstance(request, ask.PromptRequest):
                 if self._hub.closing:
                     raise RequestFailed(INTERNAL_ERROR, "The server is stopping", {"retry": True})
                 while room is not None and room.retelling is not None:
@@ -266,19 +266,19 @@ class Front:
             elif isinstance(request, (ask.SetOption, ask.SetTitle)):
                 on_reply = partial(room.on_setting_reply, self)
             room.enter(self)
-        elif isinstance(request, ask.Prompt) and not self.own().is_spent:
+        elif isinstance(request, ask.PromptRequest) and not self.own().is_spent:
             raise missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears
         return await self.ask(self.back_of(session_id), request, id, on_reply)
 
     async def ask(
         self,
-        back: Back,
+        back: AgentSide,
         request: Request,
         id: Id,
         on_reply: Callable[[Reply], None] | None = None,
     ) -> Reply:
         task = asyncio.current_task()
-        watched = Watched(back, Asked(self, id, request))
+        watched = WatchedRequest(back, InFlightRequest(self, id, request))
 
         def replied(reply: Reply) -> None:
             self.hold(task)
@@ -302,7 +302,7 @@ class Front:
         finally:
             watched.over(failed=failed)
 
-    def _for_agent(self, back: Back, request: Request) -> Request:
+    def _for_agent(self, back: AgentSide, request: Request) -> Request:
         """The request in the agent's words for the session; never about another one that it calls the same."""
         if self._hub.ceilings.trusted:
             # What a token that may only read has asked was put together here (`reading`).
@@ -338,12 +338,12 @@ class Front:
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
-    def own(self) -> Back:
+    def own(self) -> AgentSide:
         if self.back is None:
             raise RequestFailed(INTERNAL_ERROR, GONE)
         return self.back
 
-    def back_of(self, session_id: str | None) -> Back:
+    def back_of(self, session_id: str | None) -> AgentSide:
         room = None if session_id is None else self._hub.rooms.get(session_id)
         return self.own() if room is None else room.back
 

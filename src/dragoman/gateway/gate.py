@@ -6,7 +6,7 @@ from typing import Final
 from dragoman.transports.contract import Receiver, Transport
 
 
-class Gate:
+class AgentReadGate:
     """A transport that is read when the link wants to read and the listeners can take it."""
 
     def __init__(self, transport: Transport) -> None:

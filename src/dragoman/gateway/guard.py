@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.cookies import Cookies, LoginHalves, page_key_in
+from dragoman.gateway.cookies import LoginHalves, LoginStore, page_key_in
 
 Scope = Literal["read", "prompt", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")
@@ -83,7 +83,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: float = 0
 
 
-class Pass(NamedTuple):
+class TokenIdentity(NamedTuple):
     """Whoever came in: by the token of this `digest`, since another one may have the same name tomorrow. `cookie` is
     the digest of the cookie it came in by, if it was one."""
 
@@ -97,7 +97,7 @@ class Pass(NamedTuple):
     def may(self, scope: Scope) -> bool:
         return scope in self.scopes
 
-    def covers(self, other: "Pass") -> bool:
+    def covers(self, other: "TokenIdentity") -> bool:
         """Whether whatever `other` may do, this may do too."""
         if not set(other.scopes) <= set(self.scopes):
             return False
@@ -121,7 +121,7 @@ class Guard:
         hosts: Iterable[str],
         port: int,
         clock: Callable[[], float],
-        cookies: Cookies | None = None,
+        cookies: LoginStore | None = None,
     ) -> None:
         self._tokens = tokens
         self._hosts = {host.lower().strip("[]") for host in hosts}
@@ -131,7 +131,7 @@ class Guard:
         self._wrong = _Buckets(_WRONG_RATE, _WRONG_BURST, clock)
         self._clock = clock
         self._unsure_since: float | None = None
-        self.cookies: Final = cookies or Cookies(port, clock)
+        self.cookies: Final = cookies or LoginStore(port, clock)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
         """Whether this request is for us, and from nobody's page but ours."""
@@ -155,14 +155,14 @@ class Guard:
             return Refusal(403, "Pages of another origin may not use this server.")
         return None
 
-    def enter(self, headers: Headers, address: str, method: str = "GET") -> Pass | Refusal:
+    def enter(self, headers: Headers, address: str, method: str = "GET") -> TokenIdentity | Refusal:
         """Whoever has shown a valid token, or the cookie that it became; a token counts before a cookie."""
         try:
             return self._enter(headers, address, method)
         except Unsure:
             return Refusal(503, "The tokens cannot be read now. Try again later.")
 
-    def _enter(self, headers: Headers, address: str, method: str) -> Pass | Refusal:
+    def _enter(self, headers: Headers, address: str, method: str) -> TokenIdentity | Refusal:
         shown = _bearer(headers)
         token = None if shown is None else self._known(shown)
         cookies = [] if value_of(headers, b"authorization") is not None else self._cookies_in(headers)
@@ -180,28 +180,28 @@ class Guard:
             return Refusal(401, "A valid token is needed: Authorization: Bearer TOKEN.")
         if not self._requests.take(token.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return Pass(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
+        return TokenIdentity(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
 
-    def admit(self, entrance: Pass) -> Pass | Refusal:
+    def admit(self, entrance: TokenIdentity) -> TokenIdentity | Refusal:
         """Whoever needs no token where it comes in, at the rate of one principal."""
         if not self._requests.take(entrance.principal):
             return Refusal(429, "Too many requests. Slow down.")
         return entrance
 
-    def pause(self, entrance: Pass) -> float:
+    def pause(self, entrance: TokenIdentity) -> float:
         """A message came on a socket: the seconds after which it may be heard. Its cookie, if any, was used."""
         if entrance.cookie:
             self.cookies.touch(entrance.cookie)
         return self._messages.wait(entrance.principal)
 
-    def cookie_for(self, entrance: Pass) -> LoginHalves | None:
+    def cookie_for(self, entrance: TokenIdentity) -> LoginHalves | None:
         """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""
         try:
             return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None
         except Unsure:
             return None
 
-    def is_valid(self, entrance: Pass) -> bool:
+    def is_valid(self, entrance: TokenIdentity) -> bool:
         """Whether the very token that was shown was not revoked since. Whoever needed none has none that could be."""
         if not entrance.token:
             return True
@@ -215,11 +215,11 @@ class Guard:
         self._unsure_since = None
         return kept
 
-    def is_logged_in(self, entrance: Pass) -> bool:
+    def is_logged_in(self, entrance: TokenIdentity) -> bool:
         """Whether the cookie somebody came in by counts still, if it was one."""
         return not entrance.cookie or self.cookies.counts(entrance.cookie)
 
-    def _is_kept(self, entrance: Pass) -> bool:
+    def _is_kept(self, entrance: TokenIdentity) -> bool:
         return any(token.digest == entrance.digest for token in self._tokens())
 
     def _known(self, shown: bytes) -> Token | None:

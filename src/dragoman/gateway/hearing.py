@@ -13,26 +13,26 @@ from msgspec.structs import replace
 
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
-from dragoman.gateway.early import Early
+from dragoman.gateway.early import PendingEvents
 from dragoman.gateway.questions import refusal
 from dragoman.gateway.renaming import session_of, with_session
 from dragoman.gateway.rooms import SHORT_BYTES
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.requests import ForkSession, NewSession, Prompt
+from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
 
 if TYPE_CHECKING:
-    from dragoman.gateway.back import Back
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.back import AgentSide
+    from dragoman.gateway.front import ClientSide
 
 
-class Hearing:
+class AgentEvents:
     """The handler of an agent's link, in the role of the client; the same for all its processes."""
 
-    def __init__(self, back: "Back") -> None:
-        self.early: Final = Early()
+    def __init__(self, back: "AgentSide") -> None:
+        self.early: Final = PendingEvents()
         self._back = back
         self._rooms = back.rooms
         self._has_stirred = False
@@ -102,11 +102,11 @@ class Hearing:
         if asked is None:
             return ElicitationAnswer("cancel")
         there: RequestScope | SessionScope = RequestScope(asked.id)
-        if isinstance(asked.request, Prompt) and asked.front.link.version != 1:
+        if isinstance(asked.request, PromptRequest) and asked.front.link.version != 1:
             there = SessionScope(asked.request.session_id)
         return await self._ask_one(asked.front, replace(request, scope=there))
 
-    async def _ask_one(self, front: "Front", request: Request) -> Reply:
+    async def _ask_one(self, front: "ClientSide", request: Request) -> Reply:
         """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
         if front.ended or not front.may_answer(request):
             return refusal(request)

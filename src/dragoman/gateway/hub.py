@@ -17,19 +17,19 @@ from msgspec.structs import replace
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.back import Back
-from dragoman.gateway.budget import Budgets
+from dragoman.gateway.back import AgentSide
+from dragoman.gateway.budget import ByteBudgets
 from dragoman.gateway.ceilings import Ceilings
-from dragoman.gateway.connection import Connection, Full, Kind
-from dragoman.gateway.front import Front
-from dragoman.gateway.guard import Pass
+from dragoman.gateway.connection import Full, GatewayConnection, Kind
+from dragoman.gateway.front import ClientSide
+from dragoman.gateway.guard import TokenIdentity
 from dragoman.gateway.logbook import Logbook, connection_name, principal_name
-from dragoman.gateway.metrics import Measured
-from dragoman.gateway.owners import Owners
+from dragoman.gateway.metrics import Metrics
+from dragoman.gateway.owners import SessionDirectory
 from dragoman.gateway.reading import reads
-from dragoman.gateway.rooms import Room
+from dragoman.gateway.rooms import SharedSession
 from dragoman.gateway.waking import TAKEN, start_failure
-from dragoman.gateway.window import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, Window
+from dragoman.gateway.window import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
 from dragoman.vocabulary.hello import ClientHello
 from dragoman.vocabulary.requests import SessionInfo
 
@@ -62,7 +62,7 @@ class Hub:
         self,
         agents: Agents,
         *,
-        owners: Owners | None = None,
+        owners: SessionDirectory | None = None,
         knows: Knows | None = None,
         report: Callable[[Exception], None] | None = None,
         kept_seconds: float = KEPT_SECONDS,
@@ -71,13 +71,13 @@ class Hub:
         folder_of: FolderOf | None = None,
     ) -> None:
         self.ceilings: Final = ceilings or Ceilings()
-        self.connections: Final[dict[str, Front]] = {}
-        self.rooms: Final[dict[str, Room]] = {}
-        self.backs: Final[set[Back]] = set()
-        self.owners: Final = owners or Owners()
+        self.connections: Final[dict[str, ClientSide]] = {}
+        self.rooms: Final[dict[str, SharedSession]] = {}
+        self.backs: Final[set[AgentSide]] = set()
+        self.owners: Final = owners or SessionDirectory()
         self.counts: Final[Counter[str]] = Counter()
-        self.measured: Final = Measured()
-        self.held: Final = Budgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
+        self.measured: Final = Metrics()
+        self.held: Final = ByteBudgets(HELD_EACH_BYTES, HELD_ALL_BYTES)
         self.log: Final = log or Logbook()
         self.closing = False
         self._agents = agents
@@ -90,20 +90,20 @@ class Hub:
 
     # -- connections -------------------------------------------------------------------------------------------------
 
-    def connect(self, kind: Kind, entrance: Pass) -> Front:
+    def connect(self, kind: Kind, entrance: TokenIdentity) -> ClientSide:
         """A new connection. `Full` when there are too many."""
         own = sum(front.principal == entrance.principal for front in self.connections.values())
         if self.closing or len(self.connections) >= CONNECTIONS or own >= CONNECTIONS_EACH:
             raise Full
         held = self.held.of(entrance.principal)
-        connection = Connection(kind, entrance, self.measured.chunk.observe, held)
-        front = self.connections[connection.id] = Front(self, connection)
+        connection = GatewayConnection(kind, entrance, self.measured.chunk.observe, held)
+        front = self.connections[connection.id] = ClientSide(self, connection)
         self.counts["connections"] += 1
         name = connection_name(connection.id)
         self.log.info("connection_opened", connection=name, principal=principal_name(entrance.principal), kind=kind)
         return front
 
-    def find(self, connection_id: str, entrance: Pass) -> Front | None:
+    def find(self, connection_id: str, entrance: TokenIdentity) -> ClientSide | None:
         """A connection of this principal, which may do no more than who asks for it; any other is as unknown as one
         that never was."""
         front = self.connections.get(connection_id)
@@ -111,7 +111,7 @@ class Hub:
             return None
         return front if entrance.covers(front.connection.entrance) else None
 
-    async def end(self, front: Front, *, with_work: bool) -> None:
+    async def end(self, front: ClientSide, *, with_work: bool) -> None:
         """End a connection."""
         connection = front.connection
         if self.connections.pop(connection.id, None) is not None:
@@ -120,7 +120,7 @@ class Hub:
             self.log.info("connection_closed", connection=name, principal=principal, seconds=seconds)
         await front.end(with_work=with_work)
 
-    def end_soon(self, front: Front) -> None:
+    def end_soon(self, front: ClientSide) -> None:
         """The same, from where nobody can wait."""
         if not front.ended:
             self.soon(self.end(front, with_work=False))
@@ -135,7 +135,9 @@ class Hub:
         with self._reporting():
             await work
 
-    async def sweep(self, is_valid: Callable[[Pass], bool], is_logged_in: Callable[[Pass], bool]) -> None:
+    async def sweep(
+        self, is_valid: Callable[[TokenIdentity], bool], is_logged_in: Callable[[TokenIdentity], bool]
+    ) -> None:
         """For as long as the server runs: end what nobody came back to, and whatever has lost its token or
         its cookie; let agents sleep that have nothing to do."""
         loop = asyncio.get_running_loop()
@@ -192,13 +194,13 @@ class Hub:
             looks = 0 if moved != before else looks + 1
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _windows(self) -> list[Window]:
+    def _windows(self) -> list[ReplayBuffer]:
         connections = [front.connection for front in self.connections.values()]
         return [window for one in connections for window in (one.main, *one.sessions.values())]
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
-    def is_mine(self, session_id: str, entrance: Pass) -> bool:
+    def is_mine(self, session_id: str, entrance: TokenIdentity) -> bool:
         """Whether a session belongs to this principal. What nobody made through us is the administrators'; what only
         its agent calls so is nobody's."""
         if not reads(entrance) or not self._is_within(session_id, entrance):
@@ -208,7 +210,7 @@ class Hub:
             return entrance.may("admin") and not self.owners.named(session_id)
         return owner == entrance.principal
 
-    def _is_within(self, session_id: str, entrance: Pass) -> bool:
+    def _is_within(self, session_id: str, entrance: TokenIdentity) -> bool:
         """Whether a session works in folders that a token may open and no others; one of which nothing is known does
         not."""
         identity = self.ceilings.identity(entrance)
@@ -228,7 +230,7 @@ class Hub:
         room = self.rooms.get(session_id)
         return [] if room is None or room.opening is None else room.opening.additional_directories or []
 
-    async def learn_folder(self, session_id: str, entrance: Pass) -> None:
+    async def learn_folder(self, session_id: str, entrance: TokenIdentity) -> None:
         """Find out where a session was made, if that is needed to tell whether a token may have it."""
         limited = bool(self.ceilings.identity(entrance).workspaces)
         if limited and self._folder_of is not None and not self._folder(session_id):
@@ -239,7 +241,7 @@ class Hub:
             self._folders.clear()
         self._folders[session_id] = folder
 
-    def listed(self, info: SessionInfo, entrance: Pass) -> SessionInfo | None:
+    def listed(self, info: SessionInfo, entrance: TokenIdentity) -> SessionInfo | None:
         """A session of an agent's list, as this principal may see it."""
         known = self.owners.named(info.session_id)
         session_id = known[-1] if known else info.session_id
@@ -254,7 +256,7 @@ class Hub:
         room = self.rooms.get(session_id)
         return self.owners.agent_id(session_id) if room is None else room.agent_id
 
-    def claim(self, back: Back, agent_id: str, principal: str, cwd: str) -> str:
+    def claim(self, back: AgentSide, agent_id: str, principal: str, cwd: str) -> str:
         """The id of a session that an agent has just made; nobody else has it, or it is refused."""
         back.give_way(agent_id)
         session_id = f"sess_{secrets.token_hex(16)}" if self._agents.renames else agent_id
@@ -268,7 +270,7 @@ class Hub:
         """Whether clients know the sessions by ids of ours."""
         return self._agents.renames
 
-    async def exists(self, session_id: str, entrance: Pass) -> bool:
+    async def exists(self, session_id: str, entrance: TokenIdentity) -> bool:
         """Whether there is such a session for this principal. `Full` when so many watch it already."""
         await self.learn_folder(session_id, entrance)
         if not self.is_mine(session_id, entrance):
@@ -287,12 +289,12 @@ class Hub:
         """Whether every session has a process of its own."""
         return self._agents.each_session
 
-    async def new_back(self, origin: Front, hello: ClientHello) -> Back:
+    async def new_back(self, origin: ClientSide, hello: ClientHello) -> AgentSide:
         """An agent for a connection, or for one of its sessions. `RequestFailed` says why there is none."""
         back = None
         try:
             await self.make_room(self._agents.most)
-            back = Back(self, origin, self._agents)
+            back = AgentSide(self, origin, self._agents)
             self.backs.add(back)
             await back.greet(hello)
         except BaseException as error:

@@ -16,7 +16,7 @@ _NAMES: Final[dict[type[Request], str]] = {
     ask.DeleteSession: "session/delete",
     ask.GetSessionStatus: "session/status",
     ask.SetOption: "session/set_config_option",
-    ask.Prompt: "session/prompt",
+    ask.PromptRequest: "session/prompt",
 }
 
 

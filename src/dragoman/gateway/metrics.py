@@ -20,7 +20,7 @@ _HELP: Final = {
 }
 
 
-class Measured:
+class Metrics:
     """What was measured since the start."""
 
     def __init__(self) -> None:

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from dragoman.gateway.guard import Headers, Pass, is_loopback, value_of
+from dragoman.gateway.guard import Headers, TokenIdentity, is_loopback, value_of
 
 # No token can have this principal: a command line has no NUL.
-NOBODY: Final = Pass("", "\0nobody", ("read", "prompt"))
+NOBODY: Final = TokenIdentity("", "\0nobody", ("read", "prompt"))
 # How the headers begin that are said by proxies about whom they speak for.
 _FORWARDED: Final = (b"forwarded", b"via", b"x-forwarded-", b"x-real-ip", b"true-client-ip", b"cf-", b"x-client-ip")
 # A name and its port; an IPv6 address has one only behind brackets.

@@ -15,30 +15,30 @@ from msgspec.structs import replace
 
 from dragoman.dialects.contract import Id
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
-from dragoman.gateway.back import Back
+from dragoman.gateway.back import AgentSide
 from dragoman.gateway.connection import STREAMS
 from dragoman.gateway.logbook import connection_name, principal_name, session_name
 from dragoman.gateway.methods import method_of
 from dragoman.gateway.reading import as_opened
 from dragoman.gateway.renaming import session_of
-from dragoman.gateway.rooms import Room
+from dragoman.gateway.rooms import SharedSession
 from dragoman.gateway.waking import UNCLEAR
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.identity import with_identity
 
 if TYPE_CHECKING:
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.front import ClientSide
     from dragoman.gateway.hub import Hub
 
 # Sessions open on one connection: as many as can have a stream of their own.
 SESSIONS: Final = STREAMS
 
 
-class Openings:
+class SessionOpener:
     """Those of one client."""
 
-    def __init__(self, front: "Front", hub: "Hub") -> None:
+    def __init__(self, front: "ClientSide", hub: "Hub") -> None:
         self._front = front
         self._hub = hub
         self._running = 0
@@ -103,7 +103,7 @@ class Openings:
         finally:
             back.untake()
 
-    async def _keep(self, room: Room) -> None:
+    async def _keep(self, room: SharedSession) -> None:
         """Have it on disk whose session it is, before anybody knows its name."""
         try:
             await asyncio.to_thread(self._hub.owners.keep, room.id)
@@ -136,7 +136,7 @@ class Openings:
                 return opened
         return await self._tell(room, request, id, fresh=fresh)
 
-    async def _new_room(self, request: ask.ResumeSession) -> Room | None:
+    async def _new_room(self, request: ask.ResumeSession) -> SharedSession | None:
         """The room of a session that nobody has open; None: somebody has opened it meanwhile."""
         owners = self._hub.owners
         if not self._front.may("prompt") and self._hub.renames and not owners.cwd(request.session_id):
@@ -152,7 +152,7 @@ class Openings:
             raise RequestFailed(INTERNAL_ERROR, UNCLEAR)
         return back.room(request.session_id, agent_id)
 
-    async def _tell(self, room: Room, request: ask.ResumeSession, id: Id, *, fresh: bool) -> Reply:
+    async def _tell(self, room: SharedSession, request: ask.ResumeSession, id: Id, *, fresh: bool) -> Reply:
         """Have the agent open a session, and tell its story where that is asked for."""
         was_here = self._front in room.fronts
         room.enter(self._front)
@@ -189,7 +189,7 @@ class Openings:
         }
         self._hub.log.info("session_opened", session=session_name(session_id), method=method_of(request), **who)
 
-    async def _back_for_one_more(self) -> Back:
+    async def _back_for_one_more(self) -> AgentSide:
         """The agent for one more session: the connection's own, or where each session has its own, a new one."""
         own = self._front.own()
         if not self._hub.each_session or own.take():

@@ -24,7 +24,7 @@ class _Owned(NamedTuple):
     cwd: str
 
 
-class Owners:
+class SessionDirectory:
     """The sessions of one agent: `agent` is its name, empty for our own."""
 
     def __init__(self, file: Path | None = None, agent: str = "") -> None:

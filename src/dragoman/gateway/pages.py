@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from dragoman.gateway.guard import Guard, Headers, Pass, has_our_header, value_of
+from dragoman.gateway.guard import Guard, Headers, TokenIdentity, has_our_header, value_of
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.replies import Stop, answer
 from dragoman.gateway.streaming import Receive, Send
@@ -103,7 +103,7 @@ class Pages:
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _login(self, scope: "Scope", send: Send) -> None:
-        entrance: Pass = scope["pass"]
+        entrance: TokenIdentity = scope["pass"]
         if entrance.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
         halves = self._guard.cookie_for(entrance)
@@ -117,7 +117,7 @@ class Pages:
         await answer(send, 200, self._about(scope["pass"]), _SAFE)
 
     async def _logout(self, scope: "Scope", send: Send) -> None:
-        entrance: Pass = scope["pass"]
+        entrance: TokenIdentity = scope["pass"]
         if entrance.cookie:
             self._guard.cookies.end(entrance.cookie)
             await self._guard.cookies.save()
@@ -127,7 +127,7 @@ class Pages:
         gone = self._guard.cookies.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
-    def _about(self, entrance: Pass, **more: str) -> bytes:
+    def _about(self, entrance: TokenIdentity, **more: str) -> bytes:
         folder = self._hub.ceilings.first_folder(self._folder, entrance)
         me = {"name": entrance.token, "scopes": entrance.scopes, "folder": folder, "version": VERSION}
         return msgspec.json.encode(me | more)

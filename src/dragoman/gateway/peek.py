@@ -29,7 +29,7 @@ class _Envelope(Struct, gc=False):
     result: msgspec.Raw = msgspec.Raw(b"")
 
 
-class Peeked(Struct, frozen=True, gc=False):
+class Envelope(Struct, frozen=True, gc=False):
     """A message from outside. `method` is empty for an answer; `is_request`: it wants one."""
 
     id: Id
@@ -52,7 +52,7 @@ _params = msgspec.json.Decoder(_Params)
 _result = msgspec.json.Decoder(_Result)
 
 
-def peek(frame: bytes) -> Peeked:
+def peek(frame: bytes) -> Envelope:
     """A glance at a message."""
     try:
         envelope = _envelope.decode(frame)
@@ -62,7 +62,7 @@ def peek(frame: bytes) -> Peeked:
         raise NotAMessage from None
     id = envelope.id
     session_id, version = _of_params(envelope.params)
-    return Peeked(
+    return Envelope(
         id if isinstance(id, (int, str)) else None,
         envelope.method if isinstance(envelope.method, str) else "",
         session_id,

@@ -16,7 +16,7 @@ import socket
 import struct
 from typing import Final
 
-from dragoman.gateway.callers import Peer, peer_of
+from dragoman.gateway.callers import SocketPeer, peer_of
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h; the order of bytes is the machine's, that of ports the net's.
 _NETLINK_SOCK_DIAG: Final = 4
@@ -38,7 +38,7 @@ _OVERFLOW_FILE: Final = "/proc/sys/kernel/overflowuid"
 _OVERFLOW: Final = 65534
 
 
-def is_own(client: Peer, server: Peer) -> bool:
+def is_own(client: SocketPeer, server: SocketPeer) -> bool:
     """Return whether a process of our own user is the `client` of a connection to the `server`.
 
     False where that is not known. Root is no exception, neither as the client nor as the server.
@@ -46,7 +46,7 @@ def is_own(client: Peer, server: Peer) -> bool:
     return user_of(client, server) == os.geteuid()
 
 
-def user_of(client: Peer, server: Peer) -> int | None:
+def user_of(client: SocketPeer, server: SocketPeer) -> int | None:
     """Return the user that has opened the socket at the client's end."""
     try:
         found = _ask(client, server)
@@ -67,7 +67,7 @@ def can_be_known() -> bool:
         return False
 
 
-def _ask(client: Peer, server: Peer) -> int | None:
+def _ask(client: SocketPeer, server: SocketPeer) -> int | None:
     local, remote = ipaddress.ip_address(client.address), ipaddress.ip_address(server.address)
     if local.version != remote.version:
         return None
@@ -82,7 +82,7 @@ def _ask(client: Peer, server: Peer) -> int | None:
     return None if sender[0] else _owner(answer, client, server)
 
 
-def _owner(answer: bytes, client: Peer, server: Peer) -> int | None:
+def _owner(answer: bytes, client: SocketPeer, server: SocketPeer) -> int | None:
     """The user in an answer, if it is about an open connection with exactly these ends: the kernel may answer with a
     socket that listens, or with what is left of a connection, which has no owner."""
     _, kind, _, _, _ = _HEADER.unpack_from(answer)
@@ -101,7 +101,7 @@ def _owner(answer: bytes, client: Peer, server: Peer) -> int | None:
     return int(user) if is_it else None
 
 
-def _named(address: bytes, port: int) -> Peer:
+def _named(address: bytes, port: int) -> SocketPeer:
     return peer_of(str(ipaddress.ip_address(address)), port)
 
 

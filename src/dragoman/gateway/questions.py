@@ -18,22 +18,22 @@ from dragoman.vocabulary.services import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.gateway.front import Front
-    from dragoman.gateway.rooms import Room
+    from dragoman.gateway.front import ClientSide
+    from dragoman.gateway.rooms import SharedSession
 
 # Time to notice that a train has left its tunnel, and to come back.
 ALONE_SECONDS: Final = 600.0
 
 
-class Question:
+class OpenQuestion:
     """Something the agent wants to know, until somebody has answered."""
 
-    def __init__(self, room: "Room", request: Request) -> None:
+    def __init__(self, room: "SharedSession", request: Request) -> None:
         self._room = room
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Reply] = self._loop.create_future()
-        self._asked: dict[Front, asyncio.Task[Reply]] = {}
+        self._asked: dict[ClientSide, asyncio.Task[Reply]] = {}
         self._timer: asyncio.TimerHandle | None = None
         # A person may answer anywhere; a file is read, and a terminal runs, in one place.
         self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
@@ -43,7 +43,7 @@ class Question:
         self.look()
         return await self._answer
 
-    def ask(self, front: "Front") -> None:
+    def ask(self, front: "ClientSide") -> None:
         """Ask one of them."""
         if self._answer.done() or front in self._asked or not front.may_answer(self._request):
             return
@@ -73,7 +73,7 @@ class Question:
         for task in self._asked.values():
             task.cancel()
 
-    def _answered(self, front: "Front", task: "asyncio.Task[Reply]") -> None:
+    def _answered(self, front: "ClientSide", task: "asyncio.Task[Reply]") -> None:
         if task.cancelled():
             return
         error = task.exception()
@@ -111,6 +111,6 @@ def refusal(request: Request) -> Reply:
             raise RequestFailed(INTERNAL_ERROR, "Nobody is connected")
 
 
-def _in_turn(room: "Room") -> "Iterable[Front]":
+def _in_turn(room: "SharedSession") -> "Iterable[ClientSide]":
     """Whoever is there is asked first, and of those whoever opened it: it has said what it can do for the agent."""
     return sorted(room.fronts, key=lambda front: (not front.connected, front is not room.back.origin))

@@ -9,13 +9,13 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.errors import INVALID_REQUEST, RequestFailed
-from dragoman.gateway.guard import Pass
+from dragoman.gateway.guard import TokenIdentity
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implementation
 
 
-def reads(entrance: Pass) -> bool:
+def reads(entrance: TokenIdentity) -> bool:
     """Whether a token may see sessions at all; whoever may work may look."""
     return entrance.may("read") or entrance.may("prompt")
 

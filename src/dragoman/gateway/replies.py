@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from dragoman import limits
-from dragoman.gateway.budget import Budget, Budgets
+from dragoman.gateway.budget import ByteBudget, ByteBudgets
 from dragoman.gateway.door import refused
 from dragoman.gateway.guard import Headers, value_of
-from dragoman.gateway.peek import Batched, NotAMessage, Peeked, peek
+from dragoman.gateway.peek import Batched, Envelope, NotAMessage, peek
 from dragoman.gateway.streaming import Receive, Send
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Bodies:
     """The bodies that are read or worked on now, of each principal and of all."""
 
     def __init__(self) -> None:
-        self._budgets = Budgets(BODIES_EACH_BYTES, BODIES_ALL_BYTES)
+        self._budgets = ByteBudgets(BODIES_EACH_BYTES, BODIES_ALL_BYTES)
 
     @asynccontextmanager
     async def read(self, scope: "Scope", receive: Receive, most: int) -> AsyncIterator[bytes]:
@@ -63,7 +63,7 @@ class Bodies:
 class _Share:
     """What one body takes of a budget."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: ByteBudget) -> None:
         self._budget = budget
         self._taken = 0
 
@@ -117,7 +117,7 @@ async def _discard(receive: Receive) -> None:
                     return
 
 
-def message_in(body: bytes) -> Peeked:
+def message_in(body: bytes) -> Envelope:
     """A glance at the message that a body is."""
     turned_away = refused(body)
     if turned_away is not None:

@@ -21,7 +21,7 @@ from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
 from dragoman.gateway.changes import SettingChanges
 from dragoman.gateway.logbook import principal_name, session_name
-from dragoman.gateway.questions import Question
+from dragoman.gateway.questions import OpenQuestion
 from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -37,8 +37,8 @@ from dragoman.vocabulary.events import (
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
 
 if TYPE_CHECKING:
-    from dragoman.gateway.back import Back
-    from dragoman.gateway.front import Front
+    from dragoman.gateway.back import AgentSide
+    from dragoman.gateway.front import ClientSide
 
 # Of a turn that runs, for whoever joins it. Fifty turns at once hold fifty times this.
 TURN_BYTES: Final = limits.MIB
@@ -50,16 +50,16 @@ SHORT_BYTES: Final = 256
 WATCHERS: Final = 64
 
 
-class Room:
+class SharedSession:
     """One open session. `life` is the process that has it open; `opening` is what opens it in the next one.
 
     Clients call it `id`, its agent `agent_id`."""
 
-    def __init__(self, session_id: str, back: "Back", agent_id: str) -> None:
+    def __init__(self, session_id: str, back: "AgentSide", agent_id: str) -> None:
         self.id: Final = session_id
         self.agent_id: Final = agent_id
         self.back: Final = back
-        self.fronts: Final[list[Front]] = []
+        self.fronts: Final[list[ClientSide]] = []
         self.quiet: Final = asyncio.Event()  # no turn runs
         self.quiet.set()
         self.retelling: asyncio.Future[None] | None = None
@@ -68,8 +68,8 @@ class Room:
         self.opened = SessionOpened()
         self._changes = SettingChanges()
         self.prompted_by = ""  # the principal that has prompted last
-        self._listener: Front | None = None  # who is told a story again
-        self._questions: set[Question] = set()
+        self._listener: ClientSide | None = None  # who is told a story again
+        self._questions: set[OpenQuestion] = set()
         self._began = 0.0
         self._said: deque[tuple[AnyEvent, int]] = deque()  # in the turn that runs
         self._said_bytes = 0
@@ -103,7 +103,7 @@ class Room:
         self.life = self.back.life
         self._told_before = self._told_before or not fresh
 
-    def is_open_again(self, opener: "Front", opening: ResumeSession | None, opened: SessionOpened) -> None:
+    def is_open_again(self, opener: "ClientSide", opening: ResumeSession | None, opened: SessionOpened) -> None:
         """Note that the agent has opened it again for `opener`; send the other clients options that have changed."""
         before = self.opened.config_options
         self.is_open(opening, opened, fresh=False)
@@ -117,12 +117,12 @@ class Room:
         """Whether nobody else can come."""
         return len(self.fronts) >= WATCHERS
 
-    def check_room(self, front: "Front") -> None:
+    def check_room(self, front: "ClientSide") -> None:
         """`RequestFailed` where there is no room for it, and it is not here already."""
         if self.is_full and front not in self.fronts:
             raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
 
-    def enter(self, front: "Front") -> None:
+    def enter(self, front: "ClientSide") -> None:
         """Hear what is said from now on, and what is asked already."""
         if front not in self.fronts and not self.is_full:
             self.fronts.append(front)
@@ -130,7 +130,7 @@ class Room:
             for question in list(self._questions):
                 question.ask(front)
 
-    def leave(self, front: "Front") -> None:
+    def leave(self, front: "ClientSide") -> None:
         """Hear no more."""
         front.rooms.pop(self.id, None)
         if front in self.fronts:
@@ -179,7 +179,7 @@ class Room:
         if event.__class__ is Idle:
             self.back.ended(self.id)
 
-    def join(self, front: "Front", *, replay: bool) -> SessionOpened:
+    def join(self, front: "ClientSide", *, replay: bool) -> SessionOpened:
         """Let somebody into a running turn: what is held of it, where that is asked for, and how things stand.
 
         Whoever has listened already is told it again from the beginning, as with every load.
@@ -199,7 +199,7 @@ class Room:
         if isinstance(reply, OptionsSet):
             self.opened = replace(self.opened, config_options=reply.config_options)
 
-    def on_setting_reply(self, setter: "Front", reply: Reply) -> None:
+    def on_setting_reply(self, setter: "ClientSide", reply: Reply) -> None:
         """Send the other clients an option or a title that `setter` has changed; `reply` is the agent's answer."""
         is_known = isinstance(reply, OptionsSet) and reply.config_options == self.opened.config_options
         self.options_set(reply)
@@ -207,7 +207,7 @@ class Room:
         if event is not None:
             self._tell_others(setter, event)
 
-    def _tell_others(self, setter: "Front", event: AnyEvent) -> None:
+    def _tell_others(self, setter: "ClientSide", event: AnyEvent) -> None:
         for front in self.fronts:
             if front is not setter:
                 front.tell(self.id, event)
@@ -274,7 +274,7 @@ class Room:
         for front in list(self.fronts):
             self.leave(front)
 
-    async def told_to(self, front: "Front", work: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def told_to(self, front: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
         """Do what makes the agent tell the story again, while only `front` listens and nobody prompts."""
         assert self.retelling is None  # whoever waited for it has looked for the session again since
         if self.running:
@@ -296,7 +296,7 @@ class Room:
 
     async def ask(self, request: Request) -> Reply:
         """Ask whoever is here."""
-        question = Question(self, request)
+        question = OpenQuestion(self, request)
         self._questions.add(question)
         try:
             return await question.answer()

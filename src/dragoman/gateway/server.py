@@ -15,14 +15,14 @@ from dragoman.errors import StartFailed
 from dragoman.gateway import callers
 from dragoman.gateway.app import Gateway
 from dragoman.gateway.callers import connected_to, hang_up
-from dragoman.gateway.cookies import Cookies
+from dragoman.gateway.cookies import LoginStore
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
 from dragoman.gateway.hub import Hub
 from dragoman.gateway.login_file import LoginFile
 from dragoman.gateway.nobody import only_this_machine
-from dragoman.gateway.tokens import Tokens
+from dragoman.gateway.tokens import TokenStore
 
 # From the first byte of a request to the end of its headers.
 _HEADER_MILLISECONDS: Final = 10_000
@@ -45,13 +45,13 @@ _LOOK_SECONDS: Final = 0.01
 GRACE_SECONDS: Final = 10.0
 
 
-class Server:
+class GatewayServer:
     """A gateway that listens. `logins` is the folder in which logins of browsers outlive it; without one they end."""
 
     def __init__(
         self,
         hub: Hub,
-        tokens: Tokens,
+        tokens: TokenStore,
         *,
         host: str = "127.0.0.1",
         port: int = 8790,
@@ -142,13 +142,13 @@ class Server:
         with suppress(asyncio.CancelledError, Exception):
             await self._serving
 
-    def _cookies(self, folder: Path | None) -> Cookies:
+    def _cookies(self, folder: Path | None) -> LoginStore:
         """The logins of this address and port: another server with the same folder has a file of its own."""
         if folder is None:
-            return Cookies(self.port, time.time)
+            return LoginStore(self.port, time.time)
         name = f"logins-{self.host.replace(':', '_').replace('/', '_')}-{self.port}.json"
         file = LoginFile(folder / name, lambda reason: self.hub.log.error("logins", file=name, reason=reason))
-        return Cookies(self.port, time.time, file)
+        return LoginStore(self.port, time.time, file)
 
     async def _all_said(self) -> None:
         """Until nobody is being answered any more."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.gateway.window import TOO_SLOW, Batch, Reader
+from dragoman.gateway.window import TOO_SLOW, StreamBatch, StreamReader
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]
@@ -24,7 +24,7 @@ _LAST_SECONDS: Final = 1.0
 GOODBYE: Final = 1000
 
 
-async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
+async def stream_events(reader: StreamReader, receive: Receive, send: Send) -> None:
     """Answer a request with an event stream, until the reader leaves or is ended."""
     try:
         await send(beginning())
@@ -35,7 +35,7 @@ async def stream_events(reader: Reader, receive: Receive, send: Send) -> None:
         reader.leave()
 
 
-async def send_messages(reader: Reader, heard: Awaitable[None], send: Send) -> None:
+async def send_messages(reader: StreamReader, heard: Awaitable[None], send: Send) -> None:
     """Say everything on a WebSocket, until `heard` is done or the reader is ended; then with a code."""
     try:
         if await pump(reader, heard, lambda batch: _say(batch, reader, send)):
@@ -44,7 +44,7 @@ async def send_messages(reader: Reader, heard: Awaitable[None], send: Send) -> N
         reader.leave()
 
 
-def events(batch: Batch | None) -> bytes:
+def events(batch: StreamBatch | None) -> bytes:
     """A batch as it stands in an event stream."""
     if batch is None:
         return b":\n\n"
@@ -60,7 +60,7 @@ def gap(missed: int) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "method": "_dragoman/gap", "params": {"missed": missed}})
 
 
-async def _say(batch: Batch | None, reader: Reader, send: Send) -> None:
+async def _say(batch: StreamBatch | None, reader: StreamReader, send: Send) -> None:
     if batch is None:
         return  # a WebSocket is kept alive by its own pings, and by ours to nobody
     if batch.missed:
@@ -71,9 +71,9 @@ async def _say(batch: Batch | None, reader: Reader, send: Send) -> None:
 
 
 async def pump(
-    reader: Reader,
+    reader: StreamReader,
     gone: Awaitable[None],
-    say: Callable[[Batch | None], Awaitable[None]],
+    say: Callable[[StreamBatch | None], Awaitable[None]],
     every: float = KEEP_ALIVE_SECONDS,
 ) -> bool:
     """Say what there is, and None where that is nothing for so long; whether the reader was ended by us."""

@@ -24,7 +24,7 @@ from dragoman.host.private_file import write_private
 from dragoman.transports.token import read_token
 
 # `read_token` is the other half: what a client shows.
-__all__ = ["Tokens", "read_token"]
+__all__ = ["TokenStore", "read_token"]
 
 # More than anybody has, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
@@ -47,7 +47,7 @@ class _File(msgspec.Struct):
     tokens: list[Token | _OldToken] = []
 
 
-class Tokens:
+class TokenStore:
     """The file of tokens."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:

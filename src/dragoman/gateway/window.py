@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from dragoman import limits
-from dragoman.gateway.budget import Budget
+from dragoman.gateway.budget import ByteBudget
 
 # All that is held for one stream, whether somebody reads it or not.
 WINDOW_BYTES: Final = limits.OUTBOX_BYTES
@@ -41,31 +41,31 @@ GOING_AWAY: Final = 1001
 GONE: Final = 4004
 
 
-class Message(NamedTuple):
+class StreamMessage(NamedTuple):
     """A message as it stands in a stream."""
 
     number: int
     frame: bytes
 
 
-class Place(NamedTuple):
+class StreamPosition(NamedTuple):
     """Where the numbers of a window are: the newest message, and the last one that was given to a reader."""
 
     last: int
     seen: int
 
 
-class Batch(NamedTuple):
+class StreamBatch(NamedTuple):
     """What a reader is given: how many messages it misses, then those that come next."""
 
     missed: int
-    messages: list[Message]
+    messages: list[StreamMessage]
 
 
-class Reader:
+class StreamReader:
     """Whoever reads a window now."""
 
-    def __init__(self, window: "Window", after: int) -> None:
+    def __init__(self, window: "ReplayBuffer", after: int) -> None:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
         self.taken = 0  # bytes, ever
@@ -76,7 +76,7 @@ class Reader:
         self._window = window
         self._since = 0.0  # when the oldest message of the batch on its way was put
 
-    async def batch(self) -> Batch | None:
+    async def batch(self) -> StreamBatch | None:
         """The next messages; None: the reader was nudged, or ended. Whoever asks for the next has sent the last."""
         window = self._window
         if self._since:
@@ -107,7 +107,7 @@ class Reader:
         self.end(GONE)
 
 
-class Window:
+class ReplayBuffer:
     """One stream. `on_room` is called when a reader that was behind has caught up, or is gone; `on_sent` with the
     seconds that the oldest message of a batch took from here through the socket."""
 
@@ -117,10 +117,10 @@ class Window:
         *,
         limit: int = WINDOW_BYTES,
         on_sent: Callable[[float], None] | None = None,
-        held: Budget | None = None,
-        place: Place | None = None,
+        held: ByteBudget | None = None,
+        place: StreamPosition | None = None,
     ) -> None:
-        self.reader: Reader | None = None
+        self.reader: StreamReader | None = None
         self.opened = False
         self.last = 0 if place is None else place.last  # the number of the newest message
         self.size = 0
@@ -129,7 +129,7 @@ class Window:
         self._on_room = on_room
         self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
-        self._held = Budget(HELD_EACH_BYTES) if held is None else held
+        self._held = ByteBudget(HELD_EACH_BYTES) if held is None else held
         self._held.join()
         self._released = False
         self._seen = 0 if place is None else place.seen  # the last message that was given to a reader
@@ -182,7 +182,7 @@ class Window:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def read(self, after: int | None) -> Reader:
+    def read(self, after: int | None) -> StreamReader:
         """Read from behind a message; None, or a number we never gave: from where the last reader was."""
         if self.reader is not None:
             self.reader.end(REPLACED)
@@ -192,7 +192,7 @@ class Window:
         self._unread = sum(len(frame) + _OVERHEAD for frame in islice(self._frames, start, None))
         self.opened = True
         self.since = 0.0  # what waited for a reader was not on its way
-        self.reader = Reader(self, self._seen)
+        self.reader = StreamReader(self, self._seen)
         self.reader.catching_up = self._unread * LAG > self.limit
         if self._watch is not None:
             self._watch.cancel()
@@ -203,7 +203,7 @@ class Window:
         """Whether there is a newer message than this."""
         return number < self.last
 
-    async def wait(self, reader: Reader) -> None:
+    async def wait(self, reader: StreamReader) -> None:
         """Until there may be something new for this reader, or it was ended."""
         while not (reader.code or reader.nudged or self.has_after(reader.after)):
             self._wake.clear()
@@ -213,17 +213,17 @@ class Window:
         """There may be something new."""
         self._wake.set()
 
-    def take(self, reader: Reader) -> Batch:
+    def take(self, reader: StreamReader) -> StreamBatch:
         """The next messages for a reader."""
         missed = max(self._first - 1 - reader.after, 0)
         number = reader.after + missed
-        messages: list[Message] = []
+        messages: list[StreamMessage] = []
         size = 0
         for frame in islice(self._frames, number + 1 - self._first, None):
             if messages and size + len(frame) > BATCH_BYTES:
                 break
             number += 1
-            messages.append(Message(number, frame))
+            messages.append(StreamMessage(number, frame))
             size += len(frame)
         reader.after = self._seen = number
         reader.taken += size
@@ -233,14 +233,14 @@ class Window:
         if was_behind and not self.behind:
             reader.catching_up = False
             self._on_room()
-        return Batch(missed, messages)
+        return StreamBatch(missed, messages)
 
     def sent(self, since: float) -> None:
         """A batch has left, whose oldest message was put then."""
         if self._on_sent is not None:
             self._on_sent(self._loop.time() - since)
 
-    def leave(self, reader: Reader) -> None:
+    def leave(self, reader: StreamReader) -> None:
         """This reader is gone."""
         if self.reader is reader:
             self.reader = None
@@ -253,9 +253,9 @@ class Window:
             self.reader.end(code)
 
     @property
-    def place(self) -> "Place":
+    def place(self) -> "StreamPosition":
         """Where its numbers are, for a window that is made in its place."""
-        return Place(self.last, self._seen)
+        return StreamPosition(self.last, self._seen)
 
     def release(self) -> None:
         """It is over, and what it still has counts for nobody."""
@@ -293,7 +293,7 @@ class Window:
         self._watch = None
         self._on_room()
 
-    def _watch_reader(self, reader: Reader) -> None:
+    def _watch_reader(self, reader: StreamReader) -> None:
         taken = reader.taken
 
         def look() -> None:

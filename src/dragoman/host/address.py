@@ -66,7 +66,7 @@ class UrlRefused(WorldError):
     """A URL that is not asked for. The text is fit for the model."""
 
 
-class Url(NamedTuple):
+class CheckedUrl(NamedTuple):
     """A URL that may be asked for, if its host's addresses are public too. `host` is ASCII, lower case, undotted."""
 
     scheme: str
@@ -99,7 +99,7 @@ def is_public(ip: str) -> bool:
     return address in _GLOBAL_6 and not any(address in block for block in _NOT_PUBLIC_6)
 
 
-def check_url(text: str) -> Url:
+def check_url(text: str) -> CheckedUrl:
     """The URL taken apart; refused unless it plainly means a web page on a public host."""
     _check_characters(text)
     try:
@@ -116,10 +116,10 @@ def check_url(text: str) -> Url:
         port = DEFAULT_PORTS[parts.scheme]
     if port not in DEFAULT_PORTS.values() and (port < 1024 or port in _OTHER_PORTS):
         raise UrlRefused(f"Port {port} is not one of a web server.")
-    return Url(parts.scheme, host, port, _target(parts.path, parts.query))
+    return CheckedUrl(parts.scheme, host, port, _target(parts.path, parts.query))
 
 
-def check_reference(text: str, base: Url) -> Url:
+def check_reference(text: str, base: CheckedUrl) -> CheckedUrl:
     """The same for a URL that is seen from another one."""
     _check_characters(text)  # before it is joined: joining drops some of what must not be there
     try:

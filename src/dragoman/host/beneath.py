@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, Self
 
 from dragoman.host.paths import Place, open_root, write_bytes
-from dragoman.host.snapshot import Entry, Found, digest_of
+from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, digest_of
 
 # What takes back what was done, in the order in which it was done.
 Undo = list[Callable[[], object]]
@@ -74,19 +74,19 @@ def make_writable(folder: int) -> None:
         os.fchmod(folder, stat.S_IMODE(status.st_mode) | stat.S_IRWXU)
 
 
-def entry_at(root: str, path: str) -> Entry | None:
+def entry_at(root: str, path: str) -> SnapshotEntry | None:
     """What stands there now; None if nothing does, or nothing that is looked at."""
     try:
         with beside(Place(root, tuple(path.split("/")))) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
             if stat.S_IFMT(status.st_mode) not in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
                 raise OSError(0, "it is no file", path)
-            return Found(path, folder, name, status).entry()
+            return SnapshotVisit(path, folder, name, status).entry()
     except (FileNotFoundError, NotADirectoryError):
         return None
 
 
-def bytes_at(root: str, path: str, entry: Entry | None) -> bytes:
+def bytes_at(root: str, path: str, entry: SnapshotEntry | None) -> bytes:
     """A file's bytes or a link's target; `OSError` if it is not what the entry says."""
     with beside(Place(root, tuple(path.split("/")))) as (folder, name):
         if entry is not None and entry.what == "link":
@@ -135,7 +135,7 @@ def delete(place: Place, undo: Undo) -> None:
     undo.append(lambda: make_again(place, entry, data))
 
 
-def make_again(place: Place, entry: Entry, data: bytes) -> None:
+def make_again(place: Place, entry: SnapshotEntry, data: bytes) -> None:
     """Brings back what was taken away."""
     if entry.what == "file":
         put(place, data, entry.mode)

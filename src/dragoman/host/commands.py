@@ -15,7 +15,7 @@ from typing import Final
 
 from dragoman.host import wildcards
 from dragoman.host.danger import is_unrecoverable
-from dragoman.host.loose import HOLE, Loose, TooMuch, commands_in, name_of
+from dragoman.host.loose import HOLE, Loose, TooMuchToParse, commands_in, name_of
 from dragoman.host.options import Grammar
 from dragoman.host.readonly import KNOWN, is_read_only, read_paths
 from dragoman.host.shell import Parsed, Simple, Unparsed, parse
@@ -86,7 +86,7 @@ def denies(rule: Sequence[str], command: str, *, portable: bool = False, wild: b
     """
     try:
         found = commands_in(command)
-    except TooMuch:
+    except TooMuchToParse:
         return True
     if any(_may_run(rule, loose, wild) for loose in found):
         return True

@@ -38,7 +38,7 @@ _END_SECONDS: Final = 10.0
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 
-class Policy(NamedTuple):
+class ConfinementPolicy(NamedTuple):
     """What a command may do. All paths are real ones."""
 
     writable: list[str]
@@ -56,7 +56,7 @@ class Policy(NamedTuple):
         return json.dumps(self._asdict())
 
 
-def rules(policy: Policy, abi: int) -> list[tuple[str, int]]:
+def rules(policy: ConfinementPolicy, abi: int) -> list[tuple[str, int]]:
     """Reading all but what is hidden, writing in the roots but not what is protected."""
     hidden = [*policy.hidden, "/dev"]
     allowed = [(path, landlock.READ) for path in landlock.around("/", hidden)]
@@ -71,7 +71,7 @@ def rules(policy: Policy, abi: int) -> list[tuple[str, int]]:
     return allowed
 
 
-def confine(policy: Policy) -> None:
+def confine(policy: ConfinementPolicy) -> None:
     """Confines this process; `OSError` if any part of it fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     abi = landlock.version()
@@ -116,7 +116,7 @@ def main(arguments: Sequence[str]) -> int:
     """`POLICY PROGRAM [ARGUMENT…]`. Runs the command in a child, and ends with it and like it."""
     text, *argv = arguments
     try:
-        policy = Policy(**json.loads(text))
+        policy = ConfinementPolicy(**json.loads(text))
         child = _fork(policy)
         if child:
             return _outlive(child)
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str]) -> int:
         return CANNOT_RUN
 
 
-def _fork(policy: Policy) -> int:
+def _fork(policy: ConfinementPolicy) -> int:
     """Fork; the parent is who all orphans of the command come to, so that none can hide, and dies with who started it.
 
     0 in the child. Every process that the command leaves behind has this parent then, whatever it did to its session,

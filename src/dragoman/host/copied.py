@@ -11,8 +11,8 @@ from typing import Final, Self
 
 from dragoman.host.beneath import Descent, set_mode
 from dragoman.host.paths import PathRefused, Place, Roots
-from dragoman.host.snapshot import Entry, Found, Stamp, Unreadable, digest_of, link_entry, walk
-from dragoman.host.view import Change, View, ViewRefused, check_roots, sentence
+from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Stamp, Unreadable, digest_of, link_entry, walk
+from dragoman.host.view import View, ViewChange, ViewRefused, check_roots, sentence
 
 # A copy. More takes longer than anybody waits, and disks are shared.
 COPY_BYTES: Final = 1024 * 1024 * 1024
@@ -49,7 +49,7 @@ class Copied(View):
         super().__init__(roots, folder)
         self.paths = {root: os.path.join(folder, str(at)) for at, root in enumerate(roots)}
         self.sources = self.paths
-        self._entries: dict[str, dict[str, Entry]] = {root: {} for root in roots}
+        self._entries: dict[str, dict[str, SnapshotEntry]] = {root: {} for root in roots}
         self._stamps: dict[str, dict[str, Stamp]] = {root: {} for root in roots}
 
     def place(self, path: str, *, write: bool = False) -> Place:
@@ -79,7 +79,7 @@ class Copied(View):
             for path, mode in reversed(folders):  # not before: one that may not be written could not be filled
                 set_mode(Place(copy, tuple(path.split("/"))), mode)
 
-    def _copied(self, found: Found, folder: int, root: str) -> Entry | None:
+    def _copied(self, found: SnapshotVisit, folder: int, root: str) -> SnapshotEntry | None:
         """Copies one thing into a folder of the copy."""
         match found.what:
             case "folder":
@@ -101,10 +101,10 @@ class Copied(View):
                     file.flush()
                     os.fchmod(file.fileno(), mode)
                     os.utime(file.fileno(), ns=(found.status.st_atime_ns, found.status.st_mtime_ns))
-                    self._stamps[root][found.path] = Found("", -1, "", os.fstat(file.fileno())).stamp
-                return Entry("file", mode, size, digest)
+                    self._stamps[root][found.path] = SnapshotVisit("", -1, "", os.fstat(file.fileno())).stamp
+                return SnapshotEntry("file", mode, size, digest)
 
-    def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    def _differences(self, root: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
         entries, stamps = self._entries[root], self._stamps[root]
         seen = set[str]()
         for found in walk(self.paths[root]):
@@ -121,10 +121,10 @@ class Copied(View):
     def _made(self, root: str) -> str:
         return self.paths[root]
 
-    def _replaced(self, root: str, path: str) -> Entry | None:
+    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
         return self._entries[root].get(path)
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: ViewChange) -> None:
         root = self._root_of(change.path)
         path = os.path.relpath(change.path, root)
         if change.after is None:

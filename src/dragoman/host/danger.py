@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from dragoman.host.loose import HOLE, Loose, TooMuch, commands_in
+from dragoman.host.loose import HOLE, Loose, TooMuchToParse, commands_in
 from dragoman.host.shell import Parsed
 from dragoman.host.working_folder import WorkingFolders, without_proc
 
@@ -26,7 +26,7 @@ def is_unrecoverable(command: str | Parsed) -> str | None:
         return "No command holds a NUL."
     try:
         return next(_reasons(commands_in(text)), _fork_bomb(text))
-    except TooMuch as reason:
+    except TooMuchToParse as reason:
         return f"It cannot be checked: {reason}."
 
 
@@ -76,7 +76,7 @@ def _reasons(found: Sequence[Loose]) -> Iterator[str]:
                 continue
             judged += 1
             if judged > _JUDGED_NAMES:
-                raise TooMuch("it names too many programs in one command")
+                raise TooMuchToParse("it names too many programs in one command")
             words = loose.words[at + 1 :]
             for each in [words, *folders.words_from(loose, at)]:
                 yield from (reason for judge in judges if (reason := judge(each)))

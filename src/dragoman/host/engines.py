@@ -18,7 +18,7 @@ from dragoman.errors import StartFailed, WorldError
 from dragoman.host import ripgrep as rg
 from dragoman.host import wildcards
 from dragoman.host.errand import run_errand
-from dragoman.host.finder import Hit
+from dragoman.host.finder import FinderHit
 from dragoman.host.guardian import Guardian
 from dragoman.host.ignore import EXCLUDE_FILE, GIT_FILE, OWN_FILE, Ignores
 from dragoman.host.paths import Place
@@ -35,7 +35,7 @@ class SearchFailed(WorldError):
     """A search that could not be done. The text is fit for the model."""
 
 
-class Search(NamedTuple):
+class SearchRequest(NamedTuple):
     """What is looked for, and where."""
 
     pattern: str
@@ -49,21 +49,21 @@ class Search(NamedTuple):
     guardian: Guardian | None
 
 
-class Found(NamedTuple):
+class SearchHit(NamedTuple):
     """A hit in a file, by its path from the root."""
 
     path: str
-    hit: Hit
+    hit: FinderHit
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """The first hits by path and line; `cut` is empty or says what is missing."""
 
-    found: list[Found]
+    found: list[SearchHit]
     cut: str
 
 
-async def by_searcher(search: Search) -> Outcome:
+async def by_searcher(search: SearchRequest) -> SearchOutcome:
     """Our own process searches."""
     request = {
         "task": "grep",
@@ -77,21 +77,21 @@ async def by_searcher(search: Search) -> Outcome:
         "credentials_of": search.credentials_of,
         "without": search.without,
     }
-    found: list[Found] = []
+    found: list[SearchHit] = []
 
     def take(path: str, words: str) -> None:
         line, column, offset, _ = words.split(":")
-        found.append(Found(path, Hit(int(line), int(column), int(offset))))
+        found.append(SearchHit(path, FinderHit(int(line), int(column), int(offset))))
 
     answer = await ask_searcher(request, take, search.guardian)
     if "refused" in answer:
         raise SearchFailed(answer["refused"])
     found.sort(key=_order)
     cut = _first_only(search.limit, "matches") if len(found) > search.limit else cut_by(answer, search.limit, "matches")
-    return Outcome(found[: search.limit], cut)
+    return SearchOutcome(found[: search.limit], cut)
 
 
-async def by_ripgrep(search: Search, ripgrep: str) -> Outcome | None:
+async def by_ripgrep(search: SearchRequest, ripgrep: str) -> SearchOutcome | None:
     """None if ripgrep cannot: it does not know the expression, it does not start, or it would wait for rules."""
     try:
         if await asyncio.to_thread(_would_wait, search.place.path):
@@ -110,7 +110,7 @@ async def by_ripgrep(search: Search, ripgrep: str) -> Outcome | None:
         cut = _first_only(search.limit, "matches")
     elif gathered.is_late:
         cut = _TOO_LATE
-    return Outcome(kept[: search.limit], cut)
+    return SearchOutcome(kept[: search.limit], cut)
 
 
 def _would_wait(folder: str) -> bool:
@@ -123,16 +123,16 @@ def _would_wait(folder: str) -> bool:
 
 
 class _Gathered(NamedTuple):
-    found: list[rg.Found]
+    found: list[rg.RipgrepLine]
     has_overflowed: bool
     is_late: bool
     has_failed: bool
 
 
-async def _gather(search: Search, ripgrep: str, above: Ignores, *, in_order: bool) -> _Gathered:
+async def _gather(search: SearchRequest, ripgrep: str, above: Ignores, *, in_order: bool) -> _Gathered:
     place = search.place
     records = rg.Records()
-    found: list[rg.Found] = []
+    found: list[rg.RipgrepLine] = []
 
     def take(data: bytes) -> bool:
         found.extend(records.feed(data))
@@ -165,11 +165,11 @@ def _more_rules(above: Ignores) -> bytes:
     return lines if len(lines) <= 32 * 1024 else b""
 
 
-def _what_counts(search: Search, found: Iterable[rg.Found], above: Ignores) -> list[Found]:
+def _what_counts(search: SearchRequest, found: Iterable[rg.RipgrepLine], above: Ignores) -> list[SearchHit]:
     """The hits in files that our own rules and patterns want, in order."""
     place = search.place
     if search.is_file:
-        return [Found("/".join(place.parts), hit) for _, hit in sorted(found, key=lambda each: each.hit)]
+        return [SearchHit("/".join(place.parts), hit) for _, hit in sorted(found, key=lambda each: each.hit)]
     base = "".join(f"{part}/" for part in place.parts)
     wanted = wildcards.file_filter(search.file_patterns)
     rules: dict[str, Ignores | None] = {"": rules_inside(place, above)}
@@ -198,11 +198,11 @@ def _what_counts(search: Search, found: Iterable[rg.Found], above: Ignores) -> l
         if search.credentials_of is not None and is_credential(whole, search.credentials_of):
             continue
         if wanted is None or wanted(folder, name):
-            kept += [Found(base + path, each.hit) for each in hits]
+            kept += [SearchHit(base + path, each.hit) for each in hits]
     return kept
 
 
-def _order(found: rg.Found | Found) -> tuple[list[str], Hit]:
+def _order(found: rg.RipgrepLine | SearchHit) -> tuple[list[str], FinderHit]:
     return found.path.split("/"), found.hit
 
 

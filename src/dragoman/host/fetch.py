@@ -12,7 +12,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.host.address import Url, UrlRefused, check_reference, check_url, is_public
+from dragoman.host.address import CheckedUrl, UrlRefused, check_reference, check_url, is_public
 from dragoman.host.decoding import is_binary_text
 from dragoman.host.readable import decode, html_text
 from dragoman.host.response import HEAD_BYTES, Body, FetchFailed, Head, read_head
@@ -36,7 +36,7 @@ Dial = Callable[[str, int, str | None], Awaitable[Streams]]
 """A connection to an address and port; with TLS for a host of that name, unless the name is None."""
 
 
-class Page(NamedTuple):
+class FetchedPage(NamedTuple):
     """What was found at `url`, which is the last one if there were redirects. `truncated`: there was more."""
 
     url: str
@@ -54,7 +54,7 @@ async def fetch(
     same_host: bool = False,
     resolve: Resolve | None = None,
     dial: Dial | None = None,
-) -> Page:
+) -> FetchedPage:
     """A page as readable text. `UrlRefused` if we do not go there, `FetchFailed` if nothing could be had.
 
     `same_host`: whoever said yes, said yes to this host; a redirect to another one is told and not followed.
@@ -79,11 +79,11 @@ class _Visit:
         self._same_host = same_host
         self._resolve = resolve
         self._dial = dial
-        self._url: Url | None = None
+        self._url: CheckedUrl | None = None
         self._head: Head | None = None
         self.body: Body | None = None
 
-    async def follow(self, url: Url) -> None:
+    async def follow(self, url: CheckedUrl) -> None:
         for _ in range(REDIRECTS + 1):
             location = await self._hop(url)
             if location is None:
@@ -96,7 +96,7 @@ class _Visit:
             url = following
         raise UrlRefused(f"The page redirects more than {REDIRECTS} times.")
 
-    async def _hop(self, url: Url) -> str | None:
+    async def _hop(self, url: CheckedUrl) -> str | None:
         """Where it redirects to; None if it is the page."""
         reader, writer = await self._connect(url)
         try:
@@ -116,7 +116,7 @@ class _Visit:
         finally:
             writer.transport.abort()
 
-    async def _connect(self, url: Url) -> Streams:
+    async def _connect(self, url: CheckedUrl) -> Streams:
         for address in await self._addresses(url):
             try:
                 async with asyncio.timeout(CONNECT_SECONDS):
@@ -127,13 +127,13 @@ class _Visit:
                 continue
         raise FetchFailed(f"{url.host} cannot be reached.")
 
-    async def _addresses(self, url: Url) -> Sequence[str]:
+    async def _addresses(self, url: CheckedUrl) -> Sequence[str]:
         try:
             return (await public_addresses(url.host, url.port, self._resolve))[:ADDRESSES]
         except (OSError, UnicodeError) as error:
             raise FetchFailed(f"There is no host {url.host}.") from error
 
-    def page(self) -> Page:
+    def page(self) -> FetchedPage:
         """What came of it. Takes a moment for a long page."""
         assert self._url is not None
         assert self._head is not None
@@ -146,7 +146,7 @@ class _Visit:
                 text = html_text(text, self._url.text)
             if is_binary_text(text):
                 text = "[data, which cannot be shown as text]"
-        return Page(self._url.text, self._head.status, kind, text, is_cut)
+        return FetchedPage(self._url.text, self._head.status, kind, text, is_cut)
 
 
 def _owner(host: str) -> str:
@@ -159,7 +159,7 @@ def _as_utf8(field: str) -> str:
     return field.encode("latin-1").decode("utf-8", "replace")
 
 
-def _request(url: Url) -> bytes:
+def _request(url: CheckedUrl) -> bytes:
     lines = [
         f"GET {url.target} HTTP/1.1",
         f"Host: {url.authority}",

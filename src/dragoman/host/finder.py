@@ -22,7 +22,7 @@ _TOGETHER: Final = 64 * 1024
 _MOST_NEEDED: Final = 8
 
 
-class Hit(NamedTuple):
+class FinderHit(NamedTuple):
     """A line that matches: its number from 1, the first match's byte in it from 1, and its first byte in the file."""
 
     line: int
@@ -49,7 +49,7 @@ class Finder:
         self._needed_bytes = tuple(text.encode() for text in needed)
         self._may_look_at_many_lines = parsed is not None and not _sees_its_surroundings(parsed)
 
-    def find(self, data: bytes) -> Iterator[Hit]:
+    def find(self, data: bytes) -> Iterator[FinderHit]:
         """Every matching line of a file, in order."""
         folds = self._folds
         if not folds and not self._may_match(data):
@@ -73,7 +73,7 @@ class Finder:
             offset += start - at if is_ascii else _size(text[at:start])
             at = start
             column = found.start() if is_ascii else _size(text[start : start + found.start()])
-            yield Hit(line, column + 1, offset)
+            yield FinderHit(line, column + 1, offset)
 
     def _may_match(self, data: bytes) -> bool:
         needed = self._needed_bytes

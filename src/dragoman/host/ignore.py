@@ -22,7 +22,7 @@ RULES_BYTES: Final = 256 * 1024
 _SUFFIX: Final = re.compile(r"\*[^*?\[\\]+")
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """One line. `anchored`: against the path from the file's folder; else against the last name of a path."""
 
     pattern: str
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
         return f"{'!' * self.brings_back}{'/' * self.anchored}{self.pattern}{'/' * self.folders_only}"
 
 
-def parse(text: str) -> list[Rule]:
+def parse(text: str) -> list[IgnoreRule]:
     """The rules of a file, in order."""
     lines = text.removeprefix("\ufeff").split("\n")
     return [rule for line in lines if (rule := _parse_line(line.removesuffix("\r"))) is not None]
@@ -45,7 +45,7 @@ def parse(text: str) -> list[Rule]:
 class Rules:
     """The rules of one file, arranged so that most names are judged by a look into a set."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[IgnoreRule]) -> None:
         self.all: Final = tuple(rules)
         self._runs: list[_Run] = []  # the last first
         for rule in rules:
@@ -119,7 +119,7 @@ class _Run:
 
     def __init__(self, brings_back: bool) -> None:
         self.brings_back = brings_back
-        self.rules: list[Rule] = []
+        self.rules: list[IgnoreRule] = []
 
     def matches(self, path: str, name: str, is_folder: bool) -> bool:
         return (is_folder and self._folders.match(path, name)) or self._any.match(path, name)
@@ -134,7 +134,7 @@ class _Run:
 
 
 class _Matcher:
-    def __init__(self, rules: list[Rule]) -> None:
+    def __init__(self, rules: list[IgnoreRule]) -> None:
         names: set[str] = set()
         suffixes: list[str] = []
         name_patterns: list[str] = []
@@ -178,7 +178,7 @@ def _scopes(folder: str, text: str | None) -> tuple[_Scope, ...]:
     return (_Scope(len(folder), Rules(rules)),) if rules else ()
 
 
-def _parse_line(line: str) -> Rule | None:
+def _parse_line(line: str) -> IgnoreRule | None:
     if line.startswith("#"):
         return None
     pattern = _without_trailing_spaces(line)
@@ -191,7 +191,7 @@ def _parse_line(line: str) -> Rule | None:
     pattern = pattern.removeprefix("/")
     if not pattern:
         return None
-    return Rule(pattern, brings_back, folders_only, anchored)
+    return IgnoreRule(pattern, brings_back, folders_only, anchored)
 
 
 def _without_trailing_spaces(line: str) -> str:

@@ -23,7 +23,7 @@ SCANNED_BYTES: Final = 8 * TEXT_BYTES
 HOLE: Final = "\0"
 
 
-class TooMuch(Exception):
+class TooMuchToParse(Exception):
     """More than can be looked through; the message is the reason."""
 
 
@@ -59,9 +59,9 @@ def name_of(word: str) -> str:
 
 
 def commands_in(text: str) -> list[Loose]:
-    """Every command that may be in a text; `TooMuch` if that cannot be said."""
+    """Every command that may be in a text; `TooMuchToParse` if that cannot be said."""
     if len(text.encode(errors="replace")) > TEXT_BYTES:
-        raise TooMuch("it is longer than a command line can be")
+        raise TooMuchToParse("it is longer than a command line can be")
     scan = _Scan()
     scan.read(text, 0)
     return scan.found
@@ -141,7 +141,7 @@ class _Scan:
         self._seen.add(text)
         self._left -= len(text)
         if depth > DEPTH or self._left < 0:
-            raise TooMuch("it has too many commands inside of commands")
+            raise TooMuchToParse("it has too many commands inside of commands")
         reader = _Reader(text.replace("\\\n", ""))
         reader.read()
         self.found += reader.found

@@ -22,8 +22,8 @@ from typing import Final, Self
 
 from dragoman.host.beneath import Descent, beside, entry_at, folder_at
 from dragoman.host.paths import PathRefused, Place
-from dragoman.host.snapshot import Entry, Found, Stamp, Unreadable, walk
-from dragoman.host.view import Change, View, ViewRefused, check_roots, sentence
+from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Stamp, Unreadable, walk
+from dragoman.host.view import View, ViewChange, ViewRefused, check_roots, sentence
 
 _PROGRAMS: Final = "/usr/bin:/bin:/usr/sbin:/sbin"
 _PROBE_SECONDS: Final = 10.0
@@ -127,7 +127,7 @@ class Overlay(View):
             words = done.stderr.decode(errors="replace").strip().splitlines()
             raise ViewRefused(f"Overlays do not work here: {words[-1][:200] if words else 'unknown'}")
 
-    def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    def _differences(self, root: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
         upper = self._upper(root)
         for found in walk(upper):
             after = self._changed(found)
@@ -140,7 +140,7 @@ class Overlay(View):
                 yield from _all_in(root, found.path)
         yield from self._gone_from(root, ".")
 
-    def _gone_from(self, root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    def _gone_from(self, root: str, path: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
         """What the layer takes away from one folder of the root."""
         with self._layer(root) as layer:
             for part in [] if path == "." else path.split("/"):
@@ -165,21 +165,21 @@ class Overlay(View):
         before = self._stamps[root].get(path)
         try:
             with beside(Place(root, tuple(path.split("/")))) as (folder, name):
-                now = Found("", -1, "", os.stat(name, dir_fd=folder, follow_symlinks=False))
+                now = SnapshotVisit("", -1, "", os.stat(name, dir_fd=folder, follow_symlinks=False))
         except OSError:
             return before is not None
         return now.what != "folder" and before != now.stamp
 
-    def _replaced(self, root: str, path: str) -> Entry | None:
+    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
         return entry_at(root, path) if path in self._stamps[root] else None
 
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: ViewChange) -> None:
         root = self._root_of(change.path)
         path = os.path.relpath(change.path, root)
         self._stamps[root].pop(path, None)
         with suppress(OSError), beside(Place(root, tuple(path.split("/")))) as (folder, name):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            self._stamps[root][path] = Found("", -1, "", status).stamp
+            self._stamps[root][path] = SnapshotVisit("", -1, "", status).stamp
 
     def _is_above(self, root: str, parts: tuple[str, ...]) -> bool:
         """Whether a path is the layer's; `FileNotFoundError` if the layer says that it is gone."""
@@ -211,7 +211,14 @@ class Overlay(View):
         return Place(self._upper(root), parts)
 
     def _raise(
-        self, layer: "_Layer", name: str, below: Entry | None, *, is_folder: bool, is_marked: bool, is_hidden: bool
+        self,
+        layer: "_Layer",
+        name: str,
+        below: SnapshotEntry | None,
+        *,
+        is_folder: bool,
+        is_marked: bool,
+        is_hidden: bool,
     ) -> None:
         """Makes one name of the layer, and goes into it if it is a folder. `below` is what it is to cover."""
         if below is not None and (below.what == "folder") != is_folder:
@@ -251,7 +258,7 @@ class _Layer(Descent):
         self.is_cut_off = self.is_cut_off or _is_opaque(self.fd)
 
 
-def _all_in(root: str, path: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+def _all_in(root: str, path: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
     with folder_at(root, path) as folder:
         for found in walk(".", dir_fd=folder):
             yield os.path.normpath(os.path.join(path, found.path)), found.entry(), None

@@ -61,7 +61,7 @@ def _words(text: str) -> frozenset[str]:
 Operands = Literal["paths", "text", "pattern"]
 
 
-class Rule(NamedTuple):
+class ReadOnlyUsage(NamedTuple):
     """How a command may be used, and what its operands are: paths, text, or a pattern and then paths."""
 
     grammar: Grammar
@@ -69,7 +69,7 @@ class Rule(NamedTuple):
     most: int | None = None  # operands; a second one may be written to
 
 
-def _paths(rule: Rule | None, words: list[str], literal: bool) -> tuple[str, ...] | None:
+def _paths(rule: ReadOnlyUsage | None, words: list[str], literal: bool) -> tuple[str, ...] | None:
     arguments = rule.grammar.read(words) if rule is not None else None
     if rule is None or arguments is None:
         return None
@@ -86,88 +86,94 @@ def _paths(rule: Rule | None, words: list[str], literal: bool) -> tuple[str, ...
 
 _PATTERN_ELSEWHERE: Final = frozenset({"-e", "-f", "--regexp", "--file", "--files", "--type-list"})
 
-_RULES: Final[Mapping[str, Rule]] = {
-    "ls": Rule(
+_RULES: Final[Mapping[str, ReadOnlyUsage]] = {
+    "ls": ReadOnlyUsage(
         Grammar(
             "-a -A -b -B -c -C -d -f -F -g -G -h -H -i -k -l -L -m -n -N -o -p -q -Q -r -R -s -S -t -u -U -v -x -X -1",
             "-Z -I: -w: -T: --all --almost-all --color= --directory --classify= --human-readable --recursive --reverse",
             "--size --sort= --time= --time-style= --full-time --group-directories-first --inode --ignore: --hide:",
         )
     ),
-    "cat": Rule(Grammar("-A -b -e -E -n -s -t -T -u -v --number --number-nonblank --show-all --squeeze-blank")),
-    "head": Rule(Grammar("-n: -c: -q -v -z -# --lines: --bytes: --quiet --silent --verbose")),
-    "tail": Rule(Grammar("-n: -c: -q -v -z -f -F -# --lines: --bytes: --quiet --silent --verbose --follow= --retry")),
-    "wc": Rule(Grammar("-c -m -l -w -L --bytes --chars --lines --words --max-line-length")),
-    "nl": Rule(Grammar("-b: -n: -s: -w: -v: -i: --body-numbering:")),
-    "tac": Rule(Grammar("-s: -b -r")),
-    "rev": Rule(Grammar()),
-    "cut": Rule(Grammar("-b: -c: -d: -f: -s -n -z --bytes: --characters: --delimiter: --fields: --output-delimiter:")),
-    "paste": Rule(Grammar("-d: -s --delimiters: --serial")),
-    "comm": Rule(Grammar("-1 -2 -3 -z --check-order --nocheck-order --total")),
-    "cmp": Rule(Grammar("-b -l -s -n: -i: --print-bytes --silent --quiet --bytes: --verbose")),
-    "diff": Rule(
+    "cat": ReadOnlyUsage(
+        Grammar("-A -b -e -E -n -s -t -T -u -v --number --number-nonblank --show-all --squeeze-blank")
+    ),
+    "head": ReadOnlyUsage(Grammar("-n: -c: -q -v -z -# --lines: --bytes: --quiet --silent --verbose")),
+    "tail": ReadOnlyUsage(
+        Grammar("-n: -c: -q -v -z -f -F -# --lines: --bytes: --quiet --silent --verbose --follow= --retry")
+    ),
+    "wc": ReadOnlyUsage(Grammar("-c -m -l -w -L --bytes --chars --lines --words --max-line-length")),
+    "nl": ReadOnlyUsage(Grammar("-b: -n: -s: -w: -v: -i: --body-numbering:")),
+    "tac": ReadOnlyUsage(Grammar("-s: -b -r")),
+    "rev": ReadOnlyUsage(Grammar()),
+    "cut": ReadOnlyUsage(
+        Grammar("-b: -c: -d: -f: -s -n -z --bytes: --characters: --delimiter: --fields: --output-delimiter:")
+    ),
+    "paste": ReadOnlyUsage(Grammar("-d: -s --delimiters: --serial")),
+    "comm": ReadOnlyUsage(Grammar("-1 -2 -3 -z --check-order --nocheck-order --total")),
+    "cmp": ReadOnlyUsage(Grammar("-b -l -s -n: -i: --print-bytes --silent --quiet --bytes: --verbose")),
+    "diff": ReadOnlyUsage(
         Grammar(
             "-u -U: -c -C: -q -w -b -B -i -y -W: -s -a -N -p -E -Z --brief --unified= --side-by-side --color= --width:",
             "--ignore-all-space --ignore-space-change --ignore-blank-lines --ignore-case --text --new-file --minimal",
             "--report-identical-files --suppress-common-lines --no-dereference --strip-trailing-cr --label:",
         )
     ),
-    "fold": Rule(Grammar("-b -s -w: --width: --spaces")),
-    "expand": Rule(Grammar("-i -t: --tabs:")),
-    "unexpand": Rule(Grammar("-a -t: --tabs:")),
-    "column": Rule(Grammar("-t -s: -n -c: -x")),
-    "od": Rule(Grammar("-A: -t: -N: -j: -c -x -b -d -o -v -w?")),
-    "hexdump": Rule(Grammar("-C -n: -s: -v -c -x")),
-    "sort": Rule(
+    "fold": ReadOnlyUsage(Grammar("-b -s -w: --width: --spaces")),
+    "expand": ReadOnlyUsage(Grammar("-i -t: --tabs:")),
+    "unexpand": ReadOnlyUsage(Grammar("-a -t: --tabs:")),
+    "column": ReadOnlyUsage(Grammar("-t -s: -n -c: -x")),
+    "od": ReadOnlyUsage(Grammar("-A: -t: -N: -j: -c -x -b -d -o -v -w?")),
+    "hexdump": ReadOnlyUsage(Grammar("-C -n: -s: -v -c -x")),
+    "sort": ReadOnlyUsage(
         Grammar(
             "-b -d -f -g -i -M -h -n -R -r -V -c -C -m -s -u -z -k: -t: --key: --field-separator: --reverse --unique",
             "--numeric-sort --general-numeric-sort --human-numeric-sort --version-sort --ignore-case --stable --check=",
             "--dictionary-order --ignore-leading-blanks --ignore-nonprinting --month-sort --zero-terminated",
         )
     ),
-    "uniq": Rule(Grammar("-c -d -u -i -D -z -f: -s: -w: --count --repeated --unique --ignore-case"), most=1),
-    "tr": Rule(Grammar("-c -C -d -s -t --complement --delete --squeeze-repeats --truncate-set1"), "text"),
-    "seq": Rule(Grammar("-f: -s: -w"), "text"),
-    "true": Rule(Grammar(), "text"),
-    "false": Rule(Grammar(), "text"),
-    ":": Rule(Grammar(), "text"),
-    "pwd": Rule(Grammar("-L -P"), "text"),
-    "basename": Rule(Grammar("-a -s: -z"), "text"),
-    "dirname": Rule(Grammar("-z"), "text"),
-    "realpath": Rule(Grammar("-e -m -L -P -q -s -z --relative-to:@ --relative-base:@")),
-    "readlink": Rule(Grammar("-f -e -m -n -q -s -v -z")),
-    "stat": Rule(Grammar("-L -f -c: -t --format: --printf: --dereference --file-system --terse")),
-    "file": Rule(
+    "uniq": ReadOnlyUsage(Grammar("-c -d -u -i -D -z -f: -s: -w: --count --repeated --unique --ignore-case"), most=1),
+    "tr": ReadOnlyUsage(Grammar("-c -C -d -s -t --complement --delete --squeeze-repeats --truncate-set1"), "text"),
+    "seq": ReadOnlyUsage(Grammar("-f: -s: -w"), "text"),
+    "true": ReadOnlyUsage(Grammar(), "text"),
+    "false": ReadOnlyUsage(Grammar(), "text"),
+    ":": ReadOnlyUsage(Grammar(), "text"),
+    "pwd": ReadOnlyUsage(Grammar("-L -P"), "text"),
+    "basename": ReadOnlyUsage(Grammar("-a -s: -z"), "text"),
+    "dirname": ReadOnlyUsage(Grammar("-z"), "text"),
+    "realpath": ReadOnlyUsage(Grammar("-e -m -L -P -q -s -z --relative-to:@ --relative-base:@")),
+    "readlink": ReadOnlyUsage(Grammar("-f -e -m -n -q -s -v -z")),
+    "stat": ReadOnlyUsage(Grammar("-L -f -c: -t --format: --printf: --dereference --file-system --terse")),
+    "file": ReadOnlyUsage(
         Grammar(
             "-b -i -k -h -L -N -n -r -0 -F: --brief --mime --mime-type --mime-encoding --keep-going --no-dereference",
             "--dereference --no-pad --raw --print0 --separator:",
         )
     ),
-    "du": Rule(
+    "du": ReadOnlyUsage(
         Grammar(
             "-a -s -h -k -m -c -b -x -S -0 -t: -d: --all --summarize --human-readable --max-depth: --total",
             "--apparent-size --exclude: --one-file-system --bytes --threshold: --time=",
         )
     ),
-    "df": Rule(Grammar("-h -k -T -i -a -P -H --human-readable --print-type --total --inodes --output=")),
-    "tree": Rule(
+    "df": ReadOnlyUsage(Grammar("-h -k -T -i -a -P -H --human-readable --print-type --total --inodes --output=")),
+    "tree": ReadOnlyUsage(
         Grammar("-a -d -f -i -p -s -h -u -g -D -F -r -t -C -n -L: -I: -P: --dirsfirst --noreport --prune --gitignore")
     ),
-    "which": Rule(Grammar("-a -s"), "text"),
-    "type": Rule(Grammar("-a -t -p -P -f"), "text"),
-    "id": Rule(Grammar("-u -g -G -n -r -z"), "text"),
-    "groups": Rule(Grammar(), "text"),
-    "whoami": Rule(Grammar(), "text"),
-    "uname": Rule(Grammar("-a -s -n -r -v -m -p -i -o --all"), "text"),
-    "arch": Rule(Grammar(), "text"),
-    "nproc": Rule(Grammar("--all --ignore:"), "text"),
-    "hostname": Rule(Grammar("-s -f -I"), "text", most=0),
+    "which": ReadOnlyUsage(Grammar("-a -s"), "text"),
+    "type": ReadOnlyUsage(Grammar("-a -t -p -P -f"), "text"),
+    "id": ReadOnlyUsage(Grammar("-u -g -G -n -r -z"), "text"),
+    "groups": ReadOnlyUsage(Grammar(), "text"),
+    "whoami": ReadOnlyUsage(Grammar(), "text"),
+    "uname": ReadOnlyUsage(Grammar("-a -s -n -r -v -m -p -i -o --all"), "text"),
+    "arch": ReadOnlyUsage(Grammar(), "text"),
+    "nproc": ReadOnlyUsage(Grammar("--all --ignore:"), "text"),
+    "hostname": ReadOnlyUsage(Grammar("-s -f -I"), "text", most=0),
     **{
-        f"{name}sum": Rule(Grammar("-b -t -z --tag"))
+        f"{name}sum": ReadOnlyUsage(Grammar("-b -t -z --tag"))
         for name in ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
     },
     **{
-        name: Rule(
+        name: ReadOnlyUsage(
             Grammar(
                 "-i -v -w -x -c -l -L -n -H -h -o -q -s -r -E -F -G -P -a -I -z -Z -b -T -U -y -e: -f:@ -m: -A: -B:",
                 "-C: -# --include: --exclude: --exclude-dir: --exclude-from:@ --color= --colour= --ignore-case --null",
@@ -180,7 +186,7 @@ _RULES: Final[Mapping[str, Rule]] = {
         )
         for name in ("grep", "egrep", "fgrep")
     },
-    "rg": Rule(
+    "rg": ReadOnlyUsage(
         Grammar(
             "-i -s -S -v -w -x -c -l -n -N -H -I -o -F -P -U -a -u -. -p -q -0 -b -e: -f:@ -g: -t: -T: -m: -M: -A: -B:",
             "-C: -d: -E: -j: -r: --ignore-case --case-sensitive --smart-case --hidden --no-ignore --no-ignore-vcs",
@@ -212,44 +218,46 @@ _LOG: Final = (
     " --no-expand-tabs --full-diff --walk-reflogs -g"
 )
 _GIT_OPTIONS: Final = frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"})
-_GIT: Final[Mapping[str, Rule]] = {
-    "status": Rule(
+_GIT: Final[Mapping[str, ReadOnlyUsage]] = {
+    "status": ReadOnlyUsage(
         Grammar(
             "-s -b -v -u? -z --short --branch --porcelain= --long --verbose --untracked-files= --ignored= --show-stash",
             "--ahead-behind --no-ahead-behind --renames --no-renames --ignore-submodules= --column= --no-column",
         )
     ),
-    "diff": Rule(Grammar(_DIFF)),
-    "log": Rule(Grammar(_DIFF, _LOG)),
-    "show": Rule(Grammar(_DIFF, _LOG)),
-    "shortlog": Rule(Grammar("-s -n -e -c --summary --numbered --email --all --no-merges --since: --until:")),
-    "rev-list": Rule(Grammar(_LOG, "--count --objects")),
-    "rev-parse": Rule(
+    "diff": ReadOnlyUsage(Grammar(_DIFF)),
+    "log": ReadOnlyUsage(Grammar(_DIFF, _LOG)),
+    "show": ReadOnlyUsage(Grammar(_DIFF, _LOG)),
+    "shortlog": ReadOnlyUsage(Grammar("-s -n -e -c --summary --numbered --email --all --no-merges --since: --until:")),
+    "rev-list": ReadOnlyUsage(Grammar(_LOG, "--count --objects")),
+    "rev-parse": ReadOnlyUsage(
         Grammar(
             "-q --abbrev-ref= --short= --verify --quiet --show-toplevel --show-prefix --show-cdup --git-dir --all",
             "--git-common-dir --is-inside-work-tree --is-inside-git-dir --is-bare-repository --symbolic-full-name",
             "--absolute-git-dir --symbolic --branches= --tags= --remotes= --show-superproject-working-tree",
         )
     ),
-    "ls-files": Rule(
+    "ls-files": ReadOnlyUsage(
         Grammar(
             "-c -d -m -o -i -s -u -k -t -v -z -x: --cached --deleted --modified --others --ignored --stage --unmerged",
             "--exclude: --exclude-standard --full-name --error-unmatch --directory --abbrev=",
         )
     ),
-    "ls-tree": Rule(Grammar("-d -r -t -l -z --long --name-only --name-status --full-name --full-tree --abbrev=")),
-    "cat-file": Rule(Grammar("-t -s -e -p")),
-    "blame": Rule(
+    "ls-tree": ReadOnlyUsage(
+        Grammar("-d -r -t -l -z --long --name-only --name-status --full-name --full-tree --abbrev=")
+    ),
+    "cat-file": ReadOnlyUsage(Grammar("-t -s -e -p")),
+    "blame": ReadOnlyUsage(
         Grammar(
             "-L: -w -M? -C? -s -e -l -t -f -n -b --porcelain --line-porcelain --show-email --show-name --date: --root"
         )
     ),
-    "describe": Rule(
+    "describe": ReadOnlyUsage(
         Grammar("--tags --all --long --always --dirty= --abbrev= --match: --exclude: --exact-match --contains")
     ),
-    "name-rev": Rule(Grammar("--tags --name-only --all --always")),
-    "merge-base": Rule(Grammar("-a --all --octopus --is-ancestor --fork-point")),
-    "grep": Rule(
+    "name-rev": ReadOnlyUsage(Grammar("--tags --name-only --all --always")),
+    "merge-base": ReadOnlyUsage(Grammar("-a --all --octopus --is-ancestor --fork-point")),
+    "grep": ReadOnlyUsage(
         Grammar(
             "-i -v -w -c -l -L -n -h -H -o -q -E -F -G -P -I -a -W -p -e: -A: -B: -C: -m: -# --ignore-case",
             "--line-number --invert-match --word-regexp --files-with-matches --count --only-matching --extended-regexp",
@@ -259,8 +267,8 @@ _GIT: Final[Mapping[str, Rule]] = {
         ),
         "pattern",
     ),
-    "remote": Rule(Grammar("-v --verbose"), most=0),
-    "version": Rule(Grammar("--build-options"), most=0),
+    "remote": ReadOnlyUsage(Grammar("-v --verbose"), most=0),
+    "version": ReadOnlyUsage(Grammar("--build-options"), most=0),
 }
 _LISTING: Final = "--sort: --format: --color= --no-color --column= --no-column --ignore-case -i --points-at:"
 _CONTAINING: Final = "--contains: --no-contains: --merged: --no-merged:"

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from dragoman.host.finder import Hit
+from dragoman.host.finder import FinderHit
 from dragoman.host.paths import PathRefused, Roots
 from dragoman.host.searcher import FILE_BYTES
 
@@ -43,11 +43,11 @@ _RECORD: Final = re.compile(rb"([^\0]+)\0(\d+):(\d+):(\d+):[^\n]*\n")
 _PLAIN_NAME: Final = re.compile(r"[\w.*?+@-]+", re.ASCII)
 
 
-class Found(NamedTuple):
+class RipgrepLine(NamedTuple):
     """A line that matches, in a file below the folder that was searched."""
 
     path: str
-    hit: Hit
+    hit: FinderHit
 
 
 def find_ripgrep(search_path: str, roots: Roots) -> str | None:
@@ -83,7 +83,7 @@ class Records:
     def __init__(self) -> None:
         self._rest = b""
 
-    def feed(self, data: bytes) -> list[Found]:
+    def feed(self, data: bytes) -> list[RipgrepLine]:
         """The records that are complete by now."""
         data = self._rest + data
         found = []
@@ -97,7 +97,9 @@ class Records:
                 break
             at = record.end()
             path, line, column, offset = record.groups()
-            found.append(Found(os.fsdecode(path.removeprefix(b"./")), Hit(int(line), int(column), int(offset))))
+            found.append(
+                RipgrepLine(os.fsdecode(path.removeprefix(b"./")), FinderHit(int(line), int(column), int(offset)))
+            )
         self._rest = data[at:]
         return found
 

@@ -34,7 +34,7 @@ from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
 from dragoman.host.bubblewrap import FRESH, Mounts
 from dragoman.host.command_limits import CommandLimits
-from dragoman.host.confine import Policy
+from dragoman.host.confine import ConfinementPolicy
 from dragoman.host.confined import NOT_TO_BE_MADE, Confined, Level, WatchedRoots, watch_roots
 from dragoman.host.inner_launcher import launcher_argv
 from dragoman.host.paths import is_inside, open_root
@@ -387,7 +387,7 @@ def _by_landlock(
             raise SandboxRefused(f"{path} cannot be protected from commands: it is a link.")
     command_limits = CommandLimits(limits, namespace=False)
     fresh = [path for path in FRESH if os.path.isdir(path) and not os.path.islink(path)]
-    policy = Policy(
+    policy = ConfinementPolicy(
         writable=[*writable, os.path.realpath(scratch)],
         readable=list(readable),
         hidden=[*hidden, *fresh],

@@ -17,8 +17,8 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.host import wildcards
 from dragoman.host.decoding import decode_text
-from dragoman.host.engines import Found, Search, SearchFailed, ask_searcher, by_ripgrep, by_searcher, cut_by
-from dragoman.host.finder import BINARY_BYTES, Hit
+from dragoman.host.engines import SearchFailed, SearchHit, SearchRequest, ask_searcher, by_ripgrep, by_searcher, cut_by
+from dragoman.host.finder import BINARY_BYTES, FinderHit
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import PathRefused, Place
 from dragoman.host.walk import WALK_DEPTH, WALK_ENTRIES, open_file, open_folder
@@ -35,7 +35,7 @@ LINE_CHARACTERS: Final = 400
 Kind = Literal["file", "folder", "link", "other"]
 
 
-class Entry(NamedTuple):
+class FolderEntry(NamedTuple):
     """Something in a folder."""
 
     name: str
@@ -45,11 +45,11 @@ class Entry(NamedTuple):
 class Listing(NamedTuple):
     """A folder's entries by name; `cut` is empty or says what is missing."""
 
-    entries: list[Entry]
+    entries: list[FolderEntry]
     cut: str
 
 
-class Files(NamedTuple):
+class FoundFiles(NamedTuple):
     """Absolute paths, sorted; `cut` is empty or says what is missing."""
 
     paths: list[str]
@@ -80,7 +80,7 @@ async def list_files(place: Place) -> Listing:
         stop.set()  # if we were cancelled: a thread cannot be, but it looks here
 
 
-async def glob(pattern: str, place: Place, *, guardian: Guardian | None = None) -> Files:
+async def glob(pattern: str, place: Place, *, guardian: Guardian | None = None) -> FoundFiles:
     """The files below a folder whose paths from there match: `**/*.py`, `src/*.{c,h}`, `test_?.[ch]`."""
     patterns = [_relative(each, place) for each in wildcards.expand_braces(pattern)]
     base, depth = _scope(patterns)
@@ -99,7 +99,7 @@ async def glob(pattern: str, place: Place, *, guardian: Guardian | None = None) 
     answer = await ask_searcher(request, lambda path, words: paths.append(path), guardian)
     if "refused" in answer and not base:
         raise SearchFailed(answer["refused"])
-    return Files([_shown(place.root, path) for path in paths], cut_by(answer, GLOB_RESULTS, "files"))
+    return FoundFiles([_shown(place.root, path) for path in paths], cut_by(answer, GLOB_RESULTS, "files"))
 
 
 async def grep(
@@ -121,7 +121,7 @@ async def grep(
     `glob` chooses files: by name (`*.py`), or with a slash by the path from the folder (`src/**/*.py`). `ripgrep` is
     the program to use (`ripgrep.find_ripgrep`); without it, or where it does not know the expression, we search.
     """
-    search = Search(
+    search = SearchRequest(
         pattern=pattern,
         place=place,
         is_file=await _kind(place) == "file",
@@ -150,12 +150,14 @@ def _list(place: Place, stop: threading.Event) -> Listing:
         raise PathRefused(f"{place.path}: {(error.strerror or 'it cannot be opened').lower()}.") from error
     try:
         with os.scandir(fd) as scan:
-            seen = (Entry(entry.name, _entry_kind(entry)) for entry in islice(scan, WALK_ENTRIES) if not stop.is_set())
+            seen = (
+                FolderEntry(entry.name, _entry_kind(entry)) for entry in islice(scan, WALK_ENTRIES) if not stop.is_set()
+            )
             entries = heapq.nsmallest(LISTED_ENTRIES + 1, seen)
     finally:
         os.close(fd)
     cut = f"Only the first {LISTED_ENTRIES} entries are shown." if len(entries) > LISTED_ENTRIES else ""
-    return Listing([Entry(_as_text(name), kind) for name, kind in entries[:LISTED_ENTRIES]], cut)
+    return Listing([FolderEntry(_as_text(name), kind) for name, kind in entries[:LISTED_ENTRIES]], cut)
 
 
 def _entry_kind(entry: "os.DirEntry[str]") -> Kind:
@@ -208,7 +210,7 @@ def _scope(patterns: Sequence[str]) -> tuple[list[str], int]:
 # --- the lines themselves
 
 
-def _with_text(root: str, found: Sequence[Found]) -> list[Match]:
+def _with_text(root: str, found: Sequence[SearchHit]) -> list[Match]:
     """The lines themselves, read from files that are opened from the root without following a link."""
     matches = []
     for path, hits in groupby(found, key=lambda each: each.path):
@@ -233,7 +235,7 @@ def is_searched(beginning: bytes) -> bool:
     return decoded is not None and decoded.encoding == "UTF-8"
 
 
-def _line(fd: int, hit: Hit) -> str:
+def _line(fd: int, hit: FinderHit) -> str:
     before = LINE_CHARACTERS // 2
     skipped = max(0, hit.column - 1 - before)
     data = os.pread(fd, 4 * LINE_CHARACTERS + 4, hit.offset + skipped).partition(b"\n")[0].removesuffix(b"\r")

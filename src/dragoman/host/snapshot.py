@@ -26,7 +26,7 @@ class Unreadable(WorldError):
     """A folder cannot be taken stock of; the text says why."""
 
 
-class Entry(NamedTuple):
+class SnapshotEntry(NamedTuple):
     """A file, a link or a folder. `digest` is of a file's bytes or a link's target; a folder has none."""
 
     what: What
@@ -44,7 +44,7 @@ class Stamp(NamedTuple):
     changed: int
 
 
-class Found(NamedTuple):
+class SnapshotVisit(NamedTuple):
     """One entry of a walk: its path from the root, its folder as a descriptor, its name there."""
 
     path: str
@@ -63,20 +63,22 @@ class Found(NamedTuple):
         """When it was last touched."""
         return Stamp(self.status.st_ino, self.status.st_size, self.status.st_mtime_ns, self.status.st_ctime_ns)
 
-    def entry(self) -> Entry:
+    def entry(self) -> SnapshotEntry:
         """What it is and what is in it, which is read for that."""
         mode = stat.S_IMODE(self.status.st_mode) & 0o777
         match self.what:
             case "file":
                 digest, size = digest_of(self.folder, self.name)
-                return Entry("file", mode, size, digest)
+                return SnapshotEntry("file", mode, size, digest)
             case "link":
                 return link_entry(os.readlink(self.name, dir_fd=self.folder))
             case "folder":
-                return Entry("folder", mode, 0)
+                return SnapshotEntry("folder", mode, 0)
 
 
-def walk(root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: int | None = None) -> Iterator[Found]:
+def walk(
+    root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: int | None = None
+) -> Iterator[SnapshotVisit]:
     """Everything below a folder, a folder before what is in it. `forbidden` is told what may not be read.
 
     `dir_fd`: a folder from which `root` is looked up, where its whole path could lead elsewhere by now.
@@ -102,7 +104,7 @@ def walk(root: str, forbidden: Callable[[str], None] | None = None, *, dir_fd: i
                 except FileNotFoundError:
                     continue
                 if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFLNK, stat.S_IFDIR):
-                    yield Found(os.path.normpath(os.path.join(beneath, name)), folder, name, status)
+                    yield SnapshotVisit(os.path.normpath(os.path.join(beneath, name)), folder, name, status)
     except (OSError, RecursionError) as error:
         _refuse(error)
 
@@ -124,9 +126,9 @@ def digest_of(folder: int, name: str, take: Callable[[bytes], None] = lambda dat
     return digest.hexdigest(), size
 
 
-def link_entry(target: str) -> Entry:
+def link_entry(target: str) -> SnapshotEntry:
     """A link, which has no mode of its own."""
-    return Entry("link", 0o777, len(target), hashlib.blake2b(os.fsencode(target), digest_size=20).hexdigest())
+    return SnapshotEntry("link", 0o777, len(target), hashlib.blake2b(os.fsencode(target), digest_size=20).hexdigest())
 
 
 def _refuse(error: Exception) -> NoReturn:

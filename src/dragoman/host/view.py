@@ -17,7 +17,7 @@ from dragoman.errors import WorldError
 from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
 from dragoman.host.paths import PathRefused, Place, is_inside
 from dragoman.host.protected import FolderFacts, is_protected_write, look_in
-from dragoman.host.snapshot import Entry, Found, Unreadable, What
+from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Unreadable, What
 from dragoman.host.symlinks import symlink_refusal
 
 # What a list of changes shows; what is larger is still applied.
@@ -34,7 +34,7 @@ class ViewRefused(WorldError):
     """There is no view, or its changes cannot be told or applied; the text says why."""
 
 
-class Change(NamedTuple):
+class ViewChange(NamedTuple):
     """One change. `old` and `new` are a file's bytes or a link's target, or None where there is none or too much.
 
     `before` and `after` say what it was and what it is; they decide whether the change may still be applied.
@@ -45,8 +45,8 @@ class Change(NamedTuple):
     what: What
     old: bytes | None = None
     new: bytes | None = None
-    before: Entry | None = None
-    after: Entry | None = None
+    before: SnapshotEntry | None = None
+    after: SnapshotEntry | None = None
     # Whether it is at a name that makes other programs do something by themselves.
     is_protected: bool = False
 
@@ -79,10 +79,10 @@ class View(ABC):
         """Where a file is, for `paths.read_bytes` and `write_bytes`, while no command runs; `PathRefused` outside."""
 
     @abstractmethod
-    def _differences(self, root: str) -> Iterator[tuple[str, Entry | None, Entry | None]]:
+    def _differences(self, root: str) -> Iterator[tuple[str, SnapshotEntry | None, SnapshotEntry | None]]:
         """Every path that has changed, with what was there and what is."""
 
-    def _changed(self, found: Found) -> Entry:
+    def _changed(self, found: SnapshotVisit) -> SnapshotEntry:
         """What a file, link or folder of the view is now; `ViewRefused` for more than could ever be applied.
 
         Judged before anything is read: a file may be terabytes of nothing.
@@ -97,12 +97,12 @@ class View(ABC):
         """The folder in which everything that has changed can be found."""
 
     @abstractmethod
-    def _remember(self, change: Change) -> None:
+    def _remember(self, change: ViewChange) -> None:
         """What was applied is what the view is compared with from now on."""
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ViewChange]:
         """What is different in the copy from what it was, by path; `ViewRefused` if there is too much of it."""
-        found: list[Change] = []
+        found: list[ViewChange] = []
         room = SHOWN_BYTES
         self._weight = 0
         self._facts.clear()
@@ -118,7 +118,7 @@ class View(ABC):
             raise ViewRefused(sentence(error)) from error
         return found
 
-    def links_out(self, changes: Sequence[Change]) -> list[Conflict]:
+    def links_out(self, changes: Sequence[ViewChange]) -> list[Conflict]:
         """The links among these changes that would not stay inside of the roots, once all of them are applied."""
         # Where something became something of another kind there are two changes: what comes counts, not what goes.
         ordered = sorted((change for change in changes if change.kind != "mode"), key=lambda one: one.kind != "deleted")
@@ -137,7 +137,7 @@ class View(ABC):
                 found.append(Conflict(change.path, reason))
         return found
 
-    def apply(self, changes: Sequence[Change]) -> list[Conflict]:
+    def apply(self, changes: Sequence[ViewChange]) -> list[Conflict]:
         """Brings changes to the roots. If any of them cannot be, none is, and the list says which and why."""
         conflicts = [conflict for change in changes if (conflict := self._conflict(change))]
         conflicts += self.links_out(changes)
@@ -168,7 +168,9 @@ class View(ABC):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _told(self, root: str, path: str, before: Entry | None, after: Entry | None, room: int) -> Iterator[Change]:
+    def _told(
+        self, root: str, path: str, before: SnapshotEntry | None, after: SnapshotEntry | None, room: int
+    ) -> Iterator[ViewChange]:
         if before is not None and after is not None and before.what != after.what:
             yield from self._told(root, path, before, None, room)
             yield from self._told(root, path, None, after, room)
@@ -187,7 +189,7 @@ class View(ABC):
         parts = path.split("/")
         sides = (root, self._made(root))
         is_protected = any(is_protected_write(side, parts, look=self._look) for side in sides)
-        yield Change(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
+        yield ViewChange(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
 
     def _look(self, folder: str) -> FolderFacts:
         """As `protected.look_in`, once for each folder in one list of changes."""
@@ -195,7 +197,7 @@ class View(ABC):
             self._facts[folder] = look_in(folder)
         return self._facts[folder]
 
-    def _conflict(self, change: Change) -> Conflict | None:
+    def _conflict(self, change: ViewChange) -> Conflict | None:
         root = self._root_of(change.path)
         if not root:
             return Conflict(change.path, "it is outside of the workspace")
@@ -219,12 +221,12 @@ class View(ABC):
             return Conflict(change.path, "it was changed again after it was shown")
         return None
 
-    def _target_of(self, change: Change) -> str:
+    def _target_of(self, change: ViewChange) -> str:
         """The target of a link that was made or changed; `OSError` if it is not what was told."""
         root = self._root_of(change.path)
         return os.fsdecode(bytes_at(self._made(root), os.path.relpath(change.path, root), change.after))
 
-    def _link_at(self, path: str, after: Mapping[str, Change]) -> str | None:
+    def _link_at(self, path: str, after: Mapping[str, ViewChange]) -> str | None:
         """The target of the link that stands at a path of the roots once the changes `after` are applied."""
         change = after.get(path)
         if change is not None:
@@ -236,7 +238,7 @@ class View(ABC):
         except OSError:
             return None  # no link, or nothing at all
 
-    def _apply(self, change: Change, undo: Undo) -> None:
+    def _apply(self, change: ViewChange, undo: Undo) -> None:
         root = self._root_of(change.path)
         path = os.path.relpath(change.path, root)
         place = Place(root, tuple(path.split("/")))
@@ -269,7 +271,7 @@ class View(ABC):
             put(place, data, mode)
 
     @abstractmethod
-    def _replaced(self, root: str, path: str) -> Entry | None:
+    def _replaced(self, root: str, path: str) -> SnapshotEntry | None:
         """What was there, if something of another kind was."""
 
     def _is_stale(self, root: str, path: str) -> bool:
@@ -280,7 +282,7 @@ class View(ABC):
         return next((root for root in self.roots if path != root and is_inside(path, root)), "")
 
 
-def _order(change: Change) -> tuple[int, int, str]:
+def _order(change: ViewChange) -> tuple[int, int, str]:
     """Away with what goes, the inner first; then folders, the outer first; then what is in them."""
     depth = change.path.count("/")
     if change.kind == "deleted":
@@ -288,7 +290,7 @@ def _order(change: Change) -> tuple[int, int, str]:
     return (1, depth, change.path) if change.what == "folder" and change.kind == "created" else (2, 0, change.path)
 
 
-def _shown(root: str, path: str, entry: Entry | None) -> bytes | None:
+def _shown(root: str, path: str, entry: SnapshotEntry | None) -> bytes | None:
     """A file's bytes or a link's target, if it is still what it was and small enough to be shown."""
     if entry is None or entry.what == "folder" or entry.size > SHOWN_FILE_BYTES:
         return None

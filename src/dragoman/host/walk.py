@@ -22,7 +22,7 @@ FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXE
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class File(NamedTuple):
+class WalkedFile(NamedTuple):
     """A file: its name in an open folder, which stays open until the walk goes on, and that folder's path from the
     root, which ends in a slash or is empty."""
 
@@ -41,7 +41,7 @@ class Walk:
         self.unreadable = 0
         self.is_cut = False
 
-    def files(self) -> Iterator[File]:
+    def files(self) -> Iterator[WalkedFile]:
         """Every file that the rules of the tree do not leave out, by path."""
         folder = "".join(f"{part}/" for part in self._place.parts)
         fd, ignores = _start(self._place)
@@ -51,7 +51,7 @@ class Walk:
                 level = levels[-1]
                 for name, is_folder in level.entries:
                     if not is_folder:
-                        yield File(level.fd, level.folder, name)
+                        yield WalkedFile(level.fd, level.folder, name)
                     elif len(levels) > self._depth:
                         self.is_cut = self.is_cut or self._depth == WALK_DEPTH
                     else:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman import limits
-from dragoman.dialects.contract import Answer, Id
-from dragoman.dialects.handshake import HeardClient, check_hello_id, hear_client, say_agent
+from dragoman.dialects.contract import Id, ResultMessage
+from dragoman.dialects.handshake import DecodedClientHello, check_hello_id, hear_client, say_agent
 from dragoman.dialects.named import named
 from dragoman.errors import (
     CANCELLED,
@@ -24,11 +24,11 @@ from dragoman.errors import (
     request_failed,
     wire_error,
 )
-from dragoman.link.asking import Asking
+from dragoman.link.asking import OutgoingRequests
 from dragoman.link.contract import Handler
 from dragoman.link.deadline import REQUESTS, Deadline
-from dragoman.link.ear import Ear
-from dragoman.link.voice import Voice
+from dragoman.link.ear import LinkReader
+from dragoman.link.voice import LinkWriter
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 
@@ -36,11 +36,18 @@ if TYPE_CHECKING:
     from dragoman.link.link import Link
 
 
-class Answering:
+class IncomingRequests:
     """The requests that one link has heard."""
 
     def __init__(
-        self, link: "Link", handler: Handler, spoken: tuple[int, ...], *, voice: Voice, ear: Ear, asking: Asking
+        self,
+        link: "Link",
+        handler: Handler,
+        spoken: tuple[int, ...],
+        *,
+        voice: LinkWriter,
+        ear: LinkReader,
+        asking: OutgoingRequests,
     ) -> None:
         self._link = link
         self._handler = handler
@@ -69,7 +76,7 @@ class Answering:
             self._refuse(id, error)
             return
         if isinstance(request, Note):
-            self._say([Answer(id, b"{}")])
+            self._say([ResultMessage(id, b"{}")])
             self._handler.on_note(request)
             return
         self._handle(id, request)
@@ -162,15 +169,15 @@ class Answering:
             self._ear.await_greeting()
             self._working[id] = self._loop.create_task(self._greet_later(id, heard, agent))
 
-    def _greet(self, id: Id, heard: HeardClient, agent: AgentHello) -> None:
+    def _greet(self, id: Id, heard: DecodedClientHello, agent: AgentHello) -> None:
         version, client, name = heard
         self._link.name = name
         said = named(name).say_agent(agent, client) if name else say_agent(version, agent, client)
-        self._say([Answer(id, said)])
+        self._say([ResultMessage(id, said)])
         self._outbox.flush()  # before `meet` imports the tables of the version
         self._link.meet(version, client, agent)
 
-    async def _greet_later(self, id: Id, heard: HeardClient, agent: Awaitable[AgentHello]) -> None:
+    async def _greet_later(self, id: Id, heard: DecodedClientHello, agent: Awaitable[AgentHello]) -> None:
         """Wait for our own words, then take what was heard meanwhile."""
         try:
             self._greet(id, heard, await agent)

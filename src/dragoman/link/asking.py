@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from dragoman import limits
-from dragoman.dialects.contract import Call, Replied
+from dragoman.dialects.contract import DecodedReply, RequestMessage
 from dragoman.dialects.handshake import hear_agent, say_client
 from dragoman.dialects.named import named
 from dragoman.errors import (
@@ -28,13 +28,13 @@ from dragoman.errors import (
     request_failed,
     wire_error,
 )
-from dragoman.link.calls import AGAIN, Slots, Waiter, seen
+from dragoman.link.calls import AGAIN, InFlightLimit, PendingCall, seen
 from dragoman.link.contract import Watch
 from dragoman.link.voice import check_size, one_line
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.requests import CloseSession, ListSessions
-from dragoman.wire.jsonrpc import Peer
+from dragoman.wire.jsonrpc import JsonRpcPeer
 
 if TYPE_CHECKING:
     from dragoman.link.link import Link
@@ -49,24 +49,24 @@ class _Hello(Reply, frozen=True, gc=False):
     agent: AgentHello
 
 
-class Asking:
+class OutgoingRequests:
     """The calls of one link."""
 
-    def __init__(self, link: "Link", peer: Peer[Waiter], spoken: tuple[int, ...]) -> None:
+    def __init__(self, link: "Link", peer: JsonRpcPeer[PendingCall], spoken: tuple[int, ...]) -> None:
         self.awaited = 0  # somebody waits for so many answers
         self._link = link
         self._peer = peer
         self._spoken = spoken
         self._outbox = link.outbox
-        self._slots = Slots(limits.IN_FLIGHT)
+        self._slots = InFlightLimit(limits.IN_FLIGHT)
         self._loop = asyncio.get_running_loop()
-        self._greeting: tuple[ClientHello, Waiter] | None = None
-        self._by_key: dict[str, Waiter] = {}  # asked by a notification
+        self._greeting: tuple[ClientHello, PendingCall] | None = None
+        self._by_key: dict[str, PendingCall] = {}  # asked by a notification
 
     async def hello(self, hello: ClientHello) -> AgentHello:
         """The client's first words; the dialect follows from the answer."""
         future: asyncio.Future[Reply] = self._loop.create_future()
-        waiter = Waiter(None, future)
+        waiter = PendingCall(None, future)
         self._greeting = (hello, waiter)
         name = self._link.name
         said = named(name).say_client(hello) if name else say_client(hello, self._spoken)
@@ -97,7 +97,7 @@ class Asking:
                 raise LinkClosed("the connection has ended")
             call = self._said(request)
             check_size(len(call.params))
-            waiter = Waiter(request, future, watch, on_reply, call.method if again else "")
+            waiter = PendingCall(request, future, watch, on_reply, call.method if again else "")
             if call.answered_as:
                 return await self._by_note(call, waiter)
             number, payload = self._peer.call(call.method, call.params, waiter)
@@ -122,14 +122,14 @@ class Asking:
             if counted:
                 self._slots.give_back()
 
-    def _said(self, request: Request) -> Call:
+    def _said(self, request: Request) -> RequestMessage:
         try:
             return self._link.dialect.ask(request)
         except UnicodeEncodeError:
             # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
             raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
 
-    async def _by_note(self, call: Call, waiter: Waiter) -> Reply:
+    async def _by_note(self, call: RequestMessage, waiter: PendingCall) -> Reply:
         """Ask by a notification. Whoever stops waiting has withdrawn nothing: this wire has no words for that."""
         self._by_key[call.answered_as] = waiter
         self.awaited += 1
@@ -153,7 +153,7 @@ class Asking:
 
     # -- what the link hears -----------------------------------------------------------------------------------------
 
-    def answered(self, waiter: Waiter, result: msgspec.Raw) -> None:
+    def answered(self, waiter: PendingCall, result: msgspec.Raw) -> None:
         """A call has its result."""
         try:
             if waiter.request is None:
@@ -172,7 +172,7 @@ class Asking:
         if waiter is not None:
             self.answered(waiter, result)
 
-    def refused(self, waiter: Waiter, error: WireError) -> None:
+    def refused(self, waiter: PendingCall, error: WireError) -> None:
         """A call was answered with an error."""
         if waiter.request is None and self._is_silent(error):
             self._meet_silently(waiter)
@@ -189,7 +189,7 @@ class Asking:
             echo = PeerMistake(INVALID_REQUEST, "the program does not speak ACP: it sends our own words back")
             self._greeting[1].reject(echo)
 
-    def give_up(self, waiters: Iterable[Waiter], cause: LinkClosed) -> None:
+    def give_up(self, waiters: Iterable[PendingCall], cause: LinkClosed) -> None:
         """Nobody will answer these."""
         for waiter in [*waiters, *self._by_key.values()]:
             waiter.reject(cause)
@@ -209,7 +209,9 @@ class Asking:
             outbox.put_alone(payload)
         return None
 
-    async def _stand_in_line(self, turn: "asyncio.Future[None]", number: int, waiter: Waiter, *, early: bool) -> None:
+    async def _stand_in_line(
+        self, turn: "asyncio.Future[None]", number: int, waiter: PendingCall, *, early: bool
+    ) -> None:
         try:
             await turn
         except BaseException:
@@ -217,7 +219,7 @@ class Asking:
                 self._leave_line(number, waiter, sent=not turn.cancelled() and not turn.exception())
             raise
 
-    def _leave_line(self, number: int, waiter: Waiter, *, sent: bool) -> None:
+    def _leave_line(self, number: int, waiter: PendingCall, *, sent: bool) -> None:
         """Whoever asked has gone while the request stood in line."""
         self._peer.abandon(number)
         if sent and not self._link.closed:
@@ -238,7 +240,7 @@ class Asking:
         finally:
             self.awaited -= 1
 
-    def _greeted(self, waiter: Waiter, result: msgspec.Raw) -> None:
+    def _greeted(self, waiter: PendingCall, result: msgspec.Raw) -> None:
         name = self._link.name
         version, agent, self._link.name = named(name).hear_agent(result) if name else hear_agent(result, self._spoken)
         assert self._greeting is not None
@@ -249,13 +251,13 @@ class Asking:
         """Whether this is an agent of a dialect in which nobody says hello."""
         return error.code == METHOD_NOT_FOUND and bool(self._link.name) and named(self._link.name).needs_no_hello
 
-    def _meet_silently(self, waiter: Waiter) -> None:
+    def _meet_silently(self, waiter: PendingCall) -> None:
         assert self._greeting is not None
         agent = AgentHello(None)
         self._link.meet(1, self._greeting[0], agent)
         waiter.resolve(_Hello(agent))
 
-    def _settle(self, waiter: Waiter, replied: Replied) -> None:
+    def _settle(self, waiter: PendingCall, replied: DecodedReply) -> None:
         # What an answer tells besides comes before whoever waits for the answer goes on.
         if replied.told:
             self._link.hand_up(replied.told)
@@ -264,14 +266,14 @@ class Asking:
         elif not waiter.future.done():
             waiter.future.cancel()
 
-    def _settle_failure(self, waiter: Waiter, error: WireError) -> bool:
+    def _settle_failure(self, waiter: PendingCall, error: WireError) -> bool:
         """Whether on this wire the failure of the request is an answer after all: the end of a turn."""
         replied = None if waiter.request is None else self._link.dialect.hear_failure(waiter.request, error)
         if replied is not None:
             self._settle(waiter, replied)
         return replied is not None
 
-    def _spoil(self, waiter: Waiter, error: PeerError) -> None:
+    def _spoil(self, waiter: PendingCall, error: PeerError) -> None:
         """A refusal ends a call, and so does an answer that makes no sense."""
         if not self._settle_failure(waiter, wire_error(error)):
             waiter.reject(error)

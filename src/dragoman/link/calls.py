@@ -14,7 +14,7 @@ from dragoman.vocabulary.asking import Done, Reply, Request
 AGAIN: Final = Done()
 
 
-class Waiter(Struct, eq=False):
+class PendingCall(Struct, eq=False):
     """One call of ours; no request means it is `initialize`."""
 
     request: Request | None
@@ -49,7 +49,7 @@ class Waiter(Struct, eq=False):
             watch.heard()
 
 
-class Slots:
+class InFlightLimit:
     """So many at a time; whoever comes later stands in line, first come first."""
 
     def __init__(self, count: int) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman import limits
 from dragoman.errors import LinkClosed, PeerMistake
-from dragoman.link.asking import Asking
+from dragoman.link.asking import OutgoingRequests
 from dragoman.link.contract import Handler
-from dragoman.link.voice import Voice
+from dragoman.link.voice import LinkWriter
 from dragoman.outbox import Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.events import AnyEvent
@@ -27,7 +27,7 @@ HearUpdate = Callable[[bytes], tuple[str, AnyEvent] | None]
 _FLOOD_BYTES: Final = 8 * limits.INBOX_BYTES
 
 
-class Ear:
+class LinkReader:
     """The hearing half of a link; the transport speaks to it."""
 
     def __init__(
@@ -37,8 +37,8 @@ class Ear:
         transport: Transport,
         framer: Framer,
         *,
-        voice: Voice,
-        asking: Asking,
+        voice: LinkWriter,
+        asking: OutgoingRequests,
         trace: Trace | None,
     ) -> None:
         # The short way for the one message that comes by the hundred thousand; None where there is none.

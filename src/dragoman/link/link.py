@@ -1,7 +1,8 @@
 """One live connection: a transport, a peer, a dialect and a bounded outbox; ordered in, ordered out.
 
-A link has four parts: an `Ear` that reads, a `Voice` that says, `Asking` for our requests and `Answering` for theirs.
-Here they are joined, each message that is heard goes to whom it concerns, and the connection begins and ends.
+A link has four parts: a `LinkReader`, a `LinkWriter`, `OutgoingRequests` for our requests and `IncomingRequests` for
+the peer's. Here they are joined, each message that arrives goes to the part it is for, and the connection begins and
+ends.
 
 Promises
 - What is heard is handed up in the order it came; a response only after everything before it.
@@ -18,26 +19,26 @@ import msgspec
 
 from dragoman import limits
 from dragoman.dialects import dialect_for
-from dragoman.dialects.contract import AnsweredByNote, Dialect, Id, Told
-from dragoman.dialects.greeting import Greeted
+from dragoman.dialects.contract import AnswerByNotification, Dialect, Id, SessionEvent
+from dragoman.dialects.greeting import Greeting
 from dragoman.dialects.handshake import SPOKEN
 from dragoman.errors import LinkClosed, PeerMistake, UsageError, WireError
-from dragoman.link.answering import Answering
-from dragoman.link.asking import Asking
-from dragoman.link.calls import Waiter
+from dragoman.link.answering import IncomingRequests
+from dragoman.link.asking import OutgoingRequests
+from dragoman.link.calls import PendingCall
 from dragoman.link.contract import Handler, Role
 from dragoman.link.deadline import ANSWERS, FLUSH, Deadline
-from dragoman.link.ear import Ear
+from dragoman.link.ear import LinkReader
 from dragoman.link.streams import text_stream
-from dragoman.link.voice import Voice
+from dragoman.link.voice import LinkWriter
 from dragoman.outbox import Outbox, TextStream, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Note
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire.framing import Framer
-from dragoman.wire.jsonrpc import Answered, CancelAsked, Notification, Peer, Refused, SendBack
-from dragoman.wire.jsonrpc import Request as WireRequest
+from dragoman.wire.jsonrpc import Answered, CallFailed, CancelAsked, JsonRpcPeer, Notification, SendBack
+from dragoman.wire.jsonrpc import RequestEnvelope as WireRequest
 
 # How a link ends: what is owed is answered, or what waits is flushed, or nobody is there any more.
 Ending = Literal["answer", "flush", "drop"]
@@ -56,7 +57,7 @@ class Link:
         spoken: tuple[int, ...] = SPOKEN,
         trace: Trace | None = None,
         frame_limit: int = limits.FRAME_BYTES,
-        greeted: Greeted | None = None,
+        greeted: Greeting | None = None,
         dialect: str = "",
     ) -> None:
         self.role = role
@@ -80,22 +81,22 @@ class Link:
             handler, "on_long_event", lambda id, event, _: handler.on_event(id, event)
         )
         self._dialect: Dialect | None = None
-        self._peer: Peer[Waiter] = Peer(answers_noise=role == "agent")
+        self._peer: JsonRpcPeer[PendingCall] = JsonRpcPeer(answers_noise=role == "agent")
         self._lost: LinkClosed | None = None
         self._loop = asyncio.get_running_loop()
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._ending: asyncio.Task[None] | None = None
 
-        self._voice = voice = Voice(self._peer, self.outbox, handler.on_bug)
+        self._voice = voice = LinkWriter(self._peer, self.outbox, handler.on_bug)
         self._say = voice.say
-        self._asking = asking = Asking(self, self._peer, spoken)
+        self._asking = asking = OutgoingRequests(self, self._peer, spoken)
         self.hello: Final = asking.hello
         self.ask: Final = asking.ask
         self.withdraw: Final = asking.withdraw
-        self._ear = ear = Ear(self, handler, transport, framer, voice=voice, asking=asking, trace=trace)
+        self._ear = ear = LinkReader(self, handler, transport, framer, voice=voice, asking=asking, trace=trace)
         self.taken: Final = ear.taken
         self.read_again: Final = ear.read_again
-        self._answering = Answering(self, handler, spoken, voice=voice, ear=ear, asking=asking)
+        self._answering = IncomingRequests(self, handler, spoken, voice=voice, ear=ear, asking=asking)
 
         if greeted is not None:  # `initialize` was answered before there was a link
             self.outbox.style = framer.style or self.outbox.style
@@ -179,7 +180,7 @@ class Link:
             self._asking.answered(heard.waiter, heard.result)
         elif isinstance(heard, Notification):
             self._take_note(heard.method, heard.params)
-        elif isinstance(heard, Refused):
+        elif isinstance(heard, CallFailed):
             self._asking.refused(heard.waiter, WireError(heard.code, heard.message, _plain(heard.data)))
         elif isinstance(heard, CancelAsked):
             self._take_cancel(heard.id)
@@ -201,11 +202,11 @@ class Link:
             self._handler.on_noise(f"notification {method[:80]}: {mistake.message}")
             return
         for one in heard:
-            if isinstance(one, Told):
+            if isinstance(one, SessionEvent):
                 self._on_long_event(*one, len(params))
             elif isinstance(one, Note):
                 self._handler.on_note(one)
-            elif isinstance(one, AnsweredByNote):
+            elif isinstance(one, AnswerByNotification):
                 self._asking.answered_by_note(*one)
             else:
                 self._answering.take_noted(one)
@@ -233,7 +234,7 @@ class Link:
         if self.role == "client":
             self._ear.hear_update = dialect.hear_update
 
-    def hand_up(self, told: Sequence[Told]) -> None:
+    def hand_up(self, told: Sequence[SessionEvent]) -> None:
         """Tell the layer above what was not said in so many words."""
         for session_id, event in told:
             self._handler.on_event(session_id, event)

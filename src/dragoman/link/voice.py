@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from dragoman import limits
-from dragoman.dialects.contract import Answer, AnswerError, Id, Notify, Out
+from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, ResultMessage
 from dragoman.errors import INTERNAL_ERROR, UsageError, WireError
 from dragoman.outbox import Outbox
-from dragoman.wire.jsonrpc import Peer, encode_error
+from dragoman.wire.jsonrpc import JsonRpcPeer, encode_error
 
 # Beside its body an answer or an update has an envelope; this only decides who has to wait.
 _ENVELOPE: Final = 128
@@ -22,10 +22,10 @@ _NEWLINE: Final = ord("\n")
 _RETURN: Final = ord("\r")
 
 
-class Voice:
+class LinkWriter:
     """The saying half of a link."""
 
-    def __init__(self, peer: Peer[Any], outbox: Outbox, on_bug: Callable[[Exception], None]) -> None:
+    def __init__(self, peer: JsonRpcPeer[Any], outbox: Outbox, on_bug: Callable[[Exception], None]) -> None:
         # Set at the end of a link: done when nothing is owed any more.
         self.answered: asyncio.Future[None] | None = None
         self._peer = peer
@@ -85,9 +85,9 @@ class Voice:
                 yield payload
 
     def _payload(self, out: Out) -> bytes | None:
-        if isinstance(out, Notify):
+        if isinstance(out, NotificationMessage):
             return one_line(self._peer.notify(out.method, out.params))
-        if isinstance(out, AnswerError):
+        if isinstance(out, ErrorMessage):
             payload = self._peer.fail(out.id, *out.error)
         elif len(out.result) <= limits.FRAME_BYTES:
             payload = self._peer.answer(out.id, out.result)
@@ -113,9 +113,9 @@ def check_size(size: int) -> None:
 
 
 def _cost(out: Out) -> int:
-    if isinstance(out, Answer):
+    if isinstance(out, ResultMessage):
         return len(out.result) + _ENVELOPE
-    if isinstance(out, Notify):
+    if isinstance(out, NotificationMessage):
         check_size(len(out.params))
         return len(out.params) + _ENVELOPE
     return len(encode_error(*out.error)) + _ENVELOPE

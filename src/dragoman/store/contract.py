@@ -57,7 +57,7 @@ class Record(NamedTuple):
     entry: Entry
 
 
-class Page(NamedTuple):
+class SessionPage(NamedTuple):
     """Sessions, newest first, and where the next page begins."""
 
     sessions: Sequence[SessionMeta]
@@ -127,7 +127,7 @@ class Store(Protocol):
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
-    ) -> Page:
+    ) -> SessionPage:
         """A page of sessions. One that exists throughout a paging is listed exactly once."""
 
     async def fork(self, source: str, meta: SessionMeta) -> Log:

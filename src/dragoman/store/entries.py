@@ -16,7 +16,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, Any
 from dragoman.vocabulary.word import Extras
 
 
-class Said(NamedTuple):
+class TextEntry(NamedTuple):
     """A piece of text of a message: the entry that comes by the hundred thousand."""
 
     kind: str
@@ -24,20 +24,20 @@ class Said(NamedTuple):
     text: str
 
 
-class Happened(NamedTuple):
+class EventEntry(NamedTuple):
     """An event."""
 
     event: AnyEvent
 
 
-class Noted(NamedTuple):
+class NoteEntry(NamedTuple):
     """Something the brain wants to find again; the store does not look inside."""
 
     kind: str
     value: object
 
 
-Entry = Said | Happened | Noted
+Entry = TextEntry | EventEntry | NoteEntry
 
 _CHUNKS: Final[dict[str, Any]] = {
     "user_message_chunk": UserMessageChunk,
@@ -60,20 +60,25 @@ def joined(entries: Iterable[Entry]) -> list[Entry]:
     """The entries, with neighbouring pieces of one message made one."""
     result: list[Entry] = []
     pieces: list[str] = []
-    last: Said | None = None
+    last: TextEntry | None = None
     for entry in entries:
-        if type(entry) is Said and last is not None and entry.message_id == last.message_id and entry.kind == last.kind:
+        if (
+            type(entry) is TextEntry
+            and last is not None
+            and entry.message_id == last.message_id
+            and entry.kind == last.kind
+        ):
             pieces.append(entry.text)
             continue
         if last is not None:
-            result.append(Said(last.kind, last.message_id, "".join(pieces)))
-        if type(entry) is Said:
+            result.append(TextEntry(last.kind, last.message_id, "".join(pieces)))
+        if type(entry) is TextEntry:
             last, pieces = entry, [entry.text]
         else:
             last = None
             result.append(entry)
     if last is not None:
-        result.append(Said(last.kind, last.message_id, "".join(pieces)))
+        result.append(TextEntry(last.kind, last.message_id, "".join(pieces)))
     return result
 
 
@@ -81,17 +86,17 @@ def written(entry: Entry) -> tuple[str, bytes]:
     """An entry as the kind and the body of a row; `UnwritableEntry` if that cannot be."""
     try:
         match entry:
-            case Said():
+            case TextEntry():
                 return entry.kind, _said(entry)
-            case Happened():
+            case EventEntry():
                 return _EVENT, _ENCODE(entry.event)
-            case Noted():
+            case NoteEntry():
                 return f"{_NOTE}{entry.kind}", _ENCODE(entry.value)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UnwritableEntry(type(error).__name__) from error
 
 
-def _said(entry: Said) -> bytes:
+def _said(entry: TextEntry) -> bytes:
     try:
         return _ENCODE([entry.message_id, entry.text])
     except UnicodeEncodeError:
@@ -105,11 +110,11 @@ def read(kind: str, body: bytes) -> Entry:
     try:
         if kind in _CHUNKS:
             message_id, text = _DECODE_SAID(body)
-            return Said(kind, message_id, text)
+            return TextEntry(kind, message_id, text)
         if kind == _EVENT:
-            return Happened(_event_decoder().decode(body))
+            return EventEntry(_event_decoder().decode(body))
         if kind.startswith(_NOTE):
-            return Noted(kind.removeprefix(_NOTE), msgspec.json.decode(body))
+            return NoteEntry(kind.removeprefix(_NOTE), msgspec.json.decode(body))
     except (ValueError, RecursionError) as error:
         raise UnreadableEntry(str(error)) from error
     raise UnreadableEntry(f"unknown kind {kind[:40]!r}")
@@ -118,11 +123,11 @@ def read(kind: str, body: bytes) -> Entry:
 def event_of(entry: Entry) -> AnyEvent | None:
     """The event an entry stands for, if it stands for one."""
     match entry:
-        case Said():
+        case TextEntry():
             return _CHUNKS[entry.kind](Text(entry.text), message_id=entry.message_id)  # type: ignore[no-any-return]
-        case Happened():
+        case EventEntry():
             return entry.event
-        case Noted():
+        case NoteEntry():
             return None
 
 

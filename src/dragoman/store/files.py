@@ -57,7 +57,7 @@ class _Open:
         self.activity = 0  # as it stands in the file
 
 
-class Files:
+class SessionFiles:
     """The folder of sessions."""
 
     def __init__(self, folder: Path, holder: Holder) -> None:

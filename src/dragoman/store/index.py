@@ -20,7 +20,7 @@ from typing import Final, Protocol, TypeVar
 
 from dragoman.store import listing
 from dragoman.store.connections import close, connect, connect_to_build, unlink
-from dragoman.store.contract import ArchiveFilter, Page, SessionDamaged, SessionMeta, SessionMissing, StoreFailed
+from dragoman.store.contract import ArchiveFilter, SessionDamaged, SessionMeta, SessionMissing, SessionPage, StoreFailed
 from dragoman.store.cursors import Cursor, read_cursor, written_cursor
 from dragoman.store.failures import UNREADABLE, is_damage, told_plainly
 from dragoman.store.files import make_folder
@@ -36,7 +36,7 @@ def no_progress(done: int, total: int) -> None:
     """For whoever does not want to know."""
 
 
-class Sessions(Protocol):
+class SessionFileList(Protocol):
     """The sessions' own files, which the list is made from."""
 
     @property
@@ -52,7 +52,7 @@ class Index:
     def __init__(
         self,
         folder: Path,
-        sessions: Sessions,
+        sessions: SessionFileList,
         holder: Holder,
         progress: Callable[[int, int], None] = no_progress,
     ) -> None:
@@ -90,7 +90,7 @@ class Index:
         """What the list knows of a session."""
         return self._do(lambda file: listing.look(file, session_id))
 
-    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> Page:
+    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         """The next page."""
         place = None if cursor is None else read_cursor(cursor)
         self._settle()
@@ -105,7 +105,7 @@ class Index:
             for meta in found:
                 if meta not in shown:
                     self.drop(meta.id)  # somebody took the file away by hand
-        return Page(shown, None if next_place is None else written_cursor(next_place))
+        return SessionPage(shown, None if next_place is None else written_cursor(next_place))
 
     def _settle(self) -> None:
         """Look at the sessions that a process was busy with when it died."""

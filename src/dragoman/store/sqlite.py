@@ -9,16 +9,16 @@ from typing import Final, TypeVar
 
 from dragoman.store.contract import (
     ArchiveFilter,
-    Page,
     Record,
     SessionDamaged,
     SessionMeta,
     SessionMissing,
     SessionOpenHere,
+    SessionPage,
     StoreFailed,
 )
-from dragoman.store.entries import Entry, Said, joined
-from dragoman.store.files import Files
+from dragoman.store.entries import Entry, TextEntry, joined
+from dragoman.store.files import SessionFiles
 from dragoman.store.index import Index, no_progress
 from dragoman.store.locks import Holder
 from dragoman.store.log import SqliteLog
@@ -65,7 +65,7 @@ class SqliteStore:
 
     async def list(
         self, *, cwd: str | None = None, cursor: str | None = None, archived: ArchiveFilter = "exclude"
-    ) -> Page:
+    ) -> SessionPage:
         return await self._keeper.run(lambda: self._keeper.page(cwd, cursor, archived))
 
     async def fork(self, source: str, meta: SessionMeta) -> SqliteLog:
@@ -124,7 +124,7 @@ class _Keeper:
         self._clock = clock
         self._writer = Writer()
         self._holder = Holder(folder / "holders")
-        self._files = Files(folder, self._holder)
+        self._files = SessionFiles(folder, self._holder)
         self._index = Index(folder / "index", self._files, self._holder, progress)
         self._latest = 0
 
@@ -200,7 +200,7 @@ class _Keeper:
     def length(self, session_id: str) -> int:
         return self._files.length(session_id)
 
-    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> Page:
+    def page(self, cwd: str | None, cursor: str | None, archived: ArchiveFilter) -> SessionPage:
         return self._index.page(cwd, cursor, archived)
 
     def append(self, session_id: str, entries: Sequence[Entry], *, first: bool) -> None:
@@ -287,11 +287,15 @@ def _joined_records(records: Sequence[Record]) -> list[Record]:
 
 
 def _continues(one: Entry, other: Entry) -> bool:
-    return type(one) is Said and type(other) is Said and (one.kind, one.message_id) == (other.kind, other.message_id)
+    return (
+        type(one) is TextEntry
+        and type(other) is TextEntry
+        and (one.kind, one.message_id) == (other.kind, other.message_id)
+    )
 
 
 def _may_go_on(entry: Entry) -> bool:
-    return type(entry) is Said and len(entry.text) < PIECE_CHARACTERS
+    return type(entry) is TextEntry and len(entry.text) < PIECE_CHARACTERS
 
 
 def _one(run: Sequence[Record]) -> Record:

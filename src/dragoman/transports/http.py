@@ -15,8 +15,8 @@ from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
     RETURN_SECONDS,
-    Refused,
     RemoteTransport,
+    ServerRefused,
     attempts,
     plainly,
 )
@@ -119,7 +119,7 @@ class HttpTransport(RemoteTransport):
                 if self._connection_id is not None and response.status_code in (400, 409, 413, 415):
                     await self._answer_for(body, response.status_code)
                     return response
-                raise Refused(problem)
+                raise ServerRefused(problem)
         raise self.unreachable(problem, ever=self._connection_id is not None)
 
     async def _traced(self, name: str, info: object) -> None:
@@ -188,7 +188,7 @@ class HttpTransport(RemoteTransport):
         if status >= 500 or status in (408, 409, 429):
             return True
         if session_id is None:
-            raise Refused(self.why(status))
+            raise ServerRefused(self.why(status))
         return False
 
     async def _hear(self, response: Any, session_id: str | None, headers: dict[str, str]) -> None:

@@ -62,7 +62,7 @@ def transport_for(url: str, token: str | None = None, tell: Callable[[str], None
     return transport
 
 
-class Refused(Exception):
+class ServerRefused(Exception):
     """The server has said no, and would say it again."""
 
 
@@ -138,7 +138,7 @@ class RemoteTransport:
     # -- a subclass says -----------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
-        """Connect, and come back after every drop, until `Refused` or for too long."""
+        """Connect, and come back after every drop, until `ServerRefused` or for too long."""
         raise NotImplementedError
 
     async def _say_goodbye(self) -> None:
@@ -231,7 +231,7 @@ class RemoteTransport:
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:
             await work
-        except Refused as refused:
+        except ServerRefused as refused:
             self.lose(str(refused))
         except LinkClosed as closed:
             self.lose(str(closed))

@@ -19,8 +19,8 @@ from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
     RETURN_SECONDS,
-    Refused,
     RemoteTransport,
+    ServerRefused,
     attempts,
     plainly,
 )
@@ -118,7 +118,7 @@ class WebSocketTransport(RemoteTransport):
             except InvalidStatus as answer:
                 status = answer.response.status_code
                 if status < 500 and status not in (408, 429):
-                    raise Refused(self.why(status)) from None
+                    raise ServerRefused(self.why(status)) from None
                 problem = self.why(status)
             except (OSError, WebSocketException, TimeoutError) as error:
                 problem = plainly(error)
@@ -159,10 +159,10 @@ class WebSocketTransport(RemoteTransport):
                 note = msgspec.json.decode(await socket.recv(decode=False), type=_Note)
             received = note.params["received"]
         except (TimeoutError, msgspec.DecodeError, KeyError):
-            raise Refused("the connection was lost, and this server does not let a connection go on") from None
+            raise ServerRefused("the connection was lost, and this server does not let a connection go on") from None
         first = self._sent_count - len(self._sent) + 1
         if received + 1 < first:
-            raise Refused("the connection was lost, and so were messages that had been sent")
+            raise ServerRefused("the connection was lost, and so were messages that had been sent")
         for message in list(self._sent)[received + 1 - first :]:
             await socket.send(_pieces(message), text=True)
 

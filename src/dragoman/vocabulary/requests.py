@@ -189,7 +189,7 @@ class NameMode(Request, frozen=True, gc=False):
     name: str
 
 
-class Prompt(Request, frozen=True, gc=False):
+class PromptRequest(Request, frozen=True, gc=False):
     """What the user says."""
 
     session_id: str

@@ -27,7 +27,7 @@ NOTHING: Final = Raw(b"")
 _NULL: Final = Raw(b"null")
 
 
-class Request(Struct, frozen=True, gc=False):
+class RequestEnvelope(Struct, frozen=True, gc=False):
     """A question. `params` is an object, or `NOTHING` where it was absent or null."""
 
     id: Id
@@ -42,14 +42,14 @@ class Notification(Struct, frozen=True, gc=False):
     params: Raw
 
 
-class Reply(Struct, frozen=True, gc=False):
+class ResultResponse(Struct, frozen=True, gc=False):
     """An answer to our call."""
 
     id: Id
     result: Raw
 
 
-class Failure(Struct, frozen=True, gc=False):
+class ErrorResponse(Struct, frozen=True, gc=False):
     """An error as the answer to our call; `data` is None where it was absent or null."""
 
     id: Id
@@ -58,7 +58,7 @@ class Failure(Struct, frozen=True, gc=False):
     data: Raw | None = None
 
 
-Message: TypeAlias = Request | Notification | Reply | Failure
+Message: TypeAlias = RequestEnvelope | Notification | ResultResponse | ErrorResponse
 
 
 class BadMessage(PeerMistake):
@@ -133,11 +133,11 @@ def parse(frame: bytes) -> Message:
         return _read(frame)
     if method is None:
         if usual.result and len(frame) == _REPLY + len(text) + len(usual.result):
-            return Reply(id, usual.result)
+            return ResultResponse(id, usual.result)
     elif params and frame[-2] == _CLOSE_BRACE:
         spare = len(frame) - _REQUEST - len(text) - len(method) - len(params)
         if spare == 0 or (spare > 0 and _is_spaced(frame, text.encode(), method, params)):
-            return Request(id, method, params)
+            return RequestEnvelope(id, method, params)
     return _read(frame)
 
 
@@ -276,17 +276,17 @@ def _question(members: dict[str, Raw], id: Id) -> Message:
         params = NOTHING
     elif params and bytes(params)[:1] != b"{":
         raise BadMessage(INVALID_PARAMS, "Invalid params: not an object", id=id, answerable="id" in members)
-    return Request(id, method, params) if "id" in members else Notification(method, params)
+    return RequestEnvelope(id, method, params) if "id" in members else Notification(method, params)
 
 
 def _answer(members: dict[str, Raw], id: Id) -> Message:
     """A null beside the other member counts as absent: JSON-RPC 1 wrote both."""
     result, error = members.get("result"), members.get("error")
     if result is not None and (error is None or error == _NULL):
-        return Reply(id, result)
+        return ResultResponse(id, result)
     if error is not None and (result is None or result == _NULL):
         try:
-            return Failure(id, *_error(error))
+            return ErrorResponse(id, *_error(error))
         except DecodeError:
             fault = "`error` needs an integer `code` and a `message`"
     else:

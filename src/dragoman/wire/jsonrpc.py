@@ -21,17 +21,26 @@ from dragoman.errors import (
     PeerMistake,
     UsageError,
 )
-from dragoman.wire.envelope import BadMessage, Failure, Id, Notification, Reply, Request, answered_id, parse
+from dragoman.wire.envelope import (
+    BadMessage,
+    ErrorResponse,
+    Id,
+    Notification,
+    RequestEnvelope,
+    ResultResponse,
+    answered_id,
+    parse,
+)
 
 __all__ = [
     "Answered",
+    "CallFailed",
     "CancelAsked",
-    "Ignored",
+    "IgnoredMessage",
     "Incoming",
+    "JsonRpcPeer",
     "Notification",
-    "Peer",
-    "Refused",
-    "Request",
+    "RequestEnvelope",
     "SendBack",
 ]
 
@@ -47,7 +56,7 @@ class Answered(Struct, Generic[W], frozen=True):
     result: Raw
 
 
-class Refused(Struct, Generic[W], frozen=True):
+class CallFailed(Struct, Generic[W], frozen=True):
     """Our call was answered with an error; `data` is None where it was absent or null."""
 
     waiter: W
@@ -73,17 +82,19 @@ class CancelAsked(Struct, frozen=True, gc=False):
     id: Id
 
 
-class Ignored(Struct, frozen=True, gc=False):
+class IgnoredMessage(Struct, frozen=True, gc=False):
     """Nothing is to be done; `reason` is for the log and carries none of the peer's text, or is empty where that was
     to be expected."""
 
     reason: str
 
 
-Incoming: TypeAlias = Request | Notification | Answered[W] | Refused[W] | SendBack | CancelAsked | Ignored
+Incoming: TypeAlias = (
+    RequestEnvelope | Notification | Answered[W] | CallFailed[W] | SendBack | CancelAsked | IgnoredMessage
+)
 
 
-class Peer(Generic[W]):
+class JsonRpcPeer(Generic[W]):
     """Calls of ours are known by their number, requests of theirs by the id they chose.
 
     `answers_noise`: an agent answers what is no message with an error; a client does not, since real agents print text
@@ -124,14 +135,14 @@ class Peer(Generic[W]):
     def receive(self, frame: bytes | PeerMistake) -> Incoming[W]:
         """What a frame means, or what the framer found in its place."""
         if self._closed:
-            return Ignored("after the end")
+            return IgnoredMessage("after the end")
         if isinstance(frame, PeerMistake):
             if isinstance(frame, FrameTooLarge) and (number := answered_id(frame.head)) is not None:
                 data = Raw(_encode(frame.data))
-                return self._answered(Failure(number, frame.code, "The answer is too large", data))
+                return self._answered(ErrorResponse(number, frame.code, "The answer is too large", data))
             reason = "" if self._answers_noise else _SKIPPED
             if isinstance(frame, LargeFrameHead):
-                return Ignored(reason)
+                return IgnoredMessage(reason)
             if isinstance(frame, FrameTooLarge):
                 # Without a head it may still turn out to be an answer.
                 return SendBack(_failure(None, frame.code, frame.message, frame.data), reason if frame.head else "")
@@ -141,7 +152,7 @@ class Peer(Generic[W]):
         except BadMessage as bad:
             known = bad.id is not None or self._answers_noise
             return self._refuse(bad, bad.id, answer=bad.answerable and known)
-        if isinstance(message, Request):
+        if isinstance(message, RequestEnvelope):
             return self._asked(message)
         if isinstance(message, Notification):
             return message if message.method != CANCEL_REQUEST else self._cancel_asked(message)
@@ -205,7 +216,7 @@ class Peer(Generic[W]):
         self._closed = True
         return self.give_up_calls()
 
-    def _asked(self, request: Request) -> Incoming[W]:
+    def _asked(self, request: RequestEnvelope) -> Incoming[W]:
         id = request.id
         if id is None and not self.null_ids:
             return SendBack(_failure(None, INVALID_REQUEST, "Invalid request: `id` must not be null"))
@@ -216,30 +227,30 @@ class Peer(Generic[W]):
         self._theirs.add(id)
         return request
 
-    def _answered(self, message: Reply | Failure) -> Incoming[W]:
+    def _answered(self, message: ResultResponse | ErrorResponse) -> Incoming[W]:
         number = message.id
         if not isinstance(number, int) or number not in self._ours:
             if number in self._abandoned:
                 del self._abandoned[number]
-                return Ignored("")
-            return Ignored(_unasked(message, self._last))
+                return IgnoredMessage("")
+            return IgnoredMessage(_unasked(message, self._last))
         waiter = self._ours.pop(number)
-        if isinstance(message, Reply):
+        if isinstance(message, ResultResponse):
             return Answered(waiter, message.result)
-        return Refused(waiter, message.code, message.message, message.data)
+        return CallFailed(waiter, message.code, message.message, message.data)
 
     def _cancel_asked(self, notification: Notification) -> Incoming[W]:
         try:
             id = _decode_cancel(notification.params).requestId
         except DecodeError:
-            return Ignored("a cancellation that names no request")
+            return IgnoredMessage("a cancellation that names no request")
         # One that comes after our answer has crossed it on the way, and is nothing to wonder about.
-        return CancelAsked(id) if id in self._theirs else Ignored("")
+        return CancelAsked(id) if id in self._theirs else IgnoredMessage("")
 
     def _refuse(self, mistake: PeerMistake, id: Id, *, answer: bool) -> Incoming[W]:
         if answer:
             return SendBack(_failure(id, mistake.code, mistake.message, mistake.data))
-        return Ignored(f"{mistake.message} ({mistake.code})")
+        return IgnoredMessage(f"{mistake.message} ({mistake.code})")
 
     def _finish(self, id: Id) -> bool:
         if self._closed:
@@ -305,8 +316,8 @@ def encode_error(code: int, message: str, data: object = None) -> bytes:
     return _encode(_Error(code, f"{cut} (the rest of this error was too large to be sent)"))
 
 
-def _unasked(message: Reply | Failure, last: int) -> str:
-    if isinstance(message, Failure) and message.id is None:
+def _unasked(message: ResultResponse | ErrorResponse, last: int) -> str:
+    if isinstance(message, ErrorResponse) and message.id is None:
         return f"the peer could not read a message of ours ({message.code})"
     if isinstance(message.id, int) and 0 < message.id <= last:
         return "an answer to a call that is over"

@@ -2,7 +2,7 @@
 
 It owns the rules of tolerance. A field marked in the schema may be malformed, then it is its default; a marked array
 drops its invalid items; null may stand for the default; an unknown field goes to `extras`, a variant with an unknown
-tag becomes `Unknown`. Everything else that is malformed is refused, a known variant above all.
+tag becomes `UnknownVariant`. Everything else that is malformed is refused, a known variant above all.
 
 What is kept is copied, since a slice would hold a whole frame in memory, and put on one line, since a frame is a line.
 Readers are made from the annotations of the generated classes when they are first needed. Each tries msgspec first, so
@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Union, get_args, 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from dragoman.wire.types import Choice, Exhausted, Extras, FirstOf, Invalid, Unknown, Wire, decoder
+from dragoman.wire.types import Exhausted, FirstOf, Invalid, RawExtras, UnknownVariant, VariantChoice, Wire, decoder
 
 T = TypeVar("T")
 # Objects read slowly, fields kept and items dropped in one message. One costs about 10 µs, so this is half a second;
@@ -36,7 +36,7 @@ _JUDGED: Final = {
 }
 
 
-class Budget:
+class SlowReadBudget:
     """What is left of `SLOW_READS` while one message is read."""
 
     __slots__ = ("left", "lost")
@@ -51,12 +51,12 @@ class Budget:
             raise Exhausted
 
 
-Reader: TypeAlias = Callable[[Raw, Budget], Any]
+Reader: TypeAlias = Callable[[Raw, SlowReadBudget], Any]
 
 
 def read(data: bytes | Raw, kind: Any) -> Any:
     """The value of `kind`, read as tolerantly as the schema says; raises `ValueError` or `RecursionError`."""
-    return reader(kind)(data if isinstance(data, Raw) else Raw(data), Budget())
+    return reader(kind)(data if isinstance(data, Raw) else Raw(data), SlowReadBudget())
 
 
 def merged(value: object) -> object:
@@ -64,7 +64,7 @@ def merged(value: object) -> object:
     match value:
         case Wire():
             return _merged_fields(value)
-        case Unknown():
+        case UnknownVariant():
             return value.raw
         case list() | tuple():
             return [merged(item) for item in value]
@@ -81,7 +81,7 @@ def _merged_fields(value: Wire) -> dict[str, object]:
         held = getattr(value, attribute)
         if held is not UNSET and attribute != "extras":
             fields[name] = merged(held)
-    return {**value.extras.fields, **fields} if isinstance(value.extras, Extras) else fields
+    return {**value.extras.fields, **fields} if isinstance(value.extras, RawExtras) else fields
 
 
 @cache
@@ -95,7 +95,7 @@ def reader(kind: Any, skip: bool = False) -> Reader:
 def _slow_reader(kind: Any, skip: bool) -> Reader:
     marks = getattr(kind, "__metadata__", ())
     for mark in marks:
-        if isinstance(mark, Choice):
+        if isinstance(mark, VariantChoice):
             return _choice(mark)
         if isinstance(mark, FirstOf):
             return _first_of(mark)
@@ -115,13 +115,13 @@ def _slow_reader(kind: Any, skip: bool) -> Reader:
 def _holds_structs(kind: Any) -> bool:
     if isinstance(kind, type) and issubclass(kind, Struct):
         return True
-    return any(isinstance(mark, (Choice, FirstOf)) for mark in getattr(kind, "__metadata__", ())) or any(
+    return any(isinstance(mark, (VariantChoice, FirstOf)) for mark in getattr(kind, "__metadata__", ())) or any(
         _holds_structs(inner) for inner in get_args(kind)
     )
 
 
 def _fast_first(kind: Any, slow: Reader) -> Reader:
-    def read_fast_first(raw: Raw, budget: Budget) -> Any:
+    def read_fast_first(raw: Raw, budget: SlowReadBudget) -> Any:
         try:
             return decoder(kind).decode(raw)
         except msgspec.ValidationError:
@@ -132,7 +132,7 @@ def _fast_first(kind: Any, slow: Reader) -> Reader:
 
 
 def _leaf(kind: Any) -> Reader:
-    def read_leaf(raw: Raw, budget: Budget) -> Any:
+    def read_leaf(raw: Raw, budget: SlowReadBudget) -> Any:
         try:
             return decoder(kind).decode(raw)
         except msgspec.ValidationError as error:
@@ -150,7 +150,7 @@ def _nullable(kind: Any, skip: bool) -> Reader:
 def _items(kind: Any, skip: bool, at_least: int) -> Reader:
     read_item = reader(kind)
 
-    def read_items(raw: Raw, budget: Budget) -> Any:
+    def read_items(raw: Raw, budget: SlowReadBudget) -> Any:
         texts = _as(_RAW_ITEMS, raw)
         items = []
         for index, text in enumerate(texts):
@@ -172,7 +172,7 @@ def _items(kind: Any, skip: bool, at_least: int) -> Reader:
 def _mapping(kind: Any) -> Reader:
     read_value = reader(kind)
 
-    def read_mapping(raw: Raw, budget: Budget) -> Any:
+    def read_mapping(raw: Raw, budget: SlowReadBudget) -> Any:
         values = {}
         for name, text in _object(raw).items():
             try:
@@ -189,7 +189,7 @@ def _first_of(mark: FirstOf) -> Reader:
     readers = [(reader(kind), getattr(kind, "__struct_config__", None)) for kind in mark.kinds]
     tags = {config.tag for _, config in readers if config is not None}
 
-    def read_first(raw: Raw, budget: Budget) -> Any:
+    def read_first(raw: Raw, budget: SlowReadBudget) -> Any:
         problems = []
         for read_kind, config in readers:
             try:
@@ -202,19 +202,19 @@ def _first_of(mark: FirstOf) -> Reader:
         if mark.tag_field is not None and mark.tag_field in (fields := _object(raw)):
             tag = _text(fields, mark.tag_field)
             if tag not in tags:
-                return Unknown(tag, _kept(raw))
+                return UnknownVariant(tag, _kept(raw))
         # The one that came furthest says best what is wrong.
         raise max(problems, key=lambda problem: len(problem.path))
 
     return read_first
 
 
-def _choice(mark: Choice) -> Reader:
+def _choice(mark: VariantChoice) -> Reader:
     by_tag = {member.__struct_config__.tag: member for member in mark.members}
     nested_field, by_nested_tag = mark.nested or ("", {})
     nested_tags = {member.__struct_config__.tag for member in by_nested_tag.values()}
 
-    def read_variant(raw: Raw, budget: Budget) -> Any:
+    def read_variant(raw: Raw, budget: SlowReadBudget) -> Any:
         fields = _object(raw)
         if mark.bare is not None and _is_bare(mark.bare, mark.tag_field, fields):
             return _struct(mark.bare, fields, budget)
@@ -224,7 +224,7 @@ def _choice(mark: Choice) -> Reader:
             kind = by_nested_tag.get(tag)
         else:
             kind = by_tag.get(tag)
-        return Unknown(tag, _kept(raw)) if kind is None else _struct(kind, fields, budget)
+        return UnknownVariant(tag, _kept(raw)) if kind is None else _struct(kind, fields, budget)
 
     return read_variant
 
@@ -236,7 +236,7 @@ def _is_bare(bare: type[Wire], tag_field: str, fields: dict[str, Raw]) -> bool:
     if raw is None or known is None:
         return raw is None
     try:
-        known.read(raw, Budget())
+        known.read(raw, SlowReadBudget())
     except Invalid:
         return False
     return True
@@ -261,7 +261,7 @@ class Plan(NamedTuple):
     required: frozenset[str]
 
 
-def _struct(kind: type[Wire], texts: dict[str, Raw], budget: Budget) -> Wire:
+def _struct(kind: type[Wire], texts: dict[str, Raw], budget: SlowReadBudget) -> Wire:
     plan = _plan(kind)
     # First, since keeping a large field of another variant would be in vain.
     if missing := plan.required - texts.keys():
@@ -283,11 +283,11 @@ def _struct(kind: type[Wire], texts: dict[str, Raw], budget: Budget) -> Wire:
         elif _text(texts, name) != plan.tag:
             raise Invalid("another variant", f".{name}")
     if extras:
-        values["extras"] = Extras(extras)
+        values["extras"] = RawExtras(extras)
     return kind(**values)
 
 
-def _value(found: Field, name: str, raw: Raw, budget: Budget) -> Any:
+def _value(found: Field, name: str, raw: Raw, budget: SlowReadBudget) -> Any:
     if "n" in found.lenient and _is_null(raw):
         return found.default()
     try:

@@ -1,7 +1,7 @@
 """What every generated type is made of, and the codec for all of them.
 
-It owns `Wire`, the two places where the unknown is kept (`Extras` for fields, `Unknown` for variants), and `decode` and
-`encode`. It must not know any message: those are in `v1.py` and `v2.py`.
+It owns `Wire`, the two places where the unknown is kept (`RawExtras` for fields, `UnknownVariant` for variants), and
+`decode` and `encode`. It must not know any message: those are in `v1.py` and `v2.py`.
 
 Promises: what a peer sends can only raise `PeerMistake`, whose text never repeats what was sent; decoding and encoding
 again gives the same JSON, unknown fields and variants included; a message without unknowns takes msgspec's own speed.
@@ -26,7 +26,7 @@ Json: TypeAlias = Any
 JsonObject: TypeAlias = Mapping[str, Any]
 
 
-class Extras:
+class RawExtras:
     """Fields of a known object that we do not know, as they stood in the message."""
 
     __slots__ = ("fields",)
@@ -35,7 +35,7 @@ class Extras:
         self.fields: Final = fields
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Extras):
+        if not isinstance(other, RawExtras):
             return NotImplemented
         return self.fields.keys() == other.fields.keys() and all(
             same_json(raw, other.fields[name]) for name, raw in self.fields.items()
@@ -48,7 +48,7 @@ class Extras:
         return f"Extras({', '.join(sorted(self.fields))})"
 
 
-class Unknown:
+class UnknownVariant:
     """A variant that we do not know: `tag` is what it calls itself, `raw` the whole object."""
 
     __slots__ = ("raw", "tag")
@@ -59,7 +59,7 @@ class Unknown:
         self.raw: Final = raw
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Unknown):
+        if not isinstance(other, UnknownVariant):
             return NotImplemented
         return self.tag == other.tag and same_json(self.raw, other.raw)
 
@@ -73,7 +73,7 @@ class Unknown:
 class Wire(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """An object of the protocol. `extras` is never on the wire under that name."""
 
-    extras: Extras | UnsetType = UNSET
+    extras: RawExtras | UnsetType = UNSET
 
 
 class MetaWire(Wire, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ def mistake(error: Exception) -> PeerMistake:
 # For the generated modules
 
 
-class Choice:
+class VariantChoice:
     """How to find a variant: by its tag, by a second one beside it (`nested`), or without any (`bare`)."""
 
     __slots__ = ("bare", "members", "nested", "tag_field")
@@ -196,8 +196,8 @@ def choice(
         fast = reduce(operator.or_, members)
     else:
         # Alone, a struct may come without its tag; beside another it may not.
-        fast = members[0] | msgspec.defstruct("Sealed", [("seal", Extras)], tag_field=tag_field, tag="")
-    return Annotated[fast, Choice(tag_field, members, bare, nested)]
+        fast = members[0] | msgspec.defstruct("Sealed", [("seal", RawExtras)], tag_field=tag_field, tag="")
+    return Annotated[fast, VariantChoice(tag_field, members, bare, nested)]
 
 
 def first_of(*kinds: Any, tag_field: str | None = None) -> Any:
@@ -239,7 +239,7 @@ class _Kept(Exception):
 
 
 def _stop(value: object) -> object:
-    if isinstance(value, (Extras, Unknown)):
+    if isinstance(value, (RawExtras, UnknownVariant)):
         raise _Kept
     raise TypeError(f"{type(value).__name__} is not a wire value")
 

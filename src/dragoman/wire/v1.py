@@ -4,7 +4,7 @@
 Names: a definition keeps its name. A variant of a union is called like its definition if that is this variant and
 nothing else (`TextContent` in `ContentBlock`), otherwise union + tag (`SessionUpdateAgentMessageChunk`); it then is a
 subclass of its definition (`ContentChunk`), unless that was flattened into it. Attributes are snake_case, `_meta` is
-`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `Unknown`: a variant that we do not know.
+`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `UnknownVariant`, one that we do not know.
 
 Unions are written twice. For type checkers: what a reader may meet. At runtime: what msgspec decodes at its own speed,
 and how the slow path finds the rest (`types.choice`, `types.first_of`).
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from dragoman.wire.types import Json, JsonObject, MetaWire, Unknown, Wire, at_least_one, choice, first_of
+from dragoman.wire.types import Json, JsonObject, MetaWire, UnknownVariant, Wire, at_least_one, choice, first_of
 
 SOURCE = "npm @agentclientprotocol/sdk 2.4.0"
 SHA256 = {
@@ -111,7 +111,14 @@ class TextContent(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="te
 
 
 if TYPE_CHECKING:
-    ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | Unknown
+    ContentBlock: TypeAlias = (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ResourceLink
+        | EmbeddedResource
+        | UnknownVariant
+    )
 else:
     ContentBlock = choice("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
 
@@ -134,7 +141,7 @@ class Terminal(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="termi
 
 
 if TYPE_CHECKING:
-    ToolCallContent: TypeAlias = Content | Diff | Terminal | Unknown
+    ToolCallContent: TypeAlias = Content | Diff | Terminal | UnknownVariant
 else:
     ToolCallContent = choice("type", Content, Diff, Terminal)
 
@@ -231,7 +238,7 @@ class TitledMultiSelectItems(MetaWire, frozen=True, kw_only=True):
 
 
 if TYPE_CHECKING:
-    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | Unknown
+    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | UnknownVariant
 else:
     MultiSelectItems = choice("type", StringMultiSelectItems, bare=TitledMultiSelectItems)
 
@@ -275,7 +282,7 @@ if TYPE_CHECKING:
         | IntegerPropertySchema
         | BooleanPropertySchema
         | MultiSelectPropertySchema
-        | Unknown
+        | UnknownVariant
     )
 else:
     ElicitationPropertySchema = choice(
@@ -325,7 +332,7 @@ class CreateElicitationRequestUrl(MetaWire, frozen=True, kw_only=True, tag_field
 
 
 if TYPE_CHECKING:
-    CreateElicitationRequest: TypeAlias = CreateElicitationRequestForm | CreateElicitationRequestUrl | Unknown
+    CreateElicitationRequest: TypeAlias = CreateElicitationRequestForm | CreateElicitationRequestUrl | UnknownVariant
 else:
     CreateElicitationRequest = choice("mode", CreateElicitationRequestForm, CreateElicitationRequestUrl)
 
@@ -461,7 +468,7 @@ class AuthMethodTerminal(MetaWire, frozen=True, kw_only=True, tag_field="type", 
 
 
 if TYPE_CHECKING:
-    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | Unknown
+    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | UnknownVariant
 else:
     AuthMethod = choice("type", AuthMethodTerminal, bare=AuthMethodAgent)
 
@@ -580,7 +587,7 @@ class SessionConfigOptionSelect(MetaWire, frozen=True, kw_only=True, tag_field="
 
 
 if TYPE_CHECKING:
-    SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | Unknown
+    SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | UnknownVariant
 else:
     SessionConfigOption = choice("type", SessionConfigOptionSelect, SessionConfigOptionBoolean)
 
@@ -797,7 +804,7 @@ class PlanMarkdown(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="m
 
 
 if TYPE_CHECKING:
-    PlanUpdateContent: TypeAlias = PlanItems | PlanFile | PlanMarkdown | Unknown
+    PlanUpdateContent: TypeAlias = PlanItems | PlanFile | PlanMarkdown | UnknownVariant
 else:
     PlanUpdateContent = choice("type", PlanItems, PlanFile, PlanMarkdown)
 
@@ -897,7 +904,7 @@ if TYPE_CHECKING:
         | IdleStateUpdate
         | RequiresActionStateUpdate
         | UnknownStateUpdate
-        | Unknown
+        | UnknownVariant
     )
 else:
     StateUpdate = choice("state", RunningStateUpdate, IdleStateUpdate, RequiresActionStateUpdate, UnknownStateUpdate)
@@ -965,7 +972,7 @@ if TYPE_CHECKING:
         | SubagentUpdate
         | SessionMessage
         | SessionMessageChunk
-        | Unknown
+        | UnknownVariant
     )
 else:
     SessionUpdate = choice(
@@ -1135,7 +1142,7 @@ class McpServerStdio(MetaWire, frozen=True, kw_only=True):
 
 
 if TYPE_CHECKING:
-    McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerAcp | McpServerStdio | Unknown
+    McpServer: TypeAlias = McpServerHttp | McpServerSse | McpServerAcp | McpServerStdio | UnknownVariant
 else:
     McpServer = choice("type", McpServerHttp, McpServerSse, McpServerAcp, bare=McpServerStdio)
 
@@ -1234,7 +1241,7 @@ if TYPE_CHECKING:
     SetSessionConfigOptionRequest: TypeAlias = (
         SetSessionConfigOptionRequestValueId
         | SetSessionConfigOptionRequestBoolean
-        | Unknown
+        | UnknownVariant
     )
 else:
     SetSessionConfigOptionRequest = first_of(
@@ -1266,7 +1273,7 @@ class SelectedPermissionOutcome(MetaWire, frozen=True, kw_only=True, tag_field="
 
 
 if TYPE_CHECKING:
-    RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | SelectedPermissionOutcome | Unknown
+    RequestPermissionOutcome: TypeAlias = RequestPermissionOutcomeCancelled | SelectedPermissionOutcome | UnknownVariant
 else:
     RequestPermissionOutcome = choice("outcome", RequestPermissionOutcomeCancelled, SelectedPermissionOutcome)
 
@@ -1323,7 +1330,7 @@ if TYPE_CHECKING:
         CreateElicitationResponseAccept
         | CreateElicitationResponseDecline
         | CreateElicitationResponseCancel
-        | Unknown
+        | UnknownVariant
     )
 else:
     CreateElicitationResponse = choice(

@@ -4,7 +4,7 @@
 Names: a definition keeps its name. A variant of a union is called like its definition if that is this variant and
 nothing else (`TextContent` in `ContentBlock`), otherwise union + tag (`SessionUpdateAgentMessageChunk`); it then is a
 subclass of its definition (`ContentChunk`), unless that was flattened into it. Attributes are snake_case, `_meta` is
-`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `Unknown`: a variant that we do not know.
+`meta`. `UNSET` is an absent field, `None` is null. A union may also hold an `UnknownVariant`, one that we do not know.
 
 Unions are written twice. For type checkers: what a reader may meet. At runtime: what msgspec decodes at its own speed,
 and how the slow path finds the rest (`types.choice`, `types.first_of`).
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, UnsetType
 
-from dragoman.wire.types import Json, JsonObject, MetaWire, Unknown, Wire, choice, exactly_one, first_of
+from dragoman.wire.types import Json, JsonObject, MetaWire, UnknownVariant, Wire, choice, exactly_one, first_of
 
 SOURCE = "npm @agentclientprotocol/sdk 2.4.0"
 SHA256 = {
@@ -129,7 +129,14 @@ class TextContent(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="te
 
 
 if TYPE_CHECKING:
-    ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource | Unknown
+    ContentBlock: TypeAlias = (
+        TextContent
+        | ImageContent
+        | AudioContent
+        | ResourceLink
+        | EmbeddedResource
+        | UnknownVariant
+    )
 else:
     ContentBlock = choice("type", TextContent, ImageContent, AudioContent, ResourceLink, EmbeddedResource)
 
@@ -180,7 +187,7 @@ if TYPE_CHECKING:
         | DiffChangeModify
         | DiffChangeMove
         | DiffChangeCopy
-        | Unknown
+        | UnknownVariant
     )
 else:
     DiffChange = choice("operation", DiffChangeAdd, DiffChangeDelete, DiffChangeModify, DiffChangeMove, DiffChangeCopy)
@@ -203,7 +210,7 @@ class Terminal(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="termi
 
 
 if TYPE_CHECKING:
-    ToolCallContent: TypeAlias = Content | Diff | Terminal | Unknown
+    ToolCallContent: TypeAlias = Content | Diff | Terminal | UnknownVariant
 else:
     ToolCallContent = choice("type", Content, Diff, Terminal)
 
@@ -235,7 +242,7 @@ class ToolCallPermissionSubject(MetaWire, frozen=True, kw_only=True, tag_field="
 
 
 if TYPE_CHECKING:
-    RequestPermissionSubject: TypeAlias = ToolCallPermissionSubject | CommandPermissionSubject | Unknown
+    RequestPermissionSubject: TypeAlias = ToolCallPermissionSubject | CommandPermissionSubject | UnknownVariant
 else:
     RequestPermissionSubject = choice("type", ToolCallPermissionSubject, CommandPermissionSubject)
 
@@ -279,7 +286,7 @@ class TitledMultiSelectItems(MetaWire, frozen=True, kw_only=True):
 
 
 if TYPE_CHECKING:
-    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | Unknown
+    MultiSelectItems: TypeAlias = StringMultiSelectItems | TitledMultiSelectItems | UnknownVariant
 else:
     MultiSelectItems = choice("type", StringMultiSelectItems, bare=TitledMultiSelectItems)
 
@@ -323,7 +330,7 @@ if TYPE_CHECKING:
         | IntegerPropertySchema
         | BooleanPropertySchema
         | MultiSelectPropertySchema
-        | Unknown
+        | UnknownVariant
     )
 else:
     ElicitationPropertySchema = choice(
@@ -373,7 +380,7 @@ class CreateElicitationRequestUrl(MetaWire, frozen=True, kw_only=True, tag_field
 
 
 if TYPE_CHECKING:
-    CreateElicitationRequest: TypeAlias = CreateElicitationRequestForm | CreateElicitationRequestUrl | Unknown
+    CreateElicitationRequest: TypeAlias = CreateElicitationRequestForm | CreateElicitationRequestUrl | UnknownVariant
 else:
     CreateElicitationRequest = choice("mode", CreateElicitationRequestForm, CreateElicitationRequestUrl)
 
@@ -516,7 +523,7 @@ class AuthMethodTerminal(MetaWire, frozen=True, kw_only=True, tag_field="type", 
 
 
 if TYPE_CHECKING:
-    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | Unknown
+    AuthMethod: TypeAlias = AuthMethodTerminal | AuthMethodAgent | UnknownVariant
 else:
     AuthMethod = choice("type", AuthMethodTerminal, AuthMethodAgent)
 
@@ -596,7 +603,7 @@ class TextCommandInput(MetaWire, frozen=True, kw_only=True, tag_field="type", ta
 
 
 if TYPE_CHECKING:
-    AvailableCommandInput: TypeAlias = TextCommandInput | Unknown
+    AvailableCommandInput: TypeAlias = TextCommandInput | UnknownVariant
 else:
     AvailableCommandInput = choice("type", TextCommandInput)
 
@@ -608,7 +615,7 @@ class Command(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="comman
 
 
 if TYPE_CHECKING:
-    AvailableCommand: TypeAlias = Command | Unknown
+    AvailableCommand: TypeAlias = Command | UnknownVariant
 else:
     AvailableCommand = choice("type", Command)
 
@@ -659,7 +666,7 @@ class SessionConfigOptionSelect(MetaWire, frozen=True, kw_only=True, tag_field="
 
 
 if TYPE_CHECKING:
-    SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | Unknown
+    SessionConfigOption: TypeAlias = SessionConfigOptionSelect | SessionConfigOptionBoolean | UnknownVariant
 else:
     SessionConfigOption = choice("type", SessionConfigOptionSelect, SessionConfigOptionBoolean)
 
@@ -721,7 +728,7 @@ class BackgroundToolCall(MetaWire, frozen=True, kw_only=True, tag_field="type", 
 
 
 if TYPE_CHECKING:
-    BackgroundWork: TypeAlias = BackgroundTerminal | BackgroundToolCall | BackgroundSubagent | Unknown
+    BackgroundWork: TypeAlias = BackgroundTerminal | BackgroundToolCall | BackgroundSubagent | UnknownVariant
 else:
     BackgroundWork = choice("type", BackgroundTerminal, BackgroundToolCall, BackgroundSubagent)
 
@@ -769,7 +776,7 @@ if TYPE_CHECKING:
         | IdleStateUpdate
         | RequiresActionStateUpdate
         | UnknownStateUpdate
-        | Unknown
+        | UnknownVariant
     )
 else:
     StateUpdate = choice("state", RunningStateUpdate, IdleStateUpdate, RequiresActionStateUpdate, UnknownStateUpdate)
@@ -914,7 +921,7 @@ class PlanMarkdown(MetaWire, frozen=True, kw_only=True, tag_field="type", tag="m
 
 
 if TYPE_CHECKING:
-    PlanUpdateContent: TypeAlias = PlanItems | PlanFile | PlanMarkdown | Unknown
+    PlanUpdateContent: TypeAlias = PlanItems | PlanFile | PlanMarkdown | UnknownVariant
 else:
     PlanUpdateContent = choice("type", PlanItems, PlanFile, PlanMarkdown)
 
@@ -1137,7 +1144,7 @@ if TYPE_CHECKING:
         | SessionUpdateStateUpdateIdle
         | SessionUpdateStateUpdateRequiresAction
         | SessionUpdateStateUpdateUnknown
-        | Unknown
+        | UnknownVariant
     )
 else:
     SessionUpdate = choice(
@@ -1268,7 +1275,7 @@ class McpServerStdio(MetaWire, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 if TYPE_CHECKING:
-    McpServer: TypeAlias = McpServerHttp | McpServerAcp | McpServerStdio | Unknown
+    McpServer: TypeAlias = McpServerHttp | McpServerAcp | McpServerStdio | UnknownVariant
 else:
     McpServer = choice("type", McpServerHttp, McpServerAcp, McpServerStdio)
 
@@ -1330,7 +1337,7 @@ class ReplayFromStart(MetaWire, frozen=True, kw_only=True, tag_field="type", tag
 
 
 if TYPE_CHECKING:
-    ReplayFrom: TypeAlias = ReplayFromStart | Unknown
+    ReplayFrom: TypeAlias = ReplayFromStart | UnknownVariant
 else:
     ReplayFrom = choice("type", ReplayFromStart)
 
@@ -1374,7 +1381,7 @@ if TYPE_CHECKING:
     SetSessionConfigOptionRequest: TypeAlias = (
         SetSessionConfigOptionRequestId
         | SetSessionConfigOptionRequestBoolean
-        | Unknown
+        | UnknownVariant
     )
 else:
     SetSessionConfigOptionRequest = choice(
@@ -1398,7 +1405,7 @@ class SelectedPermissionOutcome(MetaWire, frozen=True, kw_only=True, tag_field="
 
 
 if TYPE_CHECKING:
-    RequestPermissionOutcome: TypeAlias = CancelledPermissionOutcome | SelectedPermissionOutcome | Unknown
+    RequestPermissionOutcome: TypeAlias = CancelledPermissionOutcome | SelectedPermissionOutcome | UnknownVariant
 else:
     RequestPermissionOutcome = choice("outcome", CancelledPermissionOutcome, SelectedPermissionOutcome)
 
@@ -1427,7 +1434,7 @@ if TYPE_CHECKING:
         CreateElicitationResponseAccept
         | CreateElicitationResponseDecline
         | CreateElicitationResponseCancel
-        | Unknown
+        | UnknownVariant
     )
 else:
     CreateElicitationResponse = choice(

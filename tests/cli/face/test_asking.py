@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.cli.face.asking import Asker, Keyboard
 from dragoman.cli.face.forms import answered, filled
-from dragoman.client.ask_user import Question
+from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import (
     CommandSubject,
     Elicit,
@@ -97,7 +97,7 @@ async def test_an_address_is_shown_and_never_opened(person: Person) -> None:
 
 
 async def test_a_free_question_takes_a_number_or_words(person: Person) -> None:
-    question = Question("s", "Which?", ("red", "blue"))
+    question = UserQuestion("s", "Which?", ("red", "blue"))
     person.lines = ["2", "green", None]
     answers = [await answered(person.asker, question) for _ in range(3)]
     assert answers == ["blue", "green", None]

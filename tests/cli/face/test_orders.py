@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli.face.orders import Order, as_sent, is_path, order_in
+from dragoman.cli.face.orders import ChatCommand, as_sent, is_path, order_in
 
 
 @pytest.mark.parametrize(
     ("text", "order"),
     [
-        ("/model", Order("/model", "")),
-        ("/model  x y ", Order("/model", "x y")),
-        ("/review\nall of\nit", Order("/review", "all of\nit")),
-        ("/mcp:server.tool-1", Order("/mcp:server.tool-1", "")),
+        ("/model", ChatCommand("/model", "")),
+        ("/model  x y ", ChatCommand("/model", "x y")),
+        ("/review\nall of\nit", ChatCommand("/review", "all of\nit")),
+        ("/mcp:server.tool-1", ChatCommand("/mcp:server.tool-1", "")),
         (" /model", None),
         ("//model", None),
         ("/etc/hosts is odd", None),
@@ -25,7 +25,7 @@ from dragoman.cli.face.orders import Order, as_sent, is_path, order_in
         ("   ", None),
     ],
 )
-def test_a_first_word_with_one_slash_is_an_order(text: str, order: Order | None) -> None:
+def test_a_first_word_with_one_slash_is_an_order(text: str, order: ChatCommand | None) -> None:
     assert order_in(text) == order
 
 
@@ -45,5 +45,5 @@ def test_a_second_slash_hands_the_word_on(typed: str, sent: str) -> None:
 
 @pytest.mark.parametrize(("word", "found"), [("/etc", True), ("/etc.", True), ("/nosuch", False)])
 def test_something_that_is_there_is_a_path(word: str, found: bool) -> None:
-    assert is_path(Order(word, "")) is found
+    assert is_path(ChatCommand(word, "")) is found
     assert Path("/etc").is_dir()

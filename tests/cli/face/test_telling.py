@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli.face.outputs import LAST_LINES, LIVE_LINES
-from dragoman.cli.face.telling import REMEMBERED, Piece, Teller
+from dragoman.cli.face.telling import REMEMBERED, EventText, StyledText
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.options import PlanEntry, PlanItems
 from dragoman.vocabulary.tools import ContentItem, Diff, ExitStatus, TerminalItem, TerminalOutput, ToolContent
 
 
-def told(*happened: events.AnyEvent) -> list[Piece]:
-    teller = Teller()
+def told(*happened: events.AnyEvent) -> list[StyledText]:
+    teller = EventText()
     return [piece for event in happened for piece in teller.tell(event)] + teller.finish()
 
 
@@ -59,12 +59,12 @@ def test_a_call_is_headed_once_and_again_if_it_gets_another_title() -> None:
         update("c2", name="bash"),
         update("c2", status="failed", content=[ContentItem(Text("No such file\nmore"))]),
     ) == [
-        Piece("tool", "Read"),
-        Piece("tool", "Read a.txt"),
-        Piece("tool", "bash"),
-        Piece("output", "No such file"),
-        Piece("output", "more"),
-        Piece("failed", "bash: failed (No such file)"),
+        StyledText("tool", "Read"),
+        StyledText("tool", "Read a.txt"),
+        StyledText("tool", "bash"),
+        StyledText("output", "No such file"),
+        StyledText("output", "more"),
+        StyledText("failed", "bash: failed (No such file)"),
     ]
 
 
@@ -83,14 +83,14 @@ def test_the_reason_of_a_failure_is_its_first_line_that_says_something(text: str
     call = events.ToolCallUpdate(
         "c1", title="Write a.txt", kind="edit", status="failed", content=[ContentItem(Text(text))]
     )
-    assert told(call)[-1] == Piece("failed", f"Write a.txt: failed{reason}")
+    assert told(call)[-1] == StyledText("failed", f"Write a.txt: failed{reason}")
 
 
 def test_a_reason_of_one_line_is_said_once_also_in_a_fence() -> None:
     content: list[ToolContent] = [ContentItem(Text("```\nno such file\n```"))]
     assert told(events.ToolCallUpdate("c1", title="Write", kind="edit", status="failed", content=content)) == [
-        Piece("tool", "Write"),
-        Piece("failed", "Write: failed (no such file)"),
+        StyledText("tool", "Write"),
+        StyledText("failed", "Write: failed (no such file)"),
     ]
 
 
@@ -140,7 +140,7 @@ def test_a_bad_chunk_of_output_is_no_output() -> None:
 
 
 def test_what_is_remembered_of_a_turn_is_bounded() -> None:
-    teller = Teller()
+    teller = EventText()
     for number in range(3 * REMEMBERED):
         teller.tell(chunk("x", f"m{number}"))
         teller.tell(events.ToolCallUpdate(f"c{number}", title="t", content=[TerminalItem(f"t{number}")]))
@@ -152,6 +152,6 @@ def test_why_a_compaction_failed_is_shown_also_if_it_was_told_before_its_end() -
     begun = events.CompactionUpdate("s", "in_progress", error="no room")
     other = events.CompactionUpdate("t", "completed")
     assert told(begun, other, events.CompactionUpdate("s", "failed")) == [
-        Piece("notice", "The conversation so far was summarised"),
-        Piece("notice", "The conversation so far could not be summarised: no room"),
+        StyledText("notice", "The conversation so far was summarised"),
+        StyledText("notice", "The conversation so far could not be summarised: no room"),
     ]

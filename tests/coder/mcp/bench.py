@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.mcp import Config, Servers, Status
+from dragoman.coder.mcp import Config, McpServers, McpServerStatus
 from dragoman.coder.mcp.servers import allow_all
 from dragoman.coder.mcp.terms import Bounds
-from dragoman.coder.permissions import Approved, Call, Gate, Rule
-from dragoman.coder.tools.contract import Desk, Outcome, Tool
+from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, RememberedRule
+from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.requests import EnvVariable, McpStdio
 from tests.coder.whole import one_guardian
@@ -24,7 +24,7 @@ ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 LONG = 30.0
 BOUNDS = Bounds(call=LONG, start=LONG, pauses=(0.01, 0.01))
 # Tools of servers do not look at what they work with.
-NO_DESK = cast(Desk, None)
+NO_DESK = cast(ToolContext, None)
 NOT_SHOWN = cast(ToolCall, None)
 
 
@@ -32,10 +32,10 @@ class Bench:
     """Servers, what the user was told, and whom the user was asked about."""
 
     def __init__(self) -> None:
-        self.servers: Servers
+        self.servers: McpServers
         self.notices: list[str] = []
         self.asked: list[str] = []
-        self.rules: list[Rule] = []
+        self.rules: list[RememberedRule] = []
         self.answer = "allow_once"
         self._changed = asyncio.Event()
 
@@ -58,7 +58,7 @@ class Bench:
         await self.until(lambda: tuple(one.state for one in self.servers.status()) == states)
 
     @property
-    def only(self) -> Status:
+    def only(self) -> McpServerStatus:
         """The one server there is."""
         (status,) = self.servers.status()
         return status
@@ -71,23 +71,23 @@ class Bench:
     async def approve(self, tool: Tool, given: dict[str, Any]) -> Approved:
         """The call, approved by a user who says `answer` and is asked as in mode `ask`."""
 
-        async def remember(rule: Rule) -> None:
+        async def remember(rule: RememberedRule) -> None:
             pass
 
-        async def look() -> Call:
-            call = Call("call", tool.name, given)
+        async def look() -> JudgedCall:
+            call = JudgedCall("call", tool.name, given)
             seen = await tool.preview(call, NO_DESK)
             return call._replace(acts=seen.acts, stamp=seen.stamp)
 
-        async def ask(call: Call) -> str:
+        async def ask(call: JudgedCall) -> str:
             self.asked.append(call.tool)
             return self.answer
 
-        approved = await Gate(lambda: "ask", self.rules, remember).approve(await look(), look, ask)
+        approved = await PermissionGate(lambda: "ask", self.rules, remember).approve(await look(), look, ask)
         assert isinstance(approved, Approved)
         return approved
 
-    async def call(self, name: str, **given: Any) -> Outcome:
+    async def call(self, name: str, **given: Any) -> ToolOutcome:
         """What comes of a call that the user has approved."""
         tool = self.tool(name)
         return await tool.run(await self.approve(tool, given), NOT_SHOWN, NO_DESK)
@@ -106,7 +106,7 @@ async def running(
 ) -> AsyncIterator[Bench]:
     """Started servers; connected ones, unless the test wants to see how they come to that."""
     bench = Bench()
-    bench.servers = Servers(
+    bench.servers = McpServers(
         configs,
         environment=environment,
         cwd=str(cwd),

@@ -18,7 +18,7 @@ from dragoman.coder.mcp import Config, describe
 from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
 from dragoman.coder.mcp.terms import Bounds
-from dragoman.coder.permissions import Call, decide, offers
+from dragoman.coder.permissions import JudgedCall, decide, offers
 from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
 from dragoman.host.guardian import Guardian
 from dragoman.vocabulary.content import BlobResource, Image, Resource, TextResource
@@ -47,7 +47,7 @@ async def test_no_name_is_taken_for_one_of_ours_or_for_a_twin() -> None:
         assert all(re.fullmatch("mcp__raw(-[23])?__[A-Za-z0-9_-]{1,57}", name) and len(name) <= 64 for name in names)
         assert [status.left_out for status in bench.servers.status()] == [2, 2, 2]
         for tool in bench.servers.tools():
-            call = Call("call", tool.name, {})
+            call = JudgedCall("call", tool.name, {})
             seen = await tool.preview(call, NO_DESK)
             assert decide(call._replace(acts=seen.acts), "ask", []).verdict == "ask"
             assert "\x1b" not in seen.title

@@ -3,21 +3,21 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
-from dragoman.coder.context import Item, UserSaid
+from dragoman.coder.context import ContextUserMessage, Item
 from dragoman.coder.credentials import Secret
-from dragoman.coder.models.contract import Inquiry, Kept, Piece, Said, Thought, ToolCard
+from dragoman.coder.models.contract import ModelRequest, Piece, RawResponse, TextDelta, ThoughtDelta, ToolSpec
 from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
-from dragoman.coder.models.patience import Patience
+from dragoman.coder.models.patience import ModelTimeouts
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.vocabulary.content import Text
 from tests.coder.models.upstream import Upstream
 
 CANARY = "sk-canary-0123456789abcdef"
 # Long enough for a busy machine, short enough for a test that waits for its end.
-QUICK = Patience(connect=5.0, chunk=0.4, piece=0.8, answer=1.6)
-PATIENT = Patience(connect=10.0, chunk=20.0, piece=30.0, answer=60.0)
+QUICK = ModelTimeouts(connect=5.0, chunk=0.4, piece=0.8, answer=1.6)
+PATIENT = ModelTimeouts(connect=10.0, chunk=20.0, piece=30.0, answer=60.0)
 
-READ_FILE = ToolCard(
+READ_FILE = ToolSpec(
     "read_file",
     "Reads a file.",
     {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]},
@@ -32,7 +32,7 @@ def endpoint(up: Upstream, family: Family = "compatible", model: str = "m", **co
 
 
 @asynccontextmanager
-async def connected(to: Endpoint, patience: Patience = PATIENT) -> AsyncGenerator[ProviderModel, None]:
+async def connected(to: Endpoint, patience: ModelTimeouts = PATIENT) -> AsyncGenerator[ProviderModel, None]:
     model = ProviderModel(to, patience)
     try:
         yield model
@@ -40,17 +40,17 @@ async def connected(to: Endpoint, patience: Patience = PATIENT) -> AsyncGenerato
         await model.close()
 
 
-def said(text: str) -> UserSaid:
-    return UserSaid("m1", [Text(text)])
+def said(text: str) -> ContextUserMessage:
+    return ContextUserMessage("m1", [Text(text)])
 
 
 async def ask(model: ProviderModel, *items: Item, level: str = "", system: str = "Be brief.") -> list[Piece]:
     """Everything that comes, what was said in pieces joined, and the raw form left out."""
     pieces: list[Piece] = []
-    inquiry = Inquiry(items or [said("hi")], [READ_FILE], system, level)
+    inquiry = ModelRequest(items or [said("hi")], [READ_FILE], system, level)
     async with aclosing(model.respond(inquiry)) as coming:
         async for piece in coming:
-            if pieces and isinstance(piece, Said | Thought) and type(piece) is type(pieces[-1]):
+            if pieces and isinstance(piece, TextDelta | ThoughtDelta) and type(piece) is type(pieces[-1]):
                 pieces[-1] = type(piece)(pieces[-1].text + piece.text)
             else:
                 pieces.append(piece)
@@ -58,9 +58,9 @@ async def ask(model: ProviderModel, *items: Item, level: str = "", system: str =
 
 
 def without_raw(pieces: list[Piece]) -> list[Piece]:
-    return [piece for piece in pieces if not isinstance(piece, Kept)]
+    return [piece for piece in pieces if not isinstance(piece, RawResponse)]
 
 
 def raw_of(pieces: list[Piece]) -> object:
-    [kept] = [piece for piece in pieces if isinstance(piece, Kept)]
+    [kept] = [piece for piece in pieces if isinstance(piece, RawResponse)]
     return kept.raw

@@ -16,9 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.context import ToolSaid, UserSaid
+from dragoman.coder.context import ContextToolResult, ContextUserMessage
 from dragoman.coder.models import local, weights
-from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said, Stopped, ToolCard, Used
+from dragoman.coder.models.contract import (
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ToolCallRequested,
+    ToolSpec,
+    UsageReported,
+)
 from dragoman.coder.models.names import ModelName
 from dragoman.coder.models.overflow import ContextFull
 from dragoman.vocabulary.content import Text
@@ -68,7 +77,7 @@ class Server:
         hear(chunk("", "stop"))
         hear({"choices": [], "usage": {"prompt_tokens": len(request["messages"]), "completion_tokens": 2}})
 """
-READ = ToolCard("read_file", "Reads.", {"type": "object", "properties": {"path": {"type": "string"}}})
+READ = ToolSpec("read_file", "Reads.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
 
 @pytest.fixture
@@ -86,27 +95,27 @@ def made(folder: Path, monkeypatch: pytest.MonkeyPatch, file: str = "tiny.gguf",
     return local.LocalModel(ModelName("local", str(folder / file)), environment=environment, **more)  # type: ignore[arg-type]
 
 
-def asks(text: str, *tools: ToolCard) -> Inquiry:
-    return Inquiry([UserSaid("m1", [Text(text)])], tools, "Be brief.")
+def asks(text: str, *tools: ToolSpec) -> ModelRequest:
+    return ModelRequest([ContextUserMessage("m1", [Text(text)])], tools, "Be brief.")
 
 
-async def heard(model: local.LocalModel, text: str, *tools: ToolCard) -> list[Piece]:
+async def heard(model: local.LocalModel, text: str, *tools: ToolSpec) -> list[Piece]:
     async with asyncio.timeout(50), aclosing(model.respond(asks(text, *tools))) as coming:
         return [piece async for piece in coming]
 
 
 async def test_words_calls_and_usage_come_through(model: local.LocalModel) -> None:
-    assert await heard(model, "hi") == [Said("Hel"), Said("lo"), Used(2, 2)]
+    assert await heard(model, "hi") == [TextDelta("Hel"), TextDelta("lo"), UsageReported(2, 2)]
     *_, used, call = await heard(model, "read", READ)
-    assert isinstance(used, Used) and call == Called("read_file", {"path": "x"})
-    assert await heard(model, "cut", READ) == [Said("Hel"), Stopped("max_tokens")]
+    assert isinstance(used, UsageReported) and call == ToolCallRequested("read_file", {"path": "x"})
+    assert await heard(model, "cut", READ) == [TextDelta("Hel"), ModelFinished("max_tokens")]
 
 
 async def test_a_schema_no_grammar_can_be_made_of_becomes_any_object(model: local.LocalModel) -> None:
     for name, exact in (("possible", True), ("impossible", False)):
-        card = ToolCard("t", "Does.", {"type": "object", "title": name})
+        card = ToolSpec("t", "Does.", {"type": "object", "title": name})
         [said, *_] = await heard(model, "schema", card)
-        assert isinstance(said, Said) and ("title" in said.text) == exact
+        assert isinstance(said, TextDelta) and ("title" in said.text) == exact
 
 
 @pytest.mark.parametrize("prompt", ["crash", "odd", "long"])
@@ -115,7 +124,7 @@ async def test_a_failure_is_told_and_the_next_call_works(model: local.LocalModel
         await heard(model, prompt)
     assert caught.value.kind == "server" and "/secret" not in str(caught.value)
     assert isinstance(caught.value, ContextFull) == (prompt == "long")
-    assert await heard(model, "hi") == [Said("Hel"), Said("lo"), Used(2, 2)]
+    assert await heard(model, "hi") == [TextDelta("Hel"), TextDelta("lo"), UsageReported(2, 2)]
 
 
 async def test_a_file_it_cannot_read_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,23 +136,23 @@ async def test_a_file_it_cannot_read_is_a_sentence(tmp_path: Path, monkeypatch: 
 
 async def test_leaving_early_stops_the_model_and_keeps_the_process(model: local.LocalModel) -> None:
     async with aclosing(model.respond(asks("talk"))) as coming:
-        assert await anext(coming) == Said("word ")
+        assert await anext(coming) == TextDelta("word ")
         pid = running(model)
-    assert await heard(model, "hi") == [Said("Hel"), Said("lo"), Used(2, 2)]
+    assert await heard(model, "hi") == [TextDelta("Hel"), TextDelta("lo"), UsageReported(2, 2)]
     assert running(model) == pid
 
 
 async def test_who_does_not_stop_is_ended(model: local.LocalModel) -> None:
     async with aclosing(model.respond(asks("deaf"))) as coming:
-        assert await anext(coming) == Said("Hel")
+        assert await anext(coming) == TextDelta("Hel")
         pid = running(model)
     assert not lives(pid)
-    assert await heard(model, "hi") == [Said("Hel"), Said("lo"), Used(2, 2)]
+    assert await heard(model, "hi") == [TextDelta("Hel"), TextDelta("lo"), UsageReported(2, 2)]
 
 
 async def test_calls_wait_for_each_other(model: local.LocalModel) -> None:
     for answer in await asyncio.gather(heard(model, "hi"), heard(model, "hi")):
-        assert answer == [Said("Hel"), Said("lo"), Used(2, 2)]
+        assert answer == [TextDelta("Hel"), TextDelta("lo"), UsageReported(2, 2)]
 
 
 async def test_an_idle_model_ends_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,13 +175,13 @@ async def test_the_process_dies_with_us_in_the_middle_of_a_word(tmp_path: Path) 
 import asyncio, os
 from dragoman.coder.models import local
 from dragoman.coder.models.names import ModelName
-from dragoman.coder.models.contract import Inquiry
-from dragoman.coder.context import UserSaid
+from dragoman.coder.models.contract import ModelRequest
+from dragoman.coder.context import ContextUserMessage
 from dragoman.vocabulary.content import Text
 async def main():
     environment = dict(os.environ, PYTHONPATH={str(tmp_path)!r})
     model = local.LocalModel(ModelName("local", {str(tmp_path / "tiny.gguf")!r}), environment=environment)
-    async for _ in model.respond(Inquiry([UserSaid("m", [Text("deaf")])])):
+    async for _ in model.respond(ModelRequest([ContextUserMessage("m", [Text("deaf")])])):
         print(model._process._child.pid, flush=True)
 local.is_installed = lambda: True
 asyncio.run(main())
@@ -295,16 +304,16 @@ async def test_a_real_small_model_answers_calls_a_tool_and_is_left(tmp_path_fact
     try:
         async with aclosing(model.respond(asks("What is the capital of France?"))) as coming:
             pieces = [piece async for piece in coming]
-        words = [piece.text for piece in pieces if isinstance(piece, Said)]
+        words = [piece.text for piece in pieces if isinstance(piece, TextDelta)]
         assert len(words) > 3 and "Paris" in "".join(words)
-        assert isinstance(pieces[-1], Used) and pieces[-1].input > 10
+        assert isinstance(pieces[-1], UsageReported) and pieces[-1].input > 10
         assert told[-1] == "SmolLM2 135M is ready"
         *_, call = await heard(model, "Read the file src/main.py", READ)
-        assert call == Called("read_file", {"path": "src/main.py"})
-        result = [*asks("Read the file x", READ).items, ToolSaid("c1", "read_file", "hello")]
-        async with aclosing(model.respond(Inquiry(result, [READ]))) as coming:
+        assert call == ToolCallRequested("read_file", {"path": "src/main.py"})
+        result = [*asks("Read the file x", READ).items, ContextToolResult("c1", "read_file", "hello")]
+        async with aclosing(model.respond(ModelRequest(result, [READ]))) as coming:
             pieces = [piece async for piece in coming]
-        assert [piece for piece in pieces if isinstance(piece, Said | Called)]
+        assert [piece for piece in pieces if isinstance(piece, TextDelta | ToolCallRequested)]
         with pytest.raises(ContextFull):
             await heard(model, "x " * 20_000)
         async with aclosing(model.respond(asks("Write a very long poem about the sea."))) as coming:

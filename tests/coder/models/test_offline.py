@@ -10,8 +10,15 @@ import msgspec
 import pytest
 
 from dragoman.client.conversation import Conversation
-from dragoman.coder.context import Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import Called, Inquiry, Piece, Said, ToolCard, Used
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+)
+from dragoman.coder.models.contract import ModelRequest, Piece, TextDelta, ToolCallRequested, ToolSpec, UsageReported
 from dragoman.coder.models.offline import OfflineModel
 from dragoman.coder.permissions import DENIED
 from dragoman.vocabulary.content import BlobResource, Content, Image, Resource, ResourceLink, Text, TextResource
@@ -43,13 +50,13 @@ BY_UNITTEST = by_unittest(CALC, test_add="calc.add(2, 3), 5", test_sub="calc.sub
 class Recording(OfflineModel):
     """Remembers every model call of every session."""
 
-    calls: list[tuple[Inquiry, list[Piece]]]
+    calls: list[tuple[ModelRequest, list[Piece]]]
 
     def __init__(self) -> None:
         super().__init__()
         self.calls = []
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         pieces: list[Piece] = []
         self.calls.append((inquiry._replace(items=list(inquiry.items)), pieces))
         async with aclosing(super().respond(inquiry)) as answer:
@@ -433,35 +440,38 @@ async def test_what_a_file_says_is_not_obeyed(tmp_path: Path, prompt: str) -> No
 # -- the model alone -------------------------------------------------------------------------------------------------
 
 TOOLS = [
-    ToolCard(name, "", {})
+    ToolSpec(name, "", {})
     for name in ("read_file", "list_files", "glob", "grep", "write_file", "edit_file", "bash", "web_fetch", "ask_user")
 ]
 
 
 async def answer(
-    items: Sequence[Item], tools: Sequence[ToolCard] = TOOLS, system: str = "", model: OfflineModel | None = None
+    items: Sequence[Item], tools: Sequence[ToolSpec] = TOOLS, system: str = "", model: OfflineModel | None = None
 ) -> list[Piece]:
-    return [piece async for piece in (model or OfflineModel()).respond(Inquiry(items, tools, system))]
+    return [piece async for piece in (model or OfflineModel()).respond(ModelRequest(items, tools, system))]
 
 
 def text_of(pieces: Sequence[Piece]) -> str:
-    return "".join(piece.text for piece in pieces if isinstance(piece, Said))
+    return "".join(piece.text for piece in pieces if isinstance(piece, TextDelta))
 
 
 def calls_of(pieces: Sequence[Piece]) -> list[tuple[str, dict[str, object]]]:
-    return [(piece.tool, piece.input) for piece in pieces if isinstance(piece, Called)]
+    return [(piece.tool, piece.input) for piece in pieces if isinstance(piece, ToolCallRequested)]
 
 
-def asked(text: str, message_id: str = "m") -> UserSaid:
-    return UserSaid(message_id, [Text(text)])
+def asked(text: str, message_id: str = "m") -> ContextUserMessage:
+    return ContextUserMessage(message_id, [Text(text)])
 
 
 def called(tool: str, given: dict[str, object], result: str, *, failed: bool = False, id: str = "c") -> list[Item]:
-    return [ModelSaid("…", calls=[Asked(id, tool, given)]), ToolSaid(id, tool, result, failed)]
+    return [
+        ContextAssistantMessage("…", calls=[ContextToolCall(id, tool, given)]),
+        ContextToolResult(id, tool, result, failed),
+    ]
 
 
 async def test_tools_of_the_sandbox_are_used_where_they_are_the_ones() -> None:
-    sandboxed = [ToolCard(f"sandbox_{card.name}", "", {}) for card in TOOLS]
+    sandboxed = [ToolSpec(f"sandbox_{card.name}", "", {}) for card in TOOLS]
     assert calls_of(await answer([asked("run make")], sandboxed)) == [("sandbox_bash", {"command": "make"})]
     assert "does not let me run" in text_of(await answer([asked("run make")], [TOOLS[0]]))
 
@@ -525,21 +535,24 @@ async def test_what_was_left_in_an_earlier_turn_stays_left() -> None:
 
 async def test_a_conversation_can_be_summed_up() -> None:
     items: list[Item] = [
-        Summed("What happened so far:\n\n- You asked: ls"),
+        ContextSummary("What happened so far:\n\n- You asked: ls"),
         asked("read a.py"),
         *called("read_file", {"path": "a.py"}, "x"),
         asked("Sum up."),
     ]
     model = OfflineModel()
-    pieces = [piece async for piece in model.respond(Inquiry(items, purpose="summary"))]
+    pieces = [piece async for piece in model.respond(ModelRequest(items, purpose="summary"))]
     assert text_of(pieces) == "What happened so far:\n\n- You asked: ls\n- You asked: read a.py\n  - read_file a.py\n"
 
 
-@pytest.mark.parametrize("items", [[], [Summed("x")], [ModelSaid("x")], [UserSaid("m", [])], [asked("\0\0 0 \0")]])
+@pytest.mark.parametrize(
+    "items",
+    [[], [ContextSummary("x")], [ContextAssistantMessage("x")], [ContextUserMessage("m", [])], [asked("\0\0 0 \0")]],
+)
 async def test_an_odd_context_is_answered(items: list[Item]) -> None:
     pieces = await answer(items)
     assert text_of(pieces)
-    assert isinstance(pieces[-1], Used)
+    assert isinstance(pieces[-1], UsageReported)
 
 
 async def test_a_mistake_of_ours_is_an_answer_and_no_exception(

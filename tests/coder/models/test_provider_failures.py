@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder.models.contract import Called, FailureKind, Inquiry, ModelFailed, Piece, Said, Stopped
+from dragoman.coder.models.contract import (
+    FailureKind,
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ToolCallRequested,
+)
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.providers import ProviderModel
 from dragoman.vocabulary.events import AgentMessageChunk
@@ -105,7 +113,7 @@ async def heard(model: ProviderModel) -> tuple[list[Piece], ModelFailed]:
     """What was said, and the failure it ended with."""
     pieces: list[Piece] = []
     try:
-        async with asyncio.timeout(50), aclosing(model.respond(Inquiry([said("hi")]))) as coming:
+        async with asyncio.timeout(50), aclosing(model.respond(ModelRequest([said("hi")]))) as coming:
             async for piece in coming:
                 pieces.append(piece)
     except ModelFailed as failure:
@@ -118,11 +126,11 @@ async def test_a_broken_provider_ends_the_call_in_bound_with_a_kind(reply: Reply
     async with upstream(reply) as up, connected(endpoint(up)) as model:
         pieces, failure = await heard(model)
         assert failure.kind == kind
-        assert [piece for piece in pieces if isinstance(piece, Called)] == []
+        assert [piece for piece in pieces if isinstance(piece, ToolCallRequested)] == []
         assert len(up.requests) == 1, "retries are the loop's"
         # And the session stays usable.
         up.replies[:] = [chat_says("Hello")]
-        assert Said("Hello") in await ask(model)
+        assert TextDelta("Hello") in await ask(model)
 
 
 @pytest.mark.parametrize("reply", [hangs, hangs_in_the_stream, drips_bytes, drips_words])
@@ -193,13 +201,13 @@ async def test_a_conversation_that_is_too_long_is_told_apart() -> None:
 
 async def test_what_was_said_before_a_failure_was_said() -> None:
     async with upstream(resets_in_the_stream) as up, connected(endpoint(up)) as model:
-        assert (await heard(model))[0] == [Said("Hel")]
+        assert (await heard(model))[0] == [TextDelta("Hel")]
 
 
 async def test_an_answer_cut_off_by_its_length_brings_no_half_call() -> None:
     replies = streams(chat({"content": "Hel"}), BAD_CALL, chat({}, "length"), DONE)
     async with upstream(replies) as up, connected(endpoint(up)) as model:
-        assert without_raw(await ask(model)) == [Said("Hel"), Stopped("max_tokens")]
+        assert without_raw(await ask(model)) == [TextDelta("Hel"), ModelFinished("max_tokens")]
 
 
 async def test_a_redirect_does_not_carry_the_key_away() -> None:
@@ -269,8 +277,8 @@ class Watched:
 async def test_leaving_the_generator_closes_the_connection() -> None:
     reply = Watched()
     async with upstream(reply) as up, connected(endpoint(up)) as model:
-        async with aclosing(model.respond(Inquiry([said("hi")]))) as coming:
-            assert await anext(coming) == Said("Hel")
+        async with aclosing(model.respond(ModelRequest([said("hi")]))) as coming:
+            assert await anext(coming) == TextDelta("Hel")
         await reply.closed.wait()
 
 
@@ -280,7 +288,7 @@ async def test_cancelling_in_the_middle_of_a_wait_closes_the_connection() -> Non
         heard = asyncio.Event()
 
         async def listen() -> None:
-            async with aclosing(model.respond(Inquiry([said("hi")]))) as coming:
+            async with aclosing(model.respond(ModelRequest([said("hi")]))) as coming:
                 async for _ in coming:
                     heard.set()
 

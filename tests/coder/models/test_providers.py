@@ -12,9 +12,24 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.context import Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+)
 from dragoman.coder.models.abilities import abilities
-from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Said, Stopped, Thought, Used
+from dragoman.coder.models.contract import (
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    UsageReported,
+)
 from dragoman.coder.models.endpoints import Endpoint, Family
 from dragoman.vocabulary.content import Audio, BlobResource, Image, Resource, ResourceLink, Text, TextResource
 from tests.coder.models.dialects import (
@@ -76,9 +91,9 @@ async def test_thoughts_words_calls_usage_and_cost_come_through(
 ) -> None:
     async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
         *words, used, call = without_raw(await ask(it))
-    assert words == [Thought("Let me see"), Said("Reading")]
-    assert isinstance(call, Called) and call[:2] == ("read_file", {"path": "x"}) and call.id
-    assert isinstance(used, Used) and used[:2] == (1000, 100)
+    assert words == [ThoughtDelta("Let me see"), TextDelta("Reading")]
+    assert isinstance(call, ToolCallRequested) and call[:2] == ("read_file", {"path": "x"}) and call.id
+    assert isinstance(used, UsageReported) and used[:2] == (1000, 100)
     assert (used.cost is not None and 0 < used.cost < 0.1) == (family in ("openai", "anthropic", "google"))
     [request] = up.requests
     assert path in request.path
@@ -91,10 +106,12 @@ async def test_a_thought_goes_back_sealed_to_who_had_it_and_its_call_with_the_re
 ) -> None:
     async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
         pieces = await ask(it)
-        [call] = [piece for piece in pieces if isinstance(piece, Called)]
+        [call] = [piece for piece in pieces if isinstance(piece, ToolCallRequested)]
         raw = json.loads(json.dumps(raw_of(pieces)))
-        answer = ModelSaid("Reading", "Let me see", [Asked(call.id, call.tool, call.input)], raw)
-        history: list[Item] = [said("hi"), answer, ToolSaid(call.id, "read_file", "RESULT", failed=True)]
+        answer = ContextAssistantMessage(
+            "Reading", "Let me see", [ContextToolCall(call.id, call.tool, call.input)], raw
+        )
+        history: list[Item] = [said("hi"), answer, ContextToolResult(call.id, "read_file", "RESULT", failed=True)]
         await ask(it, *history)
     sent = json.dumps(up.requests[1].body)
     assert "RESULT" in sent and "Reading" in sent and "Be brief." in sent
@@ -108,10 +125,12 @@ async def test_the_form_of_another_provider_is_left_alone() -> None:
     async with upstream(anthropic_thinks_says_and_calls()) as up:
         async with connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
             raw = raw_of(await ask(it))
-        answer = ModelSaid("Reading", "Let me see", [Asked("toolu_1", "read_file", {"path": "x"})], raw)
+        answer = ContextAssistantMessage(
+            "Reading", "Let me see", [ContextToolCall("toolu_1", "read_file", {"path": "x"})], raw
+        )
         up.replies[:] = [chat_says("Hello")]
         async with connected(endpoint(up)) as it:
-            await ask(it, said("hi"), answer, ToolSaid("toolu_1", "read_file", "RESULT"))
+            await ask(it, said("hi"), answer, ContextToolResult("toolu_1", "read_file", "RESULT"))
     messages = up.requests[-1].body["messages"]
     assert "SEALED" not in json.dumps(messages) and "Let me see" not in json.dumps(messages)
     assert [message["role"] for message in messages] == ["system", "user", "assistant", "tool"]
@@ -133,8 +152,8 @@ async def test_the_form_of_another_provider_is_left_alone() -> None:
 )
 async def test_a_form_that_does_not_fit_is_left_alone(raw: object) -> None:
     async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
-        answer = ModelSaid("Reading", "", [Asked("c1", "read_file", {"path": "x"})], raw)
-        await ask(it, said("hi"), answer, ToolSaid("c1", "read_file", ""))
+        answer = ContextAssistantMessage("Reading", "", [ContextToolCall("c1", "read_file", {"path": "x"})], raw)
+        await ask(it, said("hi"), answer, ContextToolResult("c1", "read_file", ""))
     _, _, assistant, result = up.requests[0].body["messages"]
     assert assistant["content"] == "Reading" and assistant["tool_calls"][0]["function"]["name"] == "read_file"
     assert result["tool_call_id"] == "c1" and result["content"] == "(no output)"
@@ -143,7 +162,7 @@ async def test_a_form_that_does_not_fit_is_left_alone(raw: object) -> None:
 async def test_a_call_that_was_not_run_is_not_told_of() -> None:
     async with upstream(chat_thinks_says_and_calls(), chat_says("Hello")) as up, connected(endpoint(up)) as it:
         raw = raw_of(await ask(it))
-        await ask(it, said("hi"), ModelSaid("Reading", "", [], raw), said("go on"))
+        await ask(it, said("hi"), ContextAssistantMessage("Reading", "", [], raw), said("go on"))
     assert "tool_calls" not in json.dumps(up.requests[1].body["messages"])
 
 
@@ -153,14 +172,16 @@ async def test_calls_get_ids_of_their_own_where_the_server_repeats_itself() -> N
     async with upstream(twice) as up, connected(endpoint(up)) as it:
         earlier: list[Item] = [
             said("hi"),
-            ModelSaid("", "", [Asked("call_0", "read_file", {})]),
-            ToolSaid("call_0", "read_file", ""),
+            ContextAssistantMessage("", "", [ContextToolCall("call_0", "read_file", {})]),
+            ContextToolResult("call_0", "read_file", ""),
         ]
         pieces = await ask(it, *earlier)
-        calls = [piece for piece in pieces if isinstance(piece, Called)]
+        calls = [piece for piece in pieces if isinstance(piece, ToolCallRequested)]
         assert [call.id for call in calls] == ["call_0-2", "call_0-3"]
-        now = ModelSaid("", "", [Asked(call.id, call.tool, call.input) for call in calls], raw_of(pieces))
-        await ask(it, *earlier, now, *(ToolSaid(call.id, call.tool, "") for call in calls))
+        now = ContextAssistantMessage(
+            "", "", [ContextToolCall(call.id, call.tool, call.input) for call in calls], raw_of(pieces)
+        )
+        await ask(it, *earlier, now, *(ContextToolResult(call.id, call.tool, "") for call in calls))
     results = [message["tool_call_id"] for message in up.requests[1].body["messages"] if message["role"] == "tool"]
     assert results == ["call_0", "call_0-2", "call_0-3"]
 
@@ -168,10 +189,12 @@ async def test_calls_get_ids_of_their_own_where_the_server_repeats_itself() -> N
 async def test_neighbours_of_ours_are_one_request_and_a_summary_is_told() -> None:
     reply = streams(anthropic_begins(), anthropic_ends("end_turn"))
     async with upstream(reply) as up, connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
-        call = ModelSaid("", "", [Asked("c1", "read_file", {}), Asked("c2", "read_file", {})])
-        results = [ToolSaid("c1", "read_file", "one"), ToolSaid("c2", "read_file", "two")]
-        pieces = await ask(it, Summed("we read files"), said("go on"), call, *results, said("and?"))
-    assert without_raw(pieces) == [Used(1000, 100, 0.0075)]
+        call = ContextAssistantMessage(
+            "", "", [ContextToolCall("c1", "read_file", {}), ContextToolCall("c2", "read_file", {})]
+        )
+        results = [ContextToolResult("c1", "read_file", "one"), ContextToolResult("c2", "read_file", "two")]
+        pieces = await ask(it, ContextSummary("we read files"), said("go on"), call, *results, said("and?"))
+    assert without_raw(pieces) == [UsageReported(1000, 100, 0.0075)]
     roles = [message["role"] for message in up.requests[0].body["messages"]]
     assert roles == ["user", "assistant", "user"]
     sent = json.dumps(up.requests[0].body["messages"])
@@ -215,8 +238,8 @@ async def test_neighbours_of_ours_are_one_request_and_a_summary_is_told() -> Non
 async def test_an_end_that_is_more_than_being_done_is_told(family: Family, model: str, reply: Reply, stop: str) -> None:
     async with upstream(reply) as up, connected(endpoint(up, family, model)) as it:
         pieces = await ask(it)
-    assert pieces[-1] == Stopped(stop)
-    assert [piece for piece in pieces if isinstance(piece, Called)] == []
+    assert pieces[-1] == ModelFinished(stop)
+    assert [piece for piece in pieces if isinstance(piece, ToolCallRequested)] == []
 
 
 @pytest.mark.parametrize(
@@ -286,7 +309,7 @@ async def test_every_provider_is_left_at_once(family: Family, model: str) -> Non
 
 # -- pictures and the like -------------------------------------------------------------------------------------------
 
-ATTACHED = UserSaid(
+ATTACHED = ContextUserMessage(
     "m1",
     [
         Text("look"),
@@ -324,8 +347,8 @@ async def test_a_model_that_does_not_look_gets_markers_in_one_text() -> None:
 async def test_a_picture_from_a_tool_is_seen() -> None:
     reply = streams(anthropic_begins(), anthropic_ends("end_turn"))
     async with upstream(reply) as up, connected(endpoint(up, "anthropic", "claude-opus-4-8")) as it:
-        shot = ToolSaid("c1", "read_file", "a picture", content=[Image(PNG, "image/png")])
-        await ask(it, said("hi"), ModelSaid("", "", [Asked("c1", "read_file", {})]), shot)
+        shot = ContextToolResult("c1", "read_file", "a picture", content=[Image(PNG, "image/png")])
+        await ask(it, said("hi"), ContextAssistantMessage("", "", [ContextToolCall("c1", "read_file", {})]), shot)
     assert PNG in json.dumps(up.requests[0].body["messages"])
 
 
@@ -364,7 +387,7 @@ async def test_a_level_that_a_model_does_not_have_is_not_sent() -> None:
 async def test_openai_is_asked_again_where_it_does_not_tell_its_thoughts() -> None:
     refuses = answers(400, {"error": {"message": "must be verified to generate reasoning summaries"}})
     async with upstream(refuses, SPEAKERS[0][2]) as up, connected(endpoint(up, "openai", "gpt-5")) as it:
-        assert Said("Reading") in await ask(it)
+        assert TextDelta("Reading") in await ask(it)
         await ask(it)
     assert ["summary" in request.body.get("reasoning", {}) for request in up.requests] == [True, False, False]
 
@@ -483,9 +506,9 @@ async def test_a_word_is_passed_on_at_once(bound: float) -> None:
     async with upstream(speaks) as up, connected(endpoint(up)) as it:
         delays: list[float] = []
         go.release()
-        async with aclosing(it.respond(Inquiry([said("hi")]))) as coming:
+        async with aclosing(it.respond(ModelRequest([said("hi")]))) as coming:
             async for piece in coming:
-                if isinstance(piece, Said):
+                if isinstance(piece, TextDelta):
                     delays.append(time.perf_counter() - written[-1])
                     go.release()
     assert len(delays) == 20
@@ -495,4 +518,4 @@ async def test_a_word_is_passed_on_at_once(bound: float) -> None:
 async def test_two_calls_at_once_share_the_model() -> None:
     async with upstream(chat_says("Hello")) as up, connected(endpoint(up)) as it:
         heard = await asyncio.gather(ask(it), ask(it), ask(it))
-    assert [pieces[0] for pieces in heard] == [Said("Hello")] * 3
+    assert [pieces[0] for pieces in heard] == [TextDelta("Hello")] * 3

@@ -7,12 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.coder.context import Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import ToolCard
+from dragoman.coder.context import (
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+)
+from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.models.small import Saying, answer_schema, messages_of
 from dragoman.vocabulary.content import Image, Resource, ResourceLink, Text, TextResource
 
-READ = ToolCard("read_file", "Reads a file. Long story.", {"type": "object", "properties": {"path": {}}})
+READ = ToolSpec("read_file", "Reads a file. Long story.", {"type": "object", "properties": {"path": {}}})
 
 
 @given(st.text(max_size=20), st.lists(st.integers(0, 60), max_size=8), st.booleans(), st.sampled_from(["", " ", "\n "]))
@@ -64,11 +71,13 @@ def test_the_schema_allows_talking_and_the_tools_there_are() -> None:
 
 def test_a_conversation_becomes_turns() -> None:
     items: list[Item] = [
-        Summed("before"),
-        UserSaid("m1", [Text("read"), Resource(TextResource("inside", "file:///a")), ResourceLink("b", "file:///b")]),
-        ModelSaid("Reading", "", [Asked("c1", "read_file", {"path": "x"})]),
-        ToolSaid("c1", "read_file", "y" * 9_000),
-        UserSaid("m2", [Image("AAAA", "image/png")]),
+        ContextSummary("before"),
+        ContextUserMessage(
+            "m1", [Text("read"), Resource(TextResource("inside", "file:///a")), ResourceLink("b", "file:///b")]
+        ),
+        ContextAssistantMessage("Reading", "", [ContextToolCall("c1", "read_file", {"path": "x"})]),
+        ContextToolResult("c1", "read_file", "y" * 9_000),
+        ContextUserMessage("m2", [Image("AAAA", "image/png")]),
     ]
     system, *messages = messages_of(items, "Be brief.", [READ])
     assert system["content"].startswith("Be brief.\n\nAnswer with one JSON object.")
@@ -85,7 +94,11 @@ def test_a_conversation_becomes_turns() -> None:
 
 
 def test_without_tools_it_is_a_plain_chat() -> None:
-    items: list[Item] = [UserSaid("m1", [Text("hi")]), ModelSaid("Hello"), UserSaid("m2", [Text("bye")])]
+    items: list[Item] = [
+        ContextUserMessage("m1", [Text("hi")]),
+        ContextAssistantMessage("Hello"),
+        ContextUserMessage("m2", [Text("bye")]),
+    ]
     assert messages_of(items, "Be brief.", []) == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "hi"},

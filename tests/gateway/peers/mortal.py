@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Agent
-from dragoman.agent.kept import Kept
+from dragoman.agent.kept import StoredSettings
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
 
@@ -24,7 +24,7 @@ agent = Agent(
 )
 
 if "forgetful" in sys.argv or "stubborn" in sys.argv:
-    Kept.restored = lambda self, options: list(options)  # type: ignore[method-assign]
+    StoredSettings.restored = lambda self, options: list(options)  # type: ignore[method-assign]
 
 if "stubborn" in sys.argv:
 

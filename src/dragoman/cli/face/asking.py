@@ -35,7 +35,7 @@ _VIEW_HELP: Final = "Enter: go on, v: view all, n: no"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9]*m")
 
 
-class Gone(Exception):
+class NoAnswer(Exception):
     """There is nobody to answer."""
 
 
@@ -68,7 +68,7 @@ class Keyboard:
         termios.tcflush(self._descriptor, termios.TCIFLUSH)
 
     async def line(self) -> str:
-        """The next line typed; `Gone` at the end of input."""
+        """The next line typed; `NoAnswer` at the end of input."""
         loop = asyncio.get_running_loop()
         typed = b""
         while not typed.endswith(b"\n"):
@@ -80,11 +80,11 @@ class Keyboard:
             except BlockingIOError:
                 continue
             except OSError:
-                raise Gone from None
+                raise NoAnswer from None
             finally:
                 loop.remove_reader(self._descriptor)
             if not got or len(typed) > LINE_BYTES:
-                raise Gone
+                raise NoAnswer
             typed += got
         return typed.decode("utf-8", "replace").strip()
 
@@ -165,7 +165,7 @@ class Asker:
         self._hold(True)
         try:
             return await asking
-        except (Gone, OSError, termios.error):
+        except (NoAnswer, OSError, termios.error):
             with suppress(OSError):  # the window was closed: no answer
                 self._write("\n")
             return None
@@ -238,7 +238,7 @@ class Asker:
             while words.lower() not in keys:
                 others += 1
                 if others > ATTEMPTS:
-                    raise Gone
+                    raise NoAnswer
                 words = await self._typed(f"read to the end before you answer. {help}")
             if words.lower() == "v":
                 return "view"

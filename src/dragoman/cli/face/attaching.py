@@ -25,7 +25,7 @@ _AT: Final = re.compile(r'(?:(?<=\s)|^)@(?:"([^"\n]+)"|(\S+))')
 _PICTURE_NAMES: Final = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 
 
-class Prompt(NamedTuple):
+class PromptWithFiles(NamedTuple):
     """What is sent, the names that look like files and are none, and why it must not be sent as it is."""
 
     blocks: list[Content]
@@ -33,7 +33,7 @@ class Prompt(NamedTuple):
     problems: list[str]
 
 
-def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> Prompt:
+def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> PromptWithFiles:
     """The text, and the files named in it; in `typed` alone, where some of the text was written by others."""
     blocks: list[Content] = [Text(text)]
     missing: list[str] = []
@@ -51,7 +51,7 @@ def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | No
                 blocks.append(_block(path, named, able, budget))
             except MediaRefused as refusal:
                 problems.append(f"@{named}: the image {refusal}")
-    return Prompt(blocks, missing, problems)
+    return PromptWithFiles(blocks, missing, problems)
 
 
 def _named(text: str) -> Iterator[str]:

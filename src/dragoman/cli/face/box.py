@@ -130,7 +130,7 @@ def wrapped(line: str, columns: int) -> Iterator[str]:
     yield "".join(part)
 
 
-class Question(NamedTuple):
+class PermissionBox(NamedTuple):
     """What an agent wants to do, in lines, and what can be answered.
 
     An option has the number of its place among all that the agent offers, whether or not the others can be chosen.
@@ -179,7 +179,7 @@ class Question(NamedTuple):
 _LATER: Final = "not all of it is shown yet, and v shows it"
 
 
-def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, viewed: bool = False) -> Question:
+def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, viewed: bool = False) -> PermissionBox:
     """Put a permission request into lines for the frame, on a screen of this size.
 
     `viewed`: the person has been shown all of it, so nothing is kept back because it does not fit.
@@ -205,7 +205,7 @@ def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, v
     choices = list(_choices(options, closed))
     if hides:
         lines = _head(lines, [*notes, "", *choices], columns, rows, _Hidden(is_cut, viewed))
-    return Question([*lines, *notes, "", *choices], options, closed, hides)
+    return PermissionBox([*lines, *notes, "", *choices], options, closed, hides)
 
 
 def whole_question(request: RequestPermission) -> Iterator[str]:

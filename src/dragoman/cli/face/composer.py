@@ -29,7 +29,7 @@ OFFERED: Final = 100
 LOOKED_AT: Final = 5000
 
 
-class Offered(NamedTuple):
+class CompletionWord(NamedTuple):
     """A word to complete to, and what it is for."""
 
     word: str
@@ -43,8 +43,8 @@ class Composer:
         self,
         history: Path,
         folder: str,
-        commands: Callable[[], Iterable[Offered]],
-        values: Callable[[str], Iterable[Offered]],
+        commands: Callable[[], Iterable[CompletionWord]],
+        values: Callable[[str], Iterable[CompletionWord]],
         status: Callable[[], str],
         on_first_press: Callable[[], None],
     ) -> None:
@@ -147,7 +147,10 @@ class _Words(Completer):
     """/commands at the start, their values after them, @paths anywhere."""
 
     def __init__(
-        self, folder: str, commands: Callable[[], Iterable[Offered]], values: Callable[[str], Iterable[Offered]]
+        self,
+        folder: str,
+        commands: Callable[[], Iterable[CompletionWord]],
+        values: Callable[[str], Iterable[CompletionWord]],
     ) -> None:
         self._folder = folder
         self._commands = commands

@@ -7,9 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
+from dragoman.cli.complain import CommandError
 from dragoman.cli.face.inert import inert_line
 from dragoman.cli.face.telling import title
-from dragoman.cli.target import Target, Wrong, session_of_ours
+from dragoman.cli.target import Target, session_of_ours
 from dragoman.client.connect import Client
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
@@ -26,10 +27,10 @@ class FolderSessions:
         self._seen: Sequence[SessionInfo] = ()
 
     async def newest(self, client: Client) -> str:
-        """The id of the newest; `Wrong` if there is none."""
+        """The id of the newest; `CommandError` if there is none."""
         sessions = await self._listed(client)
         if not sessions:
-            raise Wrong("there is no session of this folder to go on with")
+            raise CommandError("there is no session of this folder to go on with")
         return sessions[0].session_id
 
     async def lines(self, client: Client, here: str) -> list[str]:
@@ -49,7 +50,7 @@ class FolderSessions:
 
     async def _listed(self, client: Client) -> list[SessionInfo]:
         if not client.agent.capabilities.list:
-            raise Wrong("this agent does not list its sessions")
+            raise CommandError("this agent does not list its sessions")
         page = await client.ask(ListSessions(self._folder))
         assert isinstance(page, SessionList)
         return page.sessions[:LISTED]

@@ -7,7 +7,7 @@ from dragoman.cli.face.asking import Asker
 from dragoman.cli.face.inert import exact_line, inert
 from dragoman.cli.face.request_lines import LINES
 from dragoman.cli.face.telling import shortened, title
-from dragoman.client.ask_user import Question
+from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url
 
 # A form of more fields is no question to ask at a terminal.
@@ -28,7 +28,7 @@ async def filled(asker: Asker, request: Elicit) -> "dict[str, object] | Elicitat
     return await _form(asker, request, request.mode.requested_schema)
 
 
-async def answered(asker: Asker, question: Question) -> str | None:
+async def answered(asker: Asker, question: UserQuestion) -> str | None:
     """A question in free text; None is no answer."""
     lines = ["The agent asks you:", *(f"  {line}" for line in shortened(inert(question.question).split("\n"), LINES))]
     options = question.options[:CHOICES]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dragoman.cli.face.composer import Offered
+from dragoman.cli.face.composer import CompletionWord
 from dragoman.cli.face.inert import inert_line
 from dragoman.client.conversation import Conversation
 from dragoman.vocabulary.options import Command, Select
@@ -32,19 +32,19 @@ _ORDER: Final = re.compile(r"/[A-Za-z][\w:.-]*")
 SHOWN: Final = 100
 
 
-class Order(NamedTuple):
+class ChatCommand(NamedTuple):
     """A word that begins with a slash, and the rest of the line."""
 
     name: str
     rest: str
 
 
-def order_in(text: str) -> Order | None:
+def order_in(text: str) -> ChatCommand | None:
     """Return the order that a prompt is, known or not; None for what is said to the agent, as `/etc/hosts` is."""
     first, *rest = text.split(maxsplit=1) or [""]
     if not text.startswith("/") or not _ORDER.fullmatch(first):
         return None
-    return Order(first, rest[0].strip() if rest else "")
+    return ChatCommand(first, rest[0].strip() if rest else "")
 
 
 def as_sent(text: str) -> str:
@@ -53,22 +53,22 @@ def as_sent(text: str) -> str:
     return text[1:] if text.startswith("//") and _ORDER.fullmatch(first[1:]) else text
 
 
-def is_path(order: Order) -> bool:
+def is_path(order: ChatCommand) -> bool:
     """Return whether something on this machine is called so."""
     return os.path.lexists(order.name.rstrip(".:"))
 
 
-def is_ours(order: Order) -> bool:
+def is_ours(order: ChatCommand) -> bool:
     """Return whether the chat itself knows what to do."""
     return order.name in ORDERS or order.name == _QUIT
 
 
-def is_announced(conversation: Conversation, order: Order) -> bool:
+def is_announced(conversation: Conversation, order: ChatCommand) -> bool:
     """Return whether the agent has a command of that name."""
     return any(isinstance(one, Command) and f"/{one.name}" == order.name for one in conversation.commands)
 
 
-def unknown_order(conversation: Conversation, order: Order) -> str:
+def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
     """Return what to say of a word that is no command, with the one that was perhaps meant."""
     known = [offered.word for offered in commands_of(conversation)]
     near = difflib.get_close_matches(order.name, known, n=5)
@@ -77,23 +77,23 @@ def unknown_order(conversation: Conversation, order: Order) -> str:
     return f"no such command: {order.name}; {meant} (/{order.name} sends it to the agent)"
 
 
-def commands_of(conversation: Conversation) -> list[Offered]:
+def commands_of(conversation: Conversation) -> list[CompletionWord]:
     """Ours, then the agent's."""
-    ours = [Offered(name, about) for name, about in ORDERS.items()]
+    ours = [CompletionWord(name, about) for name, about in ORDERS.items()]
     theirs = [
-        Offered(f"/{command.name}", command.description)
+        CompletionWord(f"/{command.name}", command.description)
         for command in conversation.commands[:SHOWN]
         if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _ORDER.fullmatch(f"/{command.name}")
     ]
     return ours + theirs
 
 
-def values_of(conversation: Conversation, order: str) -> list[Offered]:
+def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:
     """What may stand after an order."""
     option = chosen_option(conversation, order.removeprefix("/"))
     if option is None or order not in ("/mode", "/model"):
         return []
-    return [Offered(choice.value, choice.name) for choice in option.choices()[:SHOWN]]
+    return [CompletionWord(choice.value, choice.name) for choice in option.choices()[:SHOWN]]
 
 
 def chosen_option(conversation: Conversation, category: str) -> Select | None:

@@ -27,7 +27,7 @@ class Outputs:
     """The screens of one turn, by id."""
 
     def __init__(self) -> None:
-        self._screens: dict[str, Screen] = {}
+        self._screens: dict[str, CommandOutput] = {}
 
     def update(self, event: TerminalUpdate) -> list[str]:
         """A display terminal was made or patched; the lines to show now."""
@@ -60,16 +60,16 @@ class Outputs:
         """None has."""
         return self.finish(list(self._screens))
 
-    def _screen(self, id: str) -> "Screen":
+    def _screen(self, id: str) -> "CommandOutput":
         screen = self._screens.get(id)
         if screen is None:
             if len(self._screens) >= SCREENS:
                 del self._screens[next(iter(self._screens))]
-            screen = self._screens[id] = Screen()
+            screen = self._screens[id] = CommandOutput()
         return screen
 
 
-class Screen:
+class CommandOutput:
     """The output of one command."""
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ from rich.text import Text
 from dragoman.cli.face.blocks import Block, Blocks
 from dragoman.cli.face.inert import inert
 from dragoman.cli.face.screen import columns, prepare
-from dragoman.cli.face.telling import Piece
+from dragoman.cli.face.telling import StyledText
 from dragoman.cli.plain import fit
 
 # What is laid out again and again while it grows; of more only the end is shown until the block is whole.
@@ -94,7 +94,7 @@ class _Tail:
             yield Segment.line()
 
 
-class Paper:
+class Renderer:
     """Where a conversation is shown."""
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Paper:
         self._form = ""
         self._spaced = True
 
-    def show(self, pieces: Iterable[Piece]) -> None:
+    def show(self, pieces: Iterable[StyledText]) -> None:
         """Show them, in order."""
         for piece in pieces:
             if piece.form != self._form:
@@ -217,7 +217,7 @@ class Paper:
                 self.console.print(Text(line, style=_STYLES["thought"]))
                 self._spaced = False
 
-    def _line(self, piece: Piece) -> None:
+    def _line(self, piece: StyledText) -> None:
         style = _DIFF_STYLES.get(piece.text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
         self.console.print(Text(_LEADS.get(piece.form, "") + piece.text, style=style))
         self._spaced = False

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, TextIO
 
-from dragoman.cli.face.telling import Piece
+from dragoman.cli.face.telling import StyledText
 from dragoman.cli.plain import fit, harmless_line
 
 _USUAL_COLUMNS: Final = 80
@@ -65,7 +65,7 @@ def prepare(stream: TextIO | None) -> None:
         reconfigure(errors="backslashreplace")
 
 
-class Screen:
+class TurnScreen:
     """Where a turn is shown. `side` is for what is not the answer: tool calls, thoughts, plans."""
 
     def __init__(self, out: TextIO, err: TextIO | None) -> None:
@@ -88,7 +88,7 @@ class Screen:
         """Whether nothing but the answer is shown: nobody looks at this."""
         return self._side is None
 
-    def show(self, pieces: Iterable[Piece]) -> None:
+    def show(self, pieces: Iterable[StyledText]) -> None:
         """Show them, in order."""
         for piece in pieces:
             if piece.form == "answer":
@@ -170,7 +170,7 @@ class Screen:
         else:
             self._answer_open = not text.endswith("\n")
 
-    def _beside(self, side: TextIO, piece: Piece) -> None:
+    def _beside(self, side: TextIO, piece: StyledText) -> None:
         self.pause()
         if piece.form != self._form or piece.form != "thought":
             self._fresh_line()

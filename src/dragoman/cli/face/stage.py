@@ -15,8 +15,8 @@ from dragoman.cli.face.composer import Composer
 from dragoman.cli.face.echo import Echo
 from dragoman.cli.face.inert import inert_line
 from dragoman.cli.face.orders import chosen_option
-from dragoman.cli.face.paper import Paper
-from dragoman.cli.face.telling import Teller, notice_text, title
+from dragoman.cli.face.paper import Renderer
+from dragoman.cli.face.telling import EventText, notice_text, title
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
 
@@ -29,8 +29,8 @@ class Stage:
     """Who may write now, and what has to wait. Whoever reads the user's line says so with `composer`."""
 
     def __init__(self) -> None:
-        self.paper: Final = Paper()
-        self.teller = Teller()
+        self.paper: Final = Renderer()
+        self.teller = EventText()
         self.composer: Composer | None = None
         self.trouble = ""  # why the agent cannot be reached now
         self._echo = Echo()

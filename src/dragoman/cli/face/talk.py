@@ -10,7 +10,7 @@ from functools import partial
 from types import FrameType
 from typing import Final
 
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import CommandError, complain
 from dragoman.cli.face.asking import Asker, Keyboard
 from dragoman.cli.face.attaching import attached
 from dragoman.cli.face.box import secret_word
@@ -21,7 +21,7 @@ from dragoman.cli.face.inert import inert, inert_line
 from dragoman.cli.face.interrupts import LEFT, Interrupts
 from dragoman.cli.face.orders import (
     LEAVING,
-    Order,
+    ChatCommand,
     as_sent,
     chosen_option,
     commands_of,
@@ -38,12 +38,12 @@ from dragoman.cli.face.recap import Recap
 from dragoman.cli.face.screen import colours_wanted, size
 from dragoman.cli.face.stage import Stage
 from dragoman.cli.face.stderr import Stderr
-from dragoman.cli.face.telling import Teller, title
+from dragoman.cli.face.telling import EventText, title
 from dragoman.cli.face.viewer import find_pager
 from dragoman.cli.failing import failure_words, is_a_bug, own_complaint
 from dragoman.cli.home import home
 from dragoman.cli.offer import Offer
-from dragoman.cli.target import Target, Wrong, choose, opened, reopen, session_of_ours
+from dragoman.cli.target import Target, choose, opened, reopen, session_of_ours
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
@@ -63,7 +63,7 @@ _ENDS: Final = {
 }
 
 
-class Talk:
+class ChatSession:
     """What `dragoman chat` was told to do."""
 
     def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
@@ -101,7 +101,7 @@ class Talk:
                 await self._connect(stack)
                 await self._begin(wanted)
                 return await self._converse(stack)
-        except (Wrong, UsageError) as error:
+        except (CommandError, UsageError) as error:
             return complain(inert(str(error)))
         except DragomanError as error:
             complaint = own_complaint(error, self._target)
@@ -156,9 +156,9 @@ class Talk:
         try:
             await self._connect(stack)
             self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
-        except (DragomanError, Wrong) as error:
+        except (DragomanError, CommandError) as error:
             raise LinkClosed(failure_text(error) if isinstance(error, DragomanError) else str(error)) from lost
-        self._stage.teller = Teller()
+        self._stage.teller = EventText()
         self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
 
     async def _wanted(self) -> str | None:
@@ -187,10 +187,10 @@ class Talk:
         try:
             self._here = await reopen(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
-            raise Wrong(f"session {inert_line(session_id)}: {inert_line(failure_text(error))}") from None
+            raise CommandError(f"session {inert_line(session_id)}: {inert_line(failure_text(error))}") from None
         finally:
             self._recap = None
-        self._stage.teller = Teller()
+        self._stage.teller = EventText()
         for who, text in recap.told():
             self._paper.say(f"{who}:")
             self._paper.markdown(text)
@@ -287,7 +287,7 @@ class Talk:
 
     # -- orders ------------------------------------------------------------------------------------------------------
 
-    async def _order(self, text: str) -> Order | None:
+    async def _order(self, text: str) -> ChatCommand | None:
         """Return the order for the chat itself that a line is, a mistyped one included; None: it is for the agent."""
         order = order_in(text)
         if order is None or is_ours(order):
@@ -299,7 +299,7 @@ class Talk:
             self._announced.set()
         return None if is_announced(self._conversation, order) or is_path(order) else order
 
-    async def _obey_or_stop(self, order: Order) -> None:
+    async def _obey_or_stop(self, order: ChatCommand) -> None:
         """Do what the chat itself is told; Ctrl-C gives it up."""
         with Interrupts([signal.SIGINT]) as interrupts:
             obeying = asyncio.ensure_future(self._obey(order))
@@ -317,7 +317,7 @@ class Talk:
                 obeying.cancel()
                 stopping.cancel()
 
-    async def _obey(self, order: Order) -> None:
+    async def _obey(self, order: ChatCommand) -> None:
         try:
             match order.name:
                 case "/help":
@@ -338,10 +338,10 @@ class Talk:
             raise
         except DragomanError as error:
             self._paper.say(inert(failure_text(error)), "red")
-        except Wrong as error:
+        except CommandError as error:
             self._paper.say(inert(str(error)), "red")
 
-    async def _choose(self, order: Order) -> None:
+    async def _choose(self, order: ChatCommand) -> None:
         option = chosen_option(self._conversation, order.name.removeprefix("/"))
         if option is None:
             self._paper.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")

@@ -47,7 +47,7 @@ _FENCE: Final = re.compile(r"\s*(?:`{3,}|~{3,})[^`]*$")
 _MARKS: Final = {"completed": "[x]", "in_progress": "[>]", "cancelled": "[-]"}
 
 
-class Piece(NamedTuple):
+class StyledText(NamedTuple):
     """Some text, and what kind of text it is."""
 
     form: Form
@@ -85,7 +85,7 @@ class _Said:
         return "".join(self._pieces)
 
 
-class Teller:
+class EventText:
     """One conversation, told."""
 
     def __init__(self) -> None:
@@ -104,11 +104,11 @@ class Teller:
         """The titles of the calls that run now."""
         return [call.title for call in self._calls.values() if not call.ended]
 
-    def tell(self, event: events.AnyEvent) -> list[Piece]:
+    def tell(self, event: events.AnyEvent) -> list[StyledText]:
         """What there is to show of an event, in order."""
         return [piece for piece in self._pieces(event) if piece.text]
 
-    def client_terminal(self, terminal_id: str, text: str, *, ended: bool) -> list[Piece]:
+    def client_terminal(self, terminal_id: str, text: str, *, ended: bool) -> list[StyledText]:
         """What a terminal shows that we run for the agent: all of it each time."""
         lines = self._outputs.text(terminal_id, text)
         if ended:
@@ -121,13 +121,13 @@ class Teller:
             items = request.subject.tool_call.content or ()
             self._asked.update(hash(diff_text(item)) for item in items if isinstance(item, Diff))
 
-    def finish(self) -> list[Piece]:
+    def finish(self) -> list[StyledText]:
         """The turn is over, however it ended: what was held back."""
         for call in self._calls.values():
             call.pending = False
         held = [piece for call in self._calls.values() for piece in self._diffs(call)]
-        pieces = [Piece(form, self._streams[form].finish()) for form in ("answer", "thought")]
-        pieces += [Piece("output", line) for line in self._outputs.finish_all()]
+        pieces = [StyledText(form, self._streams[form].finish()) for form in ("answer", "thought")]
+        pieces += [StyledText("output", line) for line in self._outputs.finish_all()]
         pieces += held
         self._forget_turn()
         return [piece for piece in pieces if piece.text]
@@ -139,7 +139,7 @@ class Teller:
         self._outputs = Outputs()
         self._last = ""
 
-    def _pieces(self, event: events.AnyEvent) -> Iterator[Piece]:
+    def _pieces(self, event: events.AnyEvent) -> Iterator[StyledText]:
         match event:
             case events.AgentMessageChunk():
                 yield from self._chunk("answer", event)
@@ -164,15 +164,15 @@ class Teller:
                 yield from self._planned(event)
             case events.Notice():
                 yield from self._broken_off(event)
-                yield Piece("notice", notice_text(event))
+                yield StyledText("notice", notice_text(event))
             case events.CompactionUpdate():
                 yield from self._compacted(event)
             case events.UnknownEvent():
-                yield Piece("notice", f"(an update this release does not know: {inert_line(event.name)[:80]})")
+                yield StyledText("notice", f"(an update this release does not know: {inert_line(event.name)[:80]})")
             case _:
                 return  # the user's own words, and how things stand
 
-    def _compacted(self, event: events.CompactionUpdate) -> Iterator[Piece]:
+    def _compacted(self, event: events.CompactionUpdate) -> Iterator[StyledText]:
         """Yield the line for the end of a compaction; the reason of a failure may have been shown before."""
         if event.compaction_id not in self._compactions and len(self._compactions) >= REMEMBERED:
             self._compactions.clear()
@@ -182,16 +182,16 @@ class Teller:
             error = self._compactions.pop(event.compaction_id).value.error
             why = f": {inert_line(error)}" if error else ""
             words = _COMPACTED if event.status == "completed" else _NOT_COMPACTED
-            yield Piece("notice", f"{words}{why}")
+            yield StyledText("notice", f"{words}{why}")
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
-    def _chunk(self, form: Literal["answer", "thought"], event: events.Chunk) -> Iterator[Piece]:
+    def _chunk(self, form: Literal["answer", "thought"], event: events.Chunk) -> Iterator[StyledText]:
         text = text_of((event.content,))
         self._message_so_far(event.message_id).add(text)
         yield from self._stream(form, event.message_id, text)
 
-    def _message(self, form: Literal["answer", "thought"], event: events.Message) -> Iterator[Piece]:
+    def _message(self, form: Literal["answer", "thought"], event: events.Message) -> Iterator[StyledText]:
         """A whole message: what of it was not said in pieces already."""
         if not isinstance(event.content, list):
             return
@@ -200,19 +200,19 @@ class Teller:
         self._said[event.message_id] = _Said(text)
         yield from self._stream(form, event.message_id, new)
 
-    def _stream(self, form: Literal["answer", "thought"], message_id: str, text: str) -> Iterator[Piece]:
+    def _stream(self, form: Literal["answer", "thought"], message_id: str, text: str) -> Iterator[StyledText]:
         shown = self._streams[form].feed(text)
         if shown:
             if self._last and self._last != message_id:
-                yield Piece(form, "\n\n")
+                yield StyledText(form, "\n\n")
             self._last = message_id
-            yield Piece(form, shown)
+            yield StyledText(form, shown)
 
-    def _broken_off(self, event: events.Notice) -> Iterator[Piece]:
+    def _broken_off(self, event: events.Notice) -> Iterator[StyledText]:
         """Mark the end of an answer that begins anew: what was said of it is not part of what follows."""
         if self._last and isinstance(event.meta, Mapping) and event.meta.get(events.BROKEN_OFF) is True:
             self._last = ""
-            yield Piece("break", BROKEN_OFF)
+            yield StyledText("break", BROKEN_OFF)
 
     def _message_so_far(self, message_id: str) -> "_Said":
         said = self._said.get(message_id)
@@ -233,7 +233,7 @@ class Teller:
             call.title = title(id)
         return call
 
-    def _update(self, event: events.ToolCallUpdate) -> Iterator[Piece]:
+    def _update(self, event: events.ToolCallUpdate) -> Iterator[StyledText]:
         call = self._call(event.tool_call_id)
         named = event.title or event.name
         if named:
@@ -246,7 +246,7 @@ class Teller:
             call.pending = status == "pending"
         ends = status in FINAL_STATUSES and not call.ended
         failed = ends and status != "completed"
-        pieces: list[Piece] = []
+        pieces: list[StyledText] = []
         if event.content is None or isinstance(event.content, list):
             call.items = list(event.content or ())
             pieces += self._content(call)
@@ -254,24 +254,24 @@ class Teller:
             pieces += self._diffs(call)
         if ends:
             call.ended = True
-            pieces += [Piece("output", line) for line in self._outputs.finish(self._screens(call))]
+            pieces += [StyledText("output", line) for line in self._outputs.finish(self._screens(call))]
         if failed:
             reason = failure_reason(call.items)
             output = [piece for piece in pieces if piece.form == "output"]
             said = [piece for piece in output if not _FENCE.match(piece.text)]
             if len(said) == 1 and f" ({title(said[0].text)})" == reason:
                 pieces = [piece for piece in pieces if piece.form != "output"]  # one line is the reason, and said once
-            pieces.append(Piece("failed", f"{call.title}: {status}{reason}"))
+            pieces.append(StyledText("failed", f"{call.title}: {status}{reason}"))
         yield from pieces
 
-    def _headed(self, call: _Call) -> Iterator[Piece]:
+    def _headed(self, call: _Call) -> Iterator[StyledText]:
         """The heading, once; and again when the call turns out to be called otherwise."""
         if not call.headed or call.title not in (call.headed, title(call.id)):
             call.headed = call.title
             self._last = ""
-            yield Piece("tool", call.title)
+            yield StyledText("tool", call.title)
 
-    def _content(self, call: _Call) -> Iterator[Piece]:
+    def _content(self, call: _Call) -> Iterator[StyledText]:
         """What a call shows, as far as it is new."""
         yield from self._diffs(call)
         for place, item in enumerate(call.items):
@@ -284,7 +284,7 @@ class Teller:
                 case _:
                     pass
 
-    def _diffs(self, call: _Call) -> Iterator[Piece]:
+    def _diffs(self, call: _Call) -> Iterator[StyledText]:
         """Changes that were not shown yet. While a call waits, a question may come that shows them."""
         for item in [] if call.pending else call.items:
             if not isinstance(item, Diff):
@@ -293,7 +293,7 @@ class Teller:
             if hash(text) not in call.diffs | self._asked:
                 call.diffs.add(hash(text))
                 for line in shortened(text.rstrip("\n").split("\n"), DIFF_LINES):
-                    yield Piece("diff", line)
+                    yield StyledText("diff", line)
 
     def _screens(self, call: _Call) -> list[str]:
         return [
@@ -301,21 +301,21 @@ class Teller:
             for place, item in enumerate(call.items)
         ]
 
-    def _lines(self, screen: str, lines: Iterable[str]) -> Iterator[Piece]:
+    def _lines(self, screen: str, lines: Iterable[str]) -> Iterator[StyledText]:
         for line in lines:
             self._last = ""
-            yield Piece("output", line)
+            yield StyledText("output", line)
 
     # -- plans -------------------------------------------------------------------------------------------------------
 
-    def _planned(self, event: events.PlanUpdate) -> Iterator[Piece]:
+    def _planned(self, event: events.PlanUpdate) -> Iterator[StyledText]:
         lines = list(plan_lines(event))
         told = "\n".join(lines)
         if told != self._plan:
             self._plan = told
             self._last = ""
             for line in lines:
-                yield Piece("plan", line)
+                yield StyledText("plan", line)
 
 
 def notice_text(event: events.Notice) -> str:

@@ -13,12 +13,12 @@ from dragoman.coder.mcp.config import Config, identity, name_of
 from dragoman.coder.mcp.definition import Definition, Definitions
 from dragoman.coder.mcp.plain import one_line
 from dragoman.coder.mcp.terms import Manners
-from dragoman.coder.tools.contract import Outcome
+from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.errors import StartFailed
 
 if TYPE_CHECKING:
-    from dragoman.coder.mcp.sdk.connection import Connection, Sdk
-    from dragoman.coder.mcp.sdk.peer import Peer
+    from dragoman.coder.mcp.sdk.connection import Sdk, SdkConnection
+    from dragoman.coder.mcp.sdk.peer import SdkPeer
 
 State = Literal["starting", "connected", "reconnecting", "failed", "refused", "closed"]
 # A list of tools is asked for again at most this often, however often it changes.
@@ -32,7 +32,7 @@ NAME_CHARACTERS: Final = 64
 CHANGED: Final = "it is not started again, because its configuration or a file that it starts has changed"
 
 
-class Gone(Exception):
+class ServerUnavailable(Exception):
     """The server cannot be called; the text says why."""
 
 
@@ -47,7 +47,7 @@ class _Ended(NamedTuple):
     error: Exception | None
 
 
-class Server:
+class McpServerConnection:
     """A server and its owner task."""
 
     def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", manners: Manners) -> None:
@@ -59,13 +59,13 @@ class Server:
         self._load = load
         self._manners = manners
         self._bounds = manners.bounds
-        self._peer: Peer | None = None
-        self._connection: Connection | None = None
+        self._peer: SdkPeer | None = None
+        self._connection: SdkConnection | None = None
         # Set while `definitions` is what the server said last; between a change and the new list it is not.
         self._settled = asyncio.Event()
         self._started = asyncio.Event()  # connected, or not to be
         self._changed = asyncio.Event()
-        self._calls: set[asyncio.Task[Outcome]] = set()
+        self._calls: set[asyncio.Task[ToolOutcome]] = set()
         self._owner: asyncio.Task[None] | None = None
         self._closing = False
 
@@ -94,23 +94,25 @@ class Server:
         return self._peer.stderr() if self._peer is not None else ""
 
     async def definition(self, tool: str) -> Definition:
-        """What the server says now that a tool is. `Gone` if that cannot be said."""
+        """What the server says now that a tool is. `ServerUnavailable` if that cannot be said."""
         if self._connection is not None:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._settled.wait(), self._bounds.call)
         if self._connection is None:
             coming = self.state in ("starting", "reconnecting")
-            raise Gone(f"The MCP server {self.name} is {'being connected; try later' if coming else 'not connected'}.")
+            raise ServerUnavailable(
+                f"The MCP server {self.name} is {'being connected; try later' if coming else 'not connected'}."
+            )
         if not self._settled.is_set():
-            raise Gone(f"The MCP server {self.name} does not say which tools it has.")
+            raise ServerUnavailable(f"The MCP server {self.name} does not say which tools it has.")
         if tool not in self.definitions.by_tool:
-            raise Gone(f"The MCP server {self.name} does not have this tool any more.")
+            raise ServerUnavailable(f"The MCP server {self.name} does not have this tool any more.")
         return self.definitions.by_tool[tool]
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolOutcome:
         """Calls a tool. A cancel or the deadline is told to the server, and not waited for."""
         if self._connection is None:
-            return Outcome(f"The MCP server {self.name} is not connected.", failed=True)
+            return ToolOutcome(f"The MCP server {self.name} is not connected.", failed=True)
         call = asyncio.create_task(self._connection.call(tool, arguments))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
@@ -122,8 +124,8 @@ class Server:
                 call.cancel()
                 await asyncio.wait([call], timeout=CANCEL_SECONDS)
         if not done:
-            return Outcome(f"The MCP server {self.name} did not answer within {seconds:g} s.", failed=True)
-        return Outcome("The session is being closed.", failed=True) if call.cancelled() else call.result()
+            return ToolOutcome(f"The MCP server {self.name} did not answer within {seconds:g} s.", failed=True)
+        return ToolOutcome("The session is being closed.", failed=True) if call.cancelled() else call.result()
 
     async def _own(self) -> None:
         try:
@@ -164,7 +166,7 @@ class Server:
                 await self._give_up(f"{reason}; {CHANGED}")
                 return
 
-    async def _attempt(self, sdk: "Sdk", peer: "Peer") -> _Ended:
+    async def _attempt(self, sdk: "Sdk", peer: "SdkPeer") -> _Ended:
         """One connection, from its beginning to its end."""
         lived = False
         try:
@@ -176,7 +178,7 @@ class Server:
             return _Ended(lived, error)
         return _Ended(lived, None)
 
-    async def _live(self, connection: "Connection") -> None:
+    async def _live(self, connection: "SdkConnection") -> None:
         self._connection = connection
         self.error = ""
         self._turn("connected")
@@ -188,7 +190,7 @@ class Server:
             if not self._closing:
                 self._turn("reconnecting")
 
-    async def _stay(self, connection: "Connection") -> None:
+    async def _stay(self, connection: "SdkConnection") -> None:
         """Until it is lost. What its tools are is asked again when it says that they are others."""
         pause = 0.0
         while await self._has_changed(connection):
@@ -197,7 +199,7 @@ class Server:
             self._manners.changed()
             pause = LIST_SECONDS
 
-    async def _has_changed(self, connection: "Connection") -> bool:
+    async def _has_changed(self, connection: "SdkConnection") -> bool:
         waits = [asyncio.ensure_future(event.wait()) for event in (connection.lost, self._changed)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +208,7 @@ class Server:
                 wait.cancel()
         return not connection.lost.is_set()
 
-    async def _list(self, connection: "Connection") -> None:
+    async def _list(self, connection: "SdkConnection") -> None:
         self._changed.clear()
         async with asyncio.timeout(self._bounds.start):
             self.definitions = await connection.definitions(identity(self.config))

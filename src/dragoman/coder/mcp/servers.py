@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dragoman.background import call_in_background
 from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
-from dragoman.coder.mcp.server import SdkMissing, Server, State
+from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
 from dragoman.coder.mcp.terms import Bounds, Manners, Surroundings
 from dragoman.coder.mcp.tool import ForeignTool
 from dragoman.coder.tools.contract import Tool
@@ -24,7 +24,7 @@ DEFAULT_BOUNDS: Final = Bounds()
 MISSING: Final = f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}"
 
 
-class Status(NamedTuple):
+class McpServerStatus(NamedTuple):
     """How a server is doing. `error` is why it is not connected; `left_out` counts tools that are of no use."""
 
     name: str
@@ -40,7 +40,7 @@ async def allow_all(config: Config) -> bool:
     return True
 
 
-class Servers:
+class McpServers:
     """Starts them, has their tools, ends them. `changed` is called whenever `tools` or `status` has become another."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Servers:
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0
         manners = Manners(notice, changed, allow, bounds)
-        servers = [Server(config, self._load, manners) for config in configs[:SERVERS]]
+        servers = [McpServerConnection(config, self._load, manners) for config in configs[:SERVERS]]
         self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
 
     def start(self) -> None:
@@ -93,10 +93,10 @@ class Servers:
             for name, tool in _named(label, server).items()
         ]
 
-    def status(self) -> list[Status]:
+    def status(self) -> list[McpServerStatus]:
         """How each of them is doing, in the order they were given."""
         return [
-            Status(
+            McpServerStatus(
                 server.name,
                 server.state,
                 list(_named(label, server)) if server.state == "connected" else [],
@@ -136,7 +136,7 @@ class Servers:
         return Sdk(self._surroundings)
 
 
-def _named(label: str, server: Server) -> dict[str, str]:
+def _named(label: str, server: McpServerConnection) -> dict[str, str]:
     """What its tools are called here, and there. Of two that would be called the same, the first is."""
     names: dict[str, str] = {}
     for tool in server.definitions.by_tool:

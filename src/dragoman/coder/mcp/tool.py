@@ -4,10 +4,10 @@ from typing import Any
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp.definition import Definition
-from dragoman.coder.mcp.server import Gone, Server
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, title_text
+from dragoman.coder.mcp.server import McpServerConnection, ServerUnavailable
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
+from dragoman.coder.tools.contract import BadInput, Preview, ToolContext, ToolOutcome, title_text
 
 _TITLE_CHARACTERS = 120
 
@@ -18,7 +18,9 @@ class ForeignTool:
     kind = "other"
     does: ActKind = "foreign"
 
-    def __init__(self, name: str, definition: Definition, server: Server, *, guarded: bool = False) -> None:
+    def __init__(
+        self, name: str, definition: Definition, server: McpServerConnection, *, guarded: bool = False
+    ) -> None:
         """`guarded`: its server is a program that a client has brought, which no confined token may use."""
         self._guarded = guarded
         self.name = name
@@ -27,26 +29,28 @@ class ForeignTool:
         self._tool = definition.tool
         self._server = server
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         """Nothing to say."""
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         try:
             definition = await self._server.definition(self._tool)
-        except Gone as gone:
+        except ServerUnavailable as gone:
             raise BadInput(str(gone)) from None
         title = title_text(f"{self._server.name}: {self._tool}", _TITLE_CHARACTERS)
         return Preview(title, [self._act(definition)], stamp=definition.digest)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         call = approved.call
         try:
             definition = await self._server.definition(self._tool)
-        except Gone as gone:
-            return Outcome(str(gone), failed=True)
+        except ServerUnavailable as gone:
+            return ToolOutcome(str(gone), failed=True)
         if list(call.acts) != [self._act(definition)]:
-            return Outcome("The MCP server has defined this tool anew since it was approved. Call it again.", True)
+            return ToolOutcome(
+                "The MCP server has defined this tool anew since it was approved. JudgedCall it again.", True
+            )
         return await self._server.call(self._tool, call.input)
 
-    def _act(self, definition: Definition) -> Act:
-        return Act("foreign", f"{self.name} {definition.digest}", guarded=self._guarded)
+    def _act(self, definition: Definition) -> Action:
+        return Action("foreign", f"{self.name} {definition.digest}", guarded=self._guarded)

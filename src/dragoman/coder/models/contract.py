@@ -9,7 +9,7 @@ FailureKind = Literal["auth", "rate_limit", "network", "server", "garbage"]
 FAILURE_KINDS: Final[tuple[FailureKind, ...]] = ("auth", "rate_limit", "network", "server", "garbage")
 
 
-class ToolCard(NamedTuple):
+class ToolSpec(NamedTuple):
     """A tool as the model is told of it. `schema` is the JSON Schema of its input."""
 
     name: str
@@ -17,11 +17,11 @@ class ToolCard(NamedTuple):
     schema: dict[str, Any]
 
 
-class Inquiry(NamedTuple):
+class ModelRequest(NamedTuple):
     """Everything a model call is given."""
 
     items: Sequence[Item]
-    tools: Sequence[ToolCard] = ()
+    tools: Sequence[ToolSpec] = ()
     system: str = ""
     # How hard to think, one of the model's `thought_levels`; empty: as it likes.
     thought_level: str = ""
@@ -29,19 +29,19 @@ class Inquiry(NamedTuple):
     purpose: Literal["turn", "summary"] = "turn"
 
 
-class Said(NamedTuple):
+class TextDelta(NamedTuple):
     """A piece of the answer."""
 
     text: str
 
 
-class Thought(NamedTuple):
+class ThoughtDelta(NamedTuple):
     """A piece of a thought."""
 
     text: str
 
 
-class Called(NamedTuple):
+class ToolCallRequested(NamedTuple):
     """A tool the model wants to use. The id is the provider's; where it has none, the loop gives one."""
 
     tool: str
@@ -49,7 +49,7 @@ class Called(NamedTuple):
     id: str = ""
 
 
-class Used(NamedTuple):
+class UsageReported(NamedTuple):
     """Tokens of this model call, and what it cost in dollars where that is known."""
 
     input: int
@@ -57,19 +57,19 @@ class Used(NamedTuple):
     cost: float | None = None
 
 
-class Kept(NamedTuple):
-    """The response in the provider's own form, as plain JSON, to be handed back in `ModelSaid.raw`."""
+class RawResponse(NamedTuple):
+    """The response in the provider's own form, as plain JSON, to be handed back in `ContextAssistantMessage.raw`."""
 
     raw: object
 
 
-class Stopped(NamedTuple):
+class ModelFinished(NamedTuple):
     """Why the model stopped, where it is more than being done: an end of a turn. Nothing comes after it."""
 
     reason: str
 
 
-Piece = Said | Thought | Called | Used | Kept | Stopped
+Piece = TextDelta | ThoughtDelta | ToolCallRequested | UsageReported | RawResponse | ModelFinished
 
 
 class ModelFailed(Exception):
@@ -102,7 +102,7 @@ class Model(Protocol):
     def retry_seconds(self, attempt: int) -> float:
         """How long to wait before trying again, the first time with attempt 1."""
 
-    def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call. A generator, so that leaving it early ends the call; it raises `ModelFailed` and no more."""
 
 

@@ -69,7 +69,7 @@ _CHAIN: Final = 8
 _log = logging.getLogger(__name__)
 
 
-class TooMuch(Exception):
+class ResponseTooLarge(Exception):
     """An answer beyond every bound."""
 
 
@@ -82,7 +82,7 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
     who = endpoint.provider
     for cause in _causes(error):
         match cause:
-            case TooMuch() | Encoded():
+            case ResponseTooLarge() | Encoded():
                 return ModelFailed("garbage", f"{who} sent an answer that cannot be read")
             case TimeoutError() | ModelRequestTimeout() | httpx2.TimeoutException():
                 return ModelFailed("network", f"{who} ({endpoint.place}) did not answer in time")

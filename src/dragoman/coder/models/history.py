@@ -1,7 +1,7 @@
 """The conversation, in the words of the model library. Loaded together with the SDKs, never before.
 
-A response goes back to the provider that made it in its own form (`ModelSaid.raw`), so that signed thoughts survive;
-to everybody else, and where that form cannot be read, as text and calls.
+A response goes back to the provider that made it in its own form (`ContextAssistantMessage.raw`), so that signed
+thoughts survive; to other providers, and where that form cannot be read, as text and calls.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid
+from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
 from dragoman.host.media import MediaRefused, check_picture, decode_media, normal_type
 from dragoman.vocabulary.content import (
     Audio,
@@ -45,7 +45,7 @@ def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bo
     messages: list[ModelMessage] = []
     asking: list[ModelRequestPart] = []
     for item in items:
-        if isinstance(item, ModelSaid):
+        if isinstance(item, ContextAssistantMessage):
             said = _response(item, provider)
             if said is not None:
                 if asking:
@@ -66,7 +66,7 @@ def kept(response: ModelResponse, provider: str) -> dict[str, Any]:
     return {"by": provider, "message": message}
 
 
-def _response(item: ModelSaid, provider: str) -> ModelResponse | None:
+def _response(item: ContextAssistantMessage, provider: str) -> ModelResponse | None:
     original = _original(item, provider)
     if original is not None:
         return original
@@ -75,7 +75,7 @@ def _response(item: ModelSaid, provider: str) -> ModelResponse | None:
     return ModelResponse(parts) if parts else None
 
 
-def _original(item: ModelSaid, provider: str) -> ModelResponse | None:
+def _original(item: ContextAssistantMessage, provider: str) -> ModelResponse | None:
     """The response as it came, if it came from this provider, can be read, and has the calls that were run."""
     raw = item.raw
     if not isinstance(raw, dict) or raw.get("by") != provider:
@@ -92,13 +92,13 @@ def _original(item: ModelSaid, provider: str) -> ModelResponse | None:
     return message if there == run and message.parts else None
 
 
-def _part(item: UserSaid | ToolSaid | Summed, *, images: bool) -> ModelRequestPart:
+def _part(item: ContextUserMessage | ContextToolResult | ContextSummary, *, images: bool) -> ModelRequestPart:
     match item:
-        case UserSaid():
+        case ContextUserMessage():
             return UserPromptPart(_joined(_content(item.content, images=images)))
-        case Summed():
+        case ContextSummary():
             return UserPromptPart(f"A summary of the conversation so far:\n\n{item.text}")
-        case ToolSaid():
+        case ContextToolResult():
             content: list[UserContent] = [item.text] if item.text else []
             content += _content(item.content, images=images)
             outcome: Any = "failed" if item.failed else "success"

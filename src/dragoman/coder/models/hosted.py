@@ -32,21 +32,21 @@ from pydantic_ai.tools import ToolDefinition
 
 from dragoman.coder.models.abilities import OFF, Abilities
 from dragoman.coder.models.contract import (
-    Called,
-    Inquiry,
-    Kept,
     ModelFailed,
+    ModelFinished,
+    ModelRequest,
     Piece,
-    Said,
-    Stopped,
-    Thought,
-    ToolCard,
-    Used,
+    RawResponse,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    ToolSpec,
+    UsageReported,
 )
 from dragoman.coder.models.endpoints import Endpoint
-from dragoman.coder.models.failures import Encoded, TooMuch, explained
+from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explained
 from dragoman.coder.models.history import kept, messages_of
-from dragoman.coder.models.patience import ANSWER_BYTES, Patience
+from dragoman.coder.models.patience import ANSWER_BYTES, ModelTimeouts
 from dragoman.host.tls import trust_for
 
 # Some servers of the OpenAI kind want a key and look at none.
@@ -55,10 +55,10 @@ _HERE: Final = ("localhost", "127.0.0.1", "::1")
 _STOPS: Final = {"length": "max_tokens", "content_filter": "refusal"}
 
 
-class Line:
+class ProviderConnection:
     """A model and the connection to it, for one call at a time. Made in a thread: a TLS context alone takes 50 ms."""
 
-    def __init__(self, endpoint: Endpoint, known: Abilities, patience: Patience) -> None:
+    def __init__(self, endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> None:
         self._endpoint = endpoint
         self._known = known
         self._patience = patience
@@ -74,7 +74,7 @@ class Line:
         """Hang up."""
         await self._client.aclose()
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call."""
         try:
             async with AsyncExitStack() as stack:
@@ -87,12 +87,12 @@ class Line:
                             PartDeltaEvent(delta=TextPartDelta(content_delta=text))
                             | PartStartEvent(part=TextPart(text))
                         ) if text:
-                            yield Said(text)
+                            yield TextDelta(text)
                         case (
                             PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text))
                             | PartStartEvent(part=ThinkingPart(text))
                         ) if text:
-                            yield Thought(text)
+                            yield ThoughtDelta(text)
                         case _:
                             pass
                 answer = stream.get()
@@ -101,7 +101,7 @@ class Line:
         except ModelFailed:
             raise
         except ContentFilterError:
-            yield Stopped("refusal")
+            yield ModelFinished("refusal")
         except Exception as error:
             # Not `from error`: the SDKs' exceptions carry the request, and the request carries the key.
             raise explained(error, self._endpoint) from None
@@ -109,7 +109,7 @@ class Line:
             for body in tuple(self._open):
                 await body.aclose()
 
-    async def _ask(self, stack: AsyncExitStack, inquiry: Inquiry) -> StreamedResponse:
+    async def _ask(self, stack: AsyncExitStack, inquiry: ModelRequest) -> StreamedResponse:
         """Send the request; comes back with the beginning of the answer."""
         endpoint = self._endpoint
         messages = messages_of(
@@ -135,7 +135,7 @@ class Line:
         async with asyncio.timeout_at(min(end, loop.time() + self._patience.piece)):
             return await anext(events, None)
 
-    def _ending(self, answer: ModelResponse, inquiry: Inquiry) -> list[Piece]:
+    def _ending(self, answer: ModelResponse, inquiry: ModelRequest) -> list[Piece]:
         """What can be said only when everything has come."""
         who = self._endpoint.provider
         finish = answer.finish_reason
@@ -148,9 +148,9 @@ class Line:
         pieces: list[Piece] = []
         usage = answer.usage
         if usage.input_tokens or usage.output_tokens:
-            pieces.append(Used(usage.input_tokens, usage.output_tokens, self._cost(answer)))
-        pieces += [Kept(kept(answer, who)), *calls]
-        return [*pieces, Stopped(stop)] if stop else pieces
+            pieces.append(UsageReported(usage.input_tokens, usage.output_tokens, self._cost(answer)))
+        pieces += [RawResponse(kept(answer, who)), *calls]
+        return [*pieces, ModelFinished(stop)] if stop else pieces
 
     def _cost(self, answer: ModelResponse) -> float | None:
         """In dollars. Who serves models at another address has other prices, or none."""
@@ -182,10 +182,10 @@ class Line:
         return cast(ModelSettings, settings)
 
 
-def _calls(answer: ModelResponse, inquiry: Inquiry, who: str, *, cut_off: bool) -> list[Called]:
+def _calls(answer: ModelResponse, inquiry: ModelRequest, who: str, *, cut_off: bool) -> list[ToolCallRequested]:
     """The calls, each with an id of its own in this session; the answer's parts are given the same ids."""
     taken = {call.id for item in inquiry.items for call in getattr(item, "calls", ())}
-    calls: list[Called] = []
+    calls: list[ToolCallRequested] = []
     for part in [part for part in answer.parts if isinstance(part, ToolCallPart)]:
         arguments = _arguments(part.args)
         if arguments is None or not part.tool_name:
@@ -195,7 +195,7 @@ def _calls(answer: ModelResponse, inquiry: Inquiry, who: str, *, cut_off: bool) 
             continue
         part.tool_call_id = _fresh(part.tool_call_id, taken)
         taken.add(part.tool_call_id)
-        calls.append(Called(part.tool_name, arguments, part.tool_call_id))
+        calls.append(ToolCallRequested(part.tool_name, arguments, part.tool_call_id))
     return [] if cut_off else calls
 
 
@@ -223,14 +223,14 @@ def _fresh(call_id: str, taken: set[str]) -> str:
     return fresh
 
 
-def _tool(card: ToolCard) -> ToolDefinition:
+def _tool(card: ToolSpec) -> ToolDefinition:
     return ToolDefinition(name=card.name, description=card.description, parameters_json_schema=card.schema)
 
 
 # -- the connection --------------------------------------------------------------------------------------------------
 
 
-def _client(endpoint: Endpoint, patience: Patience, opened: "set[_Bounded]") -> httpx2.AsyncClient:
+def _client(endpoint: Endpoint, patience: ModelTimeouts, opened: "set[_Bounded]") -> httpx2.AsyncClient:
     """Our own HTTP client: the SDKs' patience is theirs, and they follow redirects with the key in the hand."""
     phases = {"connect": patience.connect, "read": patience.chunk, "write": patience.chunk, "pool": patience.connect}
 
@@ -269,7 +269,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for data in self._stream:
             size += len(data)
             if size > ANSWER_BYTES:
-                raise TooMuch
+                raise ResponseTooLarge
             yield data
 
     async def aclose(self) -> None:

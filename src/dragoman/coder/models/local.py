@@ -13,7 +13,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.coder.models import small, weights
-from dragoman.coder.models.contract import Called, Inquiry, ModelFailed, Piece, Said, Stopped, Used
+from dragoman.coder.models.contract import (
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ToolCallRequested,
+    UsageReported,
+)
 from dragoman.coder.models.endpoints import ModelUnavailable
 from dragoman.coder.models.names import ModelName
 from dragoman.coder.models.overflow import NEVER, ContextFull
@@ -94,7 +102,7 @@ class LocalModel:
         """A process is started again quickly."""
         return _RETRY_SECONDS
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call. Calls wait for each other: there is one model."""
         async with self._turn:
             self._stay()
@@ -110,14 +118,14 @@ class LocalModel:
                     finish = ended or finish
                     words = text if saying is None else saying.feed(text)
                     if words:
-                        yield Said(words)
+                        yield TextDelta(words)
                     if isinstance(usage := chunk.get("usage"), dict):
-                        yield Used(int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)))
+                        yield UsageReported(int(usage.get("prompt_tokens", 0)), int(usage.get("completion_tokens", 0)))
                 process.is_free = True
                 if finish == "length":
-                    yield Stopped("max_tokens")
+                    yield ModelFinished("max_tokens")
                 elif saying is not None and (call := saying.called()) is not None:
-                    yield Called(*call)
+                    yield ToolCallRequested(*call)
             finally:
                 await self._settle()
                 self._rest()
@@ -148,7 +156,7 @@ class LocalModel:
         self._process.is_free = False
         return self._process
 
-    def _request(self, inquiry: Inquiry) -> dict[str, Any]:
+    def _request(self, inquiry: ModelRequest) -> dict[str, Any]:
         system = _SHORT_SYSTEM if self._known is not None else inquiry.system
         request: dict[str, Any] = {
             "messages": small.messages_of(inquiry.items, system, inquiry.tools),

@@ -8,7 +8,7 @@ from dragoman.limits import MIB
 ANSWER_BYTES: Final = 64 * MIB
 
 
-class Patience(NamedTuple):
+class ModelTimeouts(NamedTuple):
     """Seconds. Tests take less of it."""
 
     # To be connected, TLS included: who takes longer is not there.

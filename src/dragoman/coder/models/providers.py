@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.background import call_in_background
 from dragoman.coder.models.abilities import Abilities, abilities
-from dragoman.coder.models.contract import Inquiry, ModelFailed, Piece
+from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.overflow import NEVER
-from dragoman.coder.models.patience import Patience
+from dragoman.coder.models.patience import ModelTimeouts
 from dragoman.errors import how_to_install
 
 if TYPE_CHECKING:
-    from dragoman.coder.models.hosted import Line
+    from dragoman.coder.models.hosted import ProviderConnection
 
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
@@ -38,7 +38,7 @@ def is_installed() -> bool:
 class ProviderModel:
     """A model of OpenAI, Anthropic, Google, Ollama, or of anybody who speaks as OpenAI does."""
 
-    def __init__(self, endpoint: Endpoint, patience: Patience | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, patience: ModelTimeouts | None = None) -> None:
         known = abilities(endpoint)
         self.name = f"{endpoint.provider}/{endpoint.model}"
         self.window = known.window
@@ -46,9 +46,9 @@ class ProviderModel:
         self.sees = frozenset({"image"} if known.images else ())
         self._known = known
         self._endpoint = endpoint
-        self._patience = patience or Patience()
+        self._patience = patience or ModelTimeouts()
         # Lines nobody talks on.
-        self._idle: list[Line] = []
+        self._idle: list[ProviderConnection] = []
         self._hanging_up: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
 
@@ -67,7 +67,7 @@ class ProviderModel:
         """Load the SDKs now, so that the first prompt need not wait for them (1 to 3 s of work in a thread)."""
         self._rest(await self._line())
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """One model call."""
         line = await self._line()
         try:
@@ -85,7 +85,7 @@ class ProviderModel:
         while self._idle:
             await self._idle.pop().close()
 
-    async def _line(self) -> "Line":
+    async def _line(self) -> "ProviderConnection":
         """A line for one call."""
         if self._idle:
             return self._idle.pop()
@@ -96,7 +96,7 @@ class ProviderModel:
         self.window = line.window
         return line
 
-    def _rest(self, line: "Line") -> None:
+    def _rest(self, line: "ProviderConnection") -> None:
         self._idle.append(line)
         if self._hanging_up is not None:
             self._hanging_up.cancel()
@@ -127,7 +127,7 @@ def loading() -> Iterator[None]:
             sys.setswitchinterval(before)
 
 
-def _open(endpoint: Endpoint, known: Abilities, patience: Patience) -> "Line":
+def _open(endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> "ProviderConnection":
     with loading():
-        from dragoman.coder.models.hosted import Line
-    return Line(endpoint, known, patience)
+        from dragoman.coder.models.hosted import ProviderConnection
+    return ProviderConnection(endpoint, known, patience)

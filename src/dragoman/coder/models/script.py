@@ -13,15 +13,15 @@ import msgspec
 
 from dragoman.coder.models.contract import (
     FAILURE_KINDS,
-    Called,
     FailureKind,
-    Inquiry,
     ModelFailed,
+    ModelFinished,
+    ModelRequest,
     Piece,
-    Said,
-    Stopped,
-    Thought,
-    Used,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    UsageReported,
 )
 
 # A script is exact, so its retries are quick.
@@ -56,7 +56,7 @@ class Fail(NamedTuple):
     times: int | None
 
 
-Step = Say | Called | Used | Stopped | Fail
+Step = Say | ToolCallRequested | UsageReported | ModelFinished | Fail
 
 
 class Script(NamedTuple):
@@ -129,10 +129,10 @@ class ScriptModel:
         """Scripts do not make anybody wait."""
         return _RETRY_SECONDS
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The next response of this turn; after a failure, what is left of it."""
         if inquiry.purpose == "summary":
-            yield Said(f"A summary of {len(inquiry.items) - 1} items.")
+            yield TextDelta(f"A summary of {len(inquiry.items) - 1} items.")
             return
         from asyncio import sleep  # not before `initialize` is answered
 
@@ -140,7 +140,7 @@ class ScriptModel:
         called = False
         while self._step < len(steps):
             step = steps[self._step]
-            if called and not isinstance(step, Called):
+            if called and not isinstance(step, ToolCallRequested):
                 return
             if isinstance(step, Fail) and self._fails(step):
                 raise ModelFailed(step.kind, _FAILURES[step.kind])
@@ -151,12 +151,12 @@ class ScriptModel:
                         if step.seconds:
                             await sleep(step.seconds)
                         yield piece
-                case Called():
+                case ToolCallRequested():
                     called = True
                     yield step
-                case Used():
+                case UsageReported():
                     yield step
-                case Stopped():
+                case ModelFinished():
                     yield step
                     return
                 case Fail():
@@ -171,7 +171,7 @@ class ScriptModel:
 
 
 def _pieces(step: Say) -> Iterator[Piece]:
-    piece = Thought(step.text) if step.thought else Said(step.text)
+    piece = ThoughtDelta(step.text) if step.thought else TextDelta(step.text)
     return itertools.repeat(piece, step.repeat)
 
 
@@ -208,10 +208,12 @@ def _step(value: object, place: str) -> Step:
             return Say(_text(body[kind], f"{place}.{kind}"), kind == "think", repeat, delay / 1000)
         case "call":
             body = _object(value, place, {"call", "input"})
-            return Called(_text(body["call"], f"{place}.call"), _object(body.get("input", {}), f"{place}.input", None))
+            return ToolCallRequested(
+                _text(body["call"], f"{place}.call"), _object(body.get("input", {}), f"{place}.input", None)
+            )
         case "stop":
             body = _object(value, place, {"stop"})
-            return Stopped(_one_of(body["stop"], _ENDS, f"{place}.stop"))
+            return ModelFinished(_one_of(body["stop"], _ENDS, f"{place}.stop"))
         case "fail":
             body = _object(value, place, {"fail", "times"})
             kind_of = cast(FailureKind, _one_of(body["fail"], FAILURE_KINDS, f"{place}.fail"))
@@ -219,7 +221,7 @@ def _step(value: object, place: str) -> Step:
         case _:
             body = _object(value["usage"], f"{place}.usage", {"input", "output"})
             counts = [_count(body.get(name, 0), f"{place}.usage.{name}", 0) for name in ("input", "output")]
-            return Used(*counts)
+            return UsageReported(*counts)
 
 
 def _object(value: object, place: str, known: set[str] | None) -> dict[str, object]:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import ToolCard
+from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
+from dragoman.coder.models.contract import ToolSpec
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 
 # A result takes a good part of a small window; the beginning is what such a model uses.
@@ -30,7 +30,7 @@ _EXAMPLES: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 )
 
 
-def answer_schema(tools: Sequence[ToolCard], *, exact: bool = True) -> dict[str, Any]:
+def answer_schema(tools: Sequence[ToolSpec], *, exact: bool = True) -> dict[str, Any]:
     """What an answer may be. Not `exact`: any object as input, for schemas a grammar cannot be made of."""
     say = _object({"say": {"type": "string"}})
     calls = [
@@ -39,7 +39,7 @@ def answer_schema(tools: Sequence[ToolCard], *, exact: bool = True) -> dict[str,
     return {"oneOf": [say, *calls]}
 
 
-def instructions(tools: Sequence[ToolCard]) -> str:
+def instructions(tools: Sequence[ToolSpec]) -> str:
     """What the model is told about that."""
     if not tools:
         return ""
@@ -50,7 +50,7 @@ def instructions(tools: Sequence[ToolCard]) -> str:
     return "\n".join(lines)
 
 
-def examples(tools: Sequence[ToolCard]) -> list[dict[str, str]]:
+def examples(tools: Sequence[ToolSpec]) -> list[dict[str, str]]:
     """A few turns that show it: such a model copies better than it obeys."""
     if not tools:
         return []
@@ -63,7 +63,7 @@ def examples(tools: Sequence[ToolCard]) -> list[dict[str, str]]:
     ]
 
 
-def messages_of(items: Sequence[Item], system: str, tools: Sequence[ToolCard]) -> list[dict[str, str]]:
+def messages_of(items: Sequence[Item], system: str, tools: Sequence[ToolSpec]) -> list[dict[str, str]]:
     """The conversation as plain chat messages, roles taking turns."""
     messages = [{"role": "system", "content": "\n\n".join(part for part in (system, instructions(tools)) if part)}]
     messages += examples(tools)
@@ -126,14 +126,14 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 def _message(item: Item, *, held: bool) -> tuple[str, str]:
     match item:
-        case UserSaid():
+        case ContextUserMessage():
             return "user", "\n\n".join(filter(None, map(_words, item.content)))
-        case ToolSaid():
+        case ContextToolResult():
             text = item.text[:_RESULT_CHARACTERS] + ("…" if len(item.text) > _RESULT_CHARACTERS else "")
             return "user", f"Result of {item.tool}:\n{text or '(no output)'}"
-        case Summed():
+        case ContextSummary():
             return "user", f"A summary of the conversation so far:\n\n{item.text}"
-        case ModelSaid():
+        case ContextAssistantMessage():
             calls = [json.dumps({"call": call.tool, "input": call.input}, ensure_ascii=False) for call in item.calls]
             spoken = json.dumps({"say": item.text}, ensure_ascii=False) if held else item.text
             return "assistant", "\n".join(([spoken] if item.text else []) + calls)

@@ -8,14 +8,14 @@ from typing import Final
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.rigs import Start
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     Preview,
+    ToolContext,
+    ToolOutcome,
     count_input,
     cut,
     only_known,
@@ -66,20 +66,20 @@ class Bash:
         },
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "command", "timeout")
         text_input(call, "command")
         if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
             raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         command = text_input(call, "command")
         act, reason = await asyncio.to_thread(_judged, command, desk)
         content = [ContentItem(Text(reason))] if reason else []
         title = f"Unconfined: {shown_text(command)}" if act.unconfined else shown_text(command)
         return Preview(title, [act], content=content, stamp=_stamp(command, desk))
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         call = approved.call
         command = text_input(call, "command")
         seconds = count_input(call, "timeout", 1) or DEADLINE_SECONDS
@@ -100,7 +100,7 @@ class Bash:
             else:
                 start = await desk.rig.start(argv, asked=approved.asked)
         except WorldError as error:
-            return Outcome(f"The command was not run: {error}", failed=True)
+            return ToolOutcome(f"The command was not run: {error}", failed=True)
         notes: Sequence[str] = ()
         try:
             outcome = await self._here(command, start, seconds, shown, desk)
@@ -110,7 +110,7 @@ class Bash:
                 await shown.add(note)
         return outcome._replace(text="\n".join([outcome.text, *(f"[{note}]" for note in notes)])) if notes else outcome
 
-    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
+    async def _in_the_editor(self, command: str, seconds: float, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         """In a terminal of the client's, where the user sees it as any other."""
         try:
             terminal = await desk.session.client_terminal(
@@ -125,17 +125,19 @@ class Bash:
                     exited = None
                 output = await terminal.output()
         except PeerError as error:
-            return Outcome(f"The editor's terminal failed: {failure_text(error)}", failed=True)
+            return ToolOutcome(f"The editor's terminal failed: {failure_text(error)}", failed=True)
         text = cut(without_binary(output.output)) + ("\n[the beginning was cut]" if output.truncated else "")
         if exited is None:
-            return Outcome(f"{text}\n[stopped after {seconds} s]", failed=True)
+            return ToolOutcome(f"{text}\n[stopped after {seconds} s]", failed=True)
         return _ended(text, exited.exit_code or 0, exited.signal or None)
 
-    async def _here(self, command: str, start: Start, seconds: float, shown: ToolCall, desk: Desk) -> Outcome:
+    async def _here(
+        self, command: str, start: Start, seconds: float, shown: ToolCall, desk: ToolContext
+    ) -> ToolOutcome:
         try:
             child = desk.guardian.start(start.argv, cwd=desk.roots.folder, env=start.environment)
         except (StartFailed, PathRefused) as error:
-            return Outcome(str(error), failed=True)
+            return ToolOutcome(str(error), failed=True)
         screen = desk.session.terminal(command)
         output = _Output(child)
         overuse = OveruseWatch(child, start)
@@ -152,7 +154,7 @@ class Bash:
             await child.stop()
             desk.guardian.leave(child.pid)
 
-    async def _follow(self, child: Child, output: "_Output", screen: DisplayTerminal, seconds: float) -> Outcome:
+    async def _follow(self, child: Child, output: "_Output", screen: DisplayTerminal, seconds: float) -> ToolOutcome:
         child.close_stdin()
         exited = asyncio.ensure_future(child.wait())
         late = asyncio.get_running_loop().time() + seconds
@@ -163,7 +165,7 @@ class Bash:
                     child.kill_now()
                     await self._show(output, screen)
                     await screen.exit(None, "SIGKILL")
-                    return Outcome(cut(output.text()) + f"\n[stopped after {seconds} s]", failed=True)
+                    return ToolOutcome(cut(output.text()) + f"\n[stopped after {seconds} s]", failed=True)
                 await asyncio.wait([exited], timeout=min(SHOW_SECONDS, left))
                 await self._show(output, screen)
         except asyncio.CancelledError:
@@ -197,14 +199,14 @@ async def _close(start: Start) -> Sequence[str]:
         raise
 
 
-def _ended(text: str, code: int, signal_name: str | None) -> Outcome:
+def _ended(text: str, code: int, signal_name: str | None) -> ToolOutcome:
     if signal_name:
-        return Outcome(f"{text}\n[ended by {signal_name}]", failed=True, raw={"signal": signal_name})
+        return ToolOutcome(f"{text}\n[ended by {signal_name}]", failed=True, raw={"signal": signal_name})
     ending = "" if code == 0 else f"\n[exit code {code}]"
-    return Outcome(text + ending, failed=code != 0, raw={"exitCode": code})
+    return ToolOutcome(text + ending, failed=code != 0, raw={"exitCode": code})
 
 
-def _judged(command: str, desk: Desk) -> tuple[Act, str]:
+def _judged(command: str, desk: ToolContext) -> tuple[Action, str]:
     """What running it is, and why that is more than it looks like, if it is. Blocks: looks at git's configuration."""
     act = _act(command, desk)
     parsed = parse(command)
@@ -225,14 +227,14 @@ def _judged(command: str, desk: Desk) -> tuple[Act, str]:
     )
 
 
-def _act(command: str, desk: Desk) -> Act:
+def _act(command: str, desk: ToolContext) -> Action:
     """What running it is, as far as its text tells."""
     parsed = parse(command)
     hopeless = is_unrecoverable(command)
     reads = paths_of(parsed)
     home = user_home(desk)
     inside = tuple(path for path in reads or () if _is_free_to_read(path, desk, home))
-    return Act(
+    return Action(
         "command",
         command,
         harmless=reads is not None and len(inside) == len(reads),
@@ -241,7 +243,7 @@ def _act(command: str, desk: Desk) -> Act:
     )
 
 
-def _stamp(command: str, desk: Desk) -> str:
+def _stamp(command: str, desk: ToolContext) -> str:
     """Where it runs, and where the paths lead that it is known to read: links can be turned."""
     try:
         folder = desk.roots.folder
@@ -250,13 +252,13 @@ def _stamp(command: str, desk: Desk) -> str:
     return json.dumps([folder, *(_led(path, desk) for path in paths_of(parse(command)) or ())])
 
 
-def _is_free_to_read(path: str, desk: Desk, home: str) -> bool:
+def _is_free_to_read(path: str, desk: ToolContext, home: str) -> bool:
     """Whether a path leads inside, and to no credentials. In `HEAD:.env` the path for git is behind the colon."""
     led = [_led(one, desk) for one in {path, path.rpartition(":")[2] or path}]
     return all(one is not None and not is_credential(one, home) for one in led)
 
 
-def _led(path: str, desk: Desk) -> str | None:
+def _led(path: str, desk: ToolContext) -> str | None:
     """Where a path leads, if that is inside."""
     try:
         return desk.roots.place(path).path

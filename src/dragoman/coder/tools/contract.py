@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.rigs import Rig
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
+from dragoman.coder.rigs import Execution
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.host.text import visible
@@ -39,13 +39,13 @@ class Preview(NamedTuple):
     """
 
     title: str
-    acts: Sequence[Act]
+    acts: Sequence[Action]
     content: Sequence[ToolContent] = ()
     locations: Sequence[Location] = ()
     stamp: str = ""
 
 
-class Outcome(NamedTuple):
+class ToolOutcome(NamedTuple):
     """What came of a call: the words for the model, and whether it worked. `raw` is the same for programs."""
 
     text: str
@@ -54,7 +54,7 @@ class Outcome(NamedTuple):
     content: Sequence[Content] = ()
 
 
-class Desk(NamedTuple):
+class ToolContext(NamedTuple):
     """What a tool works with."""
 
     session: Session
@@ -62,7 +62,7 @@ class Desk(NamedTuple):
     environment: Mapping[str, str]
     guardian: Guardian
     changes: Changes
-    rig: Rig
+    rig: Execution
     # Our own data folder, which is nobody else's to write; empty: there is none.
     home: str = ""
     # Real paths that are protected in this session beside those with a protected name; what is below them, too.
@@ -86,13 +86,13 @@ class Tool(Protocol):
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its input, for the model."""
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         """Raise `BadInput` for a call that cannot be run."""
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         """Look, and touch nothing. Raises `BadInput` for what can be seen now to be impossible."""
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         """Do it. Whatever it shows goes to `shown`."""
 
 
@@ -101,7 +101,7 @@ def schema(required: Sequence[str], **properties: dict[str, Any]) -> dict[str, A
     return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
 
 
-def text_input(call: Call, name: str) -> str:
+def text_input(call: JudgedCall, name: str) -> str:
     """A text argument that must be there."""
     value = call.input.get(name)
     if not isinstance(value, str):
@@ -109,7 +109,7 @@ def text_input(call: Call, name: str) -> str:
     return value
 
 
-def count_input(call: Call, name: str, least: int) -> int | None:
+def count_input(call: JudgedCall, name: str, least: int) -> int | None:
     """A whole number that may be left out."""
     value = call.input.get(name)
     if value is None:
@@ -119,7 +119,7 @@ def count_input(call: Call, name: str, least: int) -> int | None:
     return value
 
 
-def flag_input(call: Call, name: str) -> bool:
+def flag_input(call: JudgedCall, name: str) -> bool:
     """A yes or no that may be left out; then it is no."""
     value = call.input.get(name)
     if value is not None and not isinstance(value, bool):
@@ -127,7 +127,7 @@ def flag_input(call: Call, name: str) -> bool:
     return bool(value)
 
 
-def only_known(call: Call, *names: str) -> None:
+def only_known(call: JudgedCall, *names: str) -> None:
     """Refuse arguments nobody reads: the model meant something by them."""
     for name in call.input:
         if name not in names:

@@ -8,16 +8,16 @@ from dragoman.agent.identity import new_id
 from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
 from dragoman.coder.compaction import ContextBudget
-from dragoman.coder.context import Context, UserSaid
+from dragoman.coder.context import Context, ContextUserMessage
 from dragoman.coder.models.contract import HasHelperKinds, Model
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.spending import Spending
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     Preview,
+    ToolContext,
+    ToolOutcome,
     cut,
     only_known,
     schema,
@@ -59,7 +59,7 @@ class Delegate:
     def __init__(
         self,
         model: Callable[[], Model],
-        hands: Callable[[str], loop.Hands],
+        hands: Callable[[str], loop.ToolRunner],
         system: Callable[[], Awaitable[str]],
         spending: Callable[[], Spending] = Spending,
     ) -> None:
@@ -77,7 +77,7 @@ class Delegate:
         kinds = model.helper_kinds if isinstance(model, HasHelperKinds) else ()
         return agent_schema(kinds)
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "prompt", "description", "name")
         text_input(call, "description")
         if not text_input(call, "prompt").strip():
@@ -85,15 +85,15 @@ class Delegate:
         if "name" in call.input:
             text_input(call, "name")
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
-        return Preview(title_text(text_input(call, "description")), [Act("free")])
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+        return Preview(title_text(text_input(call, "description")), [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         call = approved.call
         name = str(call.input.get("name") or _NAME)
         model = self._model().assistant(name)
         model.begin_turn()
-        task = UserSaid(new_id("task"), [Text(text_input(call, "prompt"))])
+        task = ContextUserMessage(new_id("task"), [Text(text_input(call, "prompt"))])
         context = Context([], _unnoted)
         report = _Report(shown)
         end = Idle(stop_reason="end_turn")
@@ -118,9 +118,9 @@ class Delegate:
                     end = event
         await report.show()
         if end.error:
-            return Outcome(f"The helper failed: {end.error.message}", failed=True)
+            return ToolOutcome(f"The helper failed: {end.error.message}", failed=True)
         text = cut(report.text()) or "The helper said nothing."
-        return Outcome(text, failed=end.stop_reason != "end_turn", raw={"stopReason": end.stop_reason})
+        return ToolOutcome(text, failed=end.stop_reason != "end_turn", raw={"stopReason": end.stop_reason})
 
 
 class _Report:

@@ -8,9 +8,9 @@ import hashlib
 import os
 from typing import Final, NamedTuple
 
-from dragoman.coder.modes import Act
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, OutOfReach, text_input
+from dragoman.coder.modes import Action
+from dragoman.coder.permissions import Approved, JudgedCall
+from dragoman.coder.tools.contract import BadInput, OutOfReach, ToolContext, text_input
 from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
@@ -43,7 +43,7 @@ class Loaded(NamedTuple):
         return not self.lacks
 
 
-def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
+def placed(call: JudgedCall, desk: ToolContext, *, write: bool = False) -> Place:
     """Where the path argument leads; outside of the roots is a mistake the model is told of."""
     path = text_input(call, "path")
     try:
@@ -55,14 +55,14 @@ def placed(call: Call, desk: Desk, *, write: bool = False) -> Place:
     return place
 
 
-def writing(place: Place, desk: Desk) -> Act:
+def writing(place: Place, desk: ToolContext) -> Action:
     """The act of writing a file there. Blocks: looks whether a folder on the way is, or would become, a git folder."""
     guarded = any(is_inside(place.path, path) for path in (desk.home, *desk.protected_paths))
     guarded = guarded or _is_setting_of_home(place.path, desk)
-    return Act("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
+    return Action("write", place.path, guarded=guarded or is_protected_write(place.root, place.parts))
 
 
-def _is_setting_of_home(path: str, desk: Desk) -> bool:
+def _is_setting_of_home(path: str, desk: ToolContext) -> bool:
     """Whether it is hidden in the user's home folder, all of which is in the workspace: there programs of the user find
     their settings, and no list has the names of all."""
     home = os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~"))
@@ -71,22 +71,22 @@ def _is_setting_of_home(path: str, desk: Desk) -> bool:
     return os.path.relpath(path, home).startswith(".")
 
 
-def reading(path: str, desk: Desk) -> Act:
+def reading(path: str, desk: ToolContext) -> Action:
     """The act of reading a file or folder, by its real path. Credentials need a yes in every mode but full-access."""
-    return Act("read", path, guarded=is_credential(path, user_home(desk)))
+    return Action("read", path, guarded=is_credential(path, user_home(desk)))
 
 
-def user_home(desk: Desk) -> str:
+def user_home(desk: ToolContext) -> str:
     """The user's home folder, as it really is, by which `is_credential` judges what is in this workspace."""
     return home_for(desk.roots.real, os.path.realpath(desk.environment.get("HOME") or os.path.expanduser("~")))
 
 
-def named_for_reading(act: Act) -> str:
+def named_for_reading(act: Action) -> str:
     """What to add to the title of a call that reads this: why there is a question."""
     return ", which may hold credentials" if act.guarded else ""
 
 
-def is_ours(path: str, desk: Desk) -> bool:
+def is_ours(path: str, desk: ToolContext) -> bool:
     """Whether it is our own data, keys and other conversations, that lies in the workspace by chance."""
     if _is_private(path, desk):
         return True
@@ -95,21 +95,21 @@ def is_ours(path: str, desk: Desk) -> bool:
     return is_inside(path, desk.home) and not is_inside(desk.roots.real[0], desk.home)
 
 
-def ours_in(folder: str, desk: Desk) -> list[str]:
+def ours_in(folder: str, desk: ToolContext) -> list[str]:
     """The real paths below a folder that are ours, as `is_ours` judges them."""
     return [path for path in (desk.home, *desk.private) if path and is_inside(path, folder) and is_ours(path, desk)]
 
 
-def _is_private(path: str, desk: Desk) -> bool:
+def _is_private(path: str, desk: ToolContext) -> bool:
     return any(is_inside(path, private) for private in desk.private)
 
 
-def is_withheld(path: str, desk: Desk) -> bool:
+def is_withheld(path: str, desk: ToolContext) -> bool:
     """Whether a file is not to be read without a question: it is ours, or it holds credentials."""
     return is_ours(path, desk) or reading(path, desk).guarded
 
 
-def check_not_ours(path: str, desk: Desk) -> None:
+def check_not_ours(path: str, desk: ToolContext) -> None:
     """Nothing of ours is for the model to read; raises `OutOfReach`."""
     if is_ours(path, desk):
         raise OutOfReach(f"{path} belongs to Dragoman itself and is not read.")
@@ -121,7 +121,7 @@ def check_unmoved(approved: Approved, place: Place) -> None:
         raise BadInput(f"{place.path} is not the file that was shown; something changed it meanwhile.")
 
 
-async def load(place: Place, desk: Desk) -> Loaded:
+async def load(place: Place, desk: ToolContext) -> Loaded:
     """The file, for showing. Raises `BadInput` for what is no file."""
     if desk.rig.files_of_editor() and desk.session.client.read_text_file and await asyncio.to_thread(_is_file, place):
         try:
@@ -161,7 +161,7 @@ def _binary(what: str, stamp: str) -> Loaded:
     return Loaded(f"[{what}]\n", stamp, f"it is not text: {what}", what)
 
 
-async def save(approved: Approved, place: Place, before: Loaded, text: str, desk: Desk) -> None:
+async def save(approved: Approved, place: Place, before: Loaded, text: str, desk: ToolContext) -> None:
     """Write a file, whole or not at all, and remember how it was, so that it can be undone."""
     async with desk.changes.writing:
         await _check_still_unguarded(approved, place, desk)
@@ -169,7 +169,7 @@ async def save(approved: Approved, place: Place, before: Loaded, text: str, desk
     desk.changes.wrote(place, before.text, text, kept=before.whole)
 
 
-async def _check_still_unguarded(approved: Approved, place: Place, desk: Desk) -> None:
+async def _check_still_unguarded(approved: Approved, place: Place, desk: ToolContext) -> None:
     """A file that was free to write is not written if another write has made its folder a git folder meanwhile."""
     if any(act.guarded or act.kind != "write" for act in approved.call.acts):
         return
@@ -177,7 +177,7 @@ async def _check_still_unguarded(approved: Approved, place: Place, desk: Desk) -
         raise BadInput(f"{place.path} is protected by now, because of a file that was written beside it. Try again.")
 
 
-async def _put(place: Place, text: str, desk: Desk) -> None:
+async def _put(place: Place, text: str, desk: ToolContext) -> None:
     try:
         if desk.rig.files_of_editor() and desk.session.client.write_text_file:
             await desk.session.write_text_file(place.path, text)

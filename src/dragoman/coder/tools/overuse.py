@@ -3,7 +3,7 @@
 import asyncio
 
 from dragoman.coder.rigs import Start
-from dragoman.coder.tools.contract import Outcome
+from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.host.process import Child
 from dragoman.host.resources import WATCH_SECONDS, UsageWatch
 
@@ -18,7 +18,7 @@ class OveruseWatch:
         watch = None if start.watched is None else UsageWatch(start.watched, child.members)
         self._looking = None if watch is None else asyncio.ensure_future(self._look(watch))
 
-    def with_excess(self, outcome: Outcome) -> Outcome:
+    def with_excess(self, outcome: ToolOutcome) -> ToolOutcome:
         """Add the limit that was met, if one was, to an outcome. Call before `Start.close`."""
         sentence = self._sentence or self._start.excess(outcome.text, outcome.failed)
         return outcome if sentence is None else outcome._replace(text=f"{outcome.text}\n[{sentence}]", failed=True)

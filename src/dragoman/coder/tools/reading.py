@@ -4,12 +4,12 @@ from msgspec import UNSET
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     Preview,
+    ToolContext,
+    ToolOutcome,
     count_input,
     cut,
     only_known,
@@ -35,14 +35,14 @@ class ReadFile:
         end_line={"type": "integer", "minimum": 1},
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "path", "start_line", "end_line")
         text_input(call, "path")
         start, end = count_input(call, "start_line", 1), count_input(call, "end_line", 1)
         if start is not None and end is not None and end < start:
             raise BadInput("end_line must not be before start_line.")
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         place = placed(call, desk)
         check_not_ours(place.path, desk)
         start = count_input(call, "start_line", 1)
@@ -50,7 +50,7 @@ class ReadFile:
         act = reading(place.path, desk)
         return Preview(title_text(f"Read {call.input['path']}{named_for_reading(act)}"), [act], locations=[where])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         call = approved.call
         start, end = count_input(call, "start_line", 1) or 1, count_input(call, "end_line", 1)
         place = placed(call, desk)
@@ -66,4 +66,4 @@ class ReadFile:
         if start > len(lines) > 0:
             raise BadInput(f"{place.path} has {len(lines)} lines.")
         more = f"\n[{file.lacks}]" if file.lacks else ""
-        return Outcome(cut(chosen) + more, raw={"lines": len(lines)})
+        return ToolOutcome(cut(chosen) + more, raw={"lines": len(lines)})

@@ -5,14 +5,14 @@ import os
 from typing import Any, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     OutOfReach,
     Preview,
+    ToolContext,
+    ToolOutcome,
     count_input,
     cut,
     flag_input,
@@ -52,14 +52,14 @@ class ListFiles:
     description = "List what is in a folder: files, and folders with a slash behind their name."
     schema = schema([], path=_FOLDER)
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "path")
         _where(call)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         return _preview(f"List {_where(call)}", call, desk)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         try:
             listing = await search.list_files(_place(approved.call, desk))
         except WorldError as error:
@@ -78,15 +78,15 @@ class Glob:
     description = "Find files by their path: `src/**/*.py`, `*.{ts,tsx}`. What the project ignores is left out."
     schema = schema(["pattern"], pattern={"type": "string"}, path=_FOLDER)
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "pattern", "path")
         text_input(call, "pattern")
         _where(call)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         return _preview(f"Find {call.input['pattern']}", call, desk)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         place = _place(approved.call, desk)
         try:
             files = await search.glob(text_input(approved.call, "pattern"), place, guardian=desk.guardian)
@@ -117,7 +117,7 @@ class Grep:
         max_results={"type": "integer", "minimum": 1, "maximum": search.MOST_GREP_RESULTS},
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "pattern", "path", "glob", "case_insensitive", "max_results")
         text_input(call, "pattern")
         _where(call)
@@ -126,10 +126,10 @@ class Grep:
         flag_input(call, "case_insensitive")
         count_input(call, "max_results", 1)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         return _preview(f"Search for {call.input['pattern']}", call, desk, content=True)
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         call = approved.call
         place = _place(call, desk)
         check_unmoved(approved, Place(desk.roots.seen(place.path), ()))
@@ -156,7 +156,7 @@ class Grep:
         return _outcome(lines, found.cut, "Nothing matches.", {"matches": len(lines)})
 
 
-async def _check_text(place: Place, desk: Desk) -> None:
+async def _check_text(place: Place, desk: ToolContext) -> None:
     """Raise `BadInput` for a named file that is not searched: "nothing matches" would say that it was."""
     try:
         data, more = await asyncio.to_thread(read_bytes, place, BINARY_BYTES)
@@ -171,11 +171,11 @@ async def _check_text(place: Place, desk: Desk) -> None:
     raise BadInput(f"{path} is not text: {describe_binary(data, size)}.")
 
 
-def _where(call: Call) -> str:
+def _where(call: JudgedCall) -> str:
     return text_input(call, "path") if call.input.get("path") is not None else "."
 
 
-def _place(call: Call, desk: Desk) -> Place:
+def _place(call: JudgedCall, desk: ToolContext) -> Place:
     try:
         place = desk.roots.tree(_where(call))
     except WorldError as error:
@@ -184,21 +184,21 @@ def _place(call: Call, desk: Desk) -> Place:
     return place
 
 
-def _home_in(place: Place, desk: Desk) -> str:
+def _home_in(place: Place, desk: ToolContext) -> str:
     """The user's home folder; where a copy of it is searched, its place there."""
     return _there(user_home(desk), place, desk)
 
 
-def _there(path: str, place: Place, desk: Desk) -> str:
+def _there(path: str, place: Place, desk: ToolContext) -> str:
     """A path; where a copy of it is searched, its place there."""
     seen = desk.roots.seen(place.path)
     return place.path + path[len(seen) :] if seen != place.path and path.startswith(seen) else path
 
 
-def _preview(title: str, call: Call, desk: Desk, *, content: bool = False) -> Preview:
+def _preview(title: str, call: JudgedCall, desk: ToolContext, *, content: bool = False) -> Preview:
     """`content`: what is in the files is shown, and not their names alone."""
     path = desk.roots.seen(_place(call, desk).path)
-    act = reading(path, desk) if content else Act("read", path)
+    act = reading(path, desk) if content else Action("read", path)
     where = f" in {_where(call)}{named_for_reading(act)}" if act.guarded else ""
     return Preview(title_text(title + where), [act], locations=[Location(path)])
 
@@ -208,12 +208,12 @@ async def _locate(shown: ToolCall, places: list[Location]) -> None:
         await shown.update(locations=places[:_LOCATIONS])
 
 
-def _short(path: str, desk: Desk) -> str:
+def _short(path: str, desk: ToolContext) -> str:
     """A path as the model may say it again: from the working folder where it lies in it."""
     here = desk.roots.real[0].rstrip("/") + "/"
     return desk.roots.seen(path).removeprefix(here)
 
 
-def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> Outcome:
+def _outcome(lines: list[str], missing: str, nothing: str, raw: dict[str, object]) -> ToolOutcome:
     text = cut("\n".join(lines)) if lines else nothing
-    return Outcome(f"{text}\n[{missing}]" if missing else text, raw=raw)
+    return ToolOutcome(f"{text}\n[{missing}]" if missing else text, raw=raw)

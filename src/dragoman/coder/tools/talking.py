@@ -4,9 +4,18 @@ from typing import Final
 
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
-from dragoman.coder.tools.contract import BadInput, Desk, Outcome, Preview, only_known, schema, text_input, title_text
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
+from dragoman.coder.tools.contract import (
+    BadInput,
+    Preview,
+    ToolContext,
+    ToolOutcome,
+    only_known,
+    schema,
+    text_input,
+    title_text,
+)
 from dragoman.errors import PeerError
 from dragoman.host.text import harmless
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -42,17 +51,17 @@ class UpdatePlan:
         },
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "entries")
         _steps(call)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
-        return Preview("Update the plan", [Act("free")])
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+        return Preview("Update the plan", [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         steps = _steps(approved.call)
         await desk.session.plan(steps)
-        return Outcome(f"The plan has {len(steps)} steps now.")
+        return ToolOutcome(f"The plan has {len(steps)} steps now.")
 
 
 class AskUser:
@@ -68,15 +77,15 @@ class AskUser:
         options={"type": "array", "items": {"type": "string"}, "description": "answers to choose from"},
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "question", "options")
         text_input(call, "question")
         _choices(call)
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
-        return Preview(title_text(text_input(call, "question")), [Act("free")])
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
+        return Preview(title_text(text_input(call, "question")), [Action("free")])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         question, choices = text_input(approved.call, "question"), _choices(approved.call)
         session = desk.session
         if session.client.elicitation_form:
@@ -85,13 +94,13 @@ class AskUser:
             answer = await _by_extension(session, question, choices)
         else:
             await session.say("\n".join([question, *(f"{n}. {choice}" for n, choice in enumerate(choices, 1))]) + "\n")
-            return Outcome("The question was shown. The user answers with the next prompt: end your turn now.")
+            return ToolOutcome("The question was shown. The user answers with the next prompt: end your turn now.")
         if answer is None or answer == _USER_UNAVAILABLE:
-            return Outcome(answer or _UNANSWERED, failed=True)
-        return Outcome(answer, raw={"answer": answer})
+            return ToolOutcome(answer or _UNANSWERED, failed=True)
+        return ToolOutcome(answer, raw={"answer": answer})
 
 
-def _steps(call: Call) -> list[PlanEntry]:
+def _steps(call: JudgedCall) -> list[PlanEntry]:
     entries = call.input.get("entries")
     if not isinstance(entries, list) or len(entries) > STEPS:
         raise BadInput(f"update_plan needs 'entries' as a list of at most {STEPS} steps.")
@@ -109,7 +118,7 @@ def _step(entry: object) -> PlanEntry:
     return PlanEntry(harmless(entry["content"]), priority, status)
 
 
-def _choices(call: Call) -> list[str]:
+def _choices(call: JudgedCall) -> list[str]:
     options = call.input.get("options")
     if options is None:
         return []

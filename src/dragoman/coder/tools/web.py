@@ -3,13 +3,13 @@
 from typing import TYPE_CHECKING, Final
 
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.modes import Act, ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.modes import Action, ActKind
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     Preview,
+    ToolContext,
+    ToolOutcome,
     count_input,
     cut,
     only_known,
@@ -44,7 +44,7 @@ class WebFetch:
         self._resolve = resolve
         self._dial = dial
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         from dragoman.host.address import check_url
 
         only_known(call, "url", "max_length")
@@ -54,13 +54,13 @@ class WebFetch:
         except WorldError as error:
             raise BadInput(str(error)) from None
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         from dragoman.host.address import check_url
 
         url = text_input(call, "url")
-        return Preview(f"Fetch {shown_text(url)}", [Act("network", check_url(url).host)])
+        return Preview(f"Fetch {shown_text(url)}", [Action("network", check_url(url).host)])
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         from dragoman.host.fetch import fetch
 
         call = approved.call
@@ -71,4 +71,4 @@ class WebFetch:
             raise BadInput(str(error)) from None
         more = "\n[there was more]" if page.truncated else ""
         raw = {"url": page.url, "status": page.status, "contentType": page.content_type}
-        return Outcome(cut(page.text, length) + more, failed=page.status >= 400, raw=raw)
+        return ToolOutcome(cut(page.text, length) + more, failed=page.status >= 400, raw=raw)

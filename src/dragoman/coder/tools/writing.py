@@ -4,12 +4,12 @@ import asyncio
 
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.modes import ActKind
-from dragoman.coder.permissions import Approved, Call
+from dragoman.coder.permissions import Approved, JudgedCall
 from dragoman.coder.tools.contract import (
     BadInput,
-    Desk,
-    Outcome,
     Preview,
+    ToolContext,
+    ToolOutcome,
     flag_input,
     only_known,
     schema,
@@ -42,26 +42,26 @@ class WriteFile:
     description = "Write a file of the workspace: a new one, or the whole of an old one anew."
     schema = schema(["path", "content"], path=_PATH, content={"type": "string", "description": "the whole file"})
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "path", "content")
         text_input(call, "path")
         if len(text_input(call, "content")) > FILE_BYTES:
             raise BadInput(f"write_file writes up to {FILE_BYTES} bytes.")
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
         return await _preview(
             title_text(f"Write {call.input['path']}"), place, before, text_input(call, "content"), desk
         )
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         content = text_input(approved.call, "content")
         await save(approved, place, before, content, desk)
         size = len(content.encode("utf-8", "replace"))
-        return Outcome(f"Wrote {size} bytes to {place.path}.", raw={"path": place.path, "bytes": size})
+        return ToolOutcome(f"Wrote {size} bytes to {place.path}.", raw={"path": place.path, "bytes": size})
 
 
 class EditFile:
@@ -82,7 +82,7 @@ class EditFile:
         replace_all={"type": "boolean"},
     )
 
-    def check(self, call: Call) -> None:
+    def check(self, call: JudgedCall) -> None:
         only_known(call, "path", "old_string", "new_string", "replace_all")
         text_input(call, "path")
         if not text_input(call, "old_string"):
@@ -91,7 +91,7 @@ class EditFile:
             raise BadInput("old_string and new_string are the same.")
         flag_input(call, "replace_all")
 
-    async def preview(self, call: Call, desk: Desk) -> Preview:
+    async def preview(self, call: JudgedCall, desk: ToolContext) -> Preview:
         place = placed(call, desk)
         before = await load(place, desk)
         look = reading(place.path, desk)
@@ -106,16 +106,16 @@ class EditFile:
         seen = await _preview(title, place, before, text, desk)
         return seen._replace(acts=[*seen.acts, look]) if look.guarded else seen
 
-    async def run(self, approved: Approved, shown: ToolCall, desk: Desk) -> Outcome:
+    async def run(self, approved: Approved, shown: ToolCall, desk: ToolContext) -> ToolOutcome:
         place = placed(approved.call, desk, write=True)
         before = await _as_shown(approved, place, desk)
         text, count = _edited(approved.call, place, before)
         await save(approved, place, before, text, desk)
         times = "once" if count == 1 else f"{count} times"
-        return Outcome(f"Replaced {times} in {place.path}.", raw={"path": place.path, "replaced": count})
+        return ToolOutcome(f"Replaced {times} in {place.path}.", raw={"path": place.path, "replaced": count})
 
 
-def _edited(call: Call, place: Place, before: Loaded) -> tuple[str, int]:
+def _edited(call: JudgedCall, place: Place, before: Loaded) -> tuple[str, int]:
     """The file with its piece replaced, and how often."""
     if before.text is None:
         raise BadInput(f"{place.path}: no such file or directory.")
@@ -135,7 +135,7 @@ def _edited(call: Call, place: Place, before: Loaded) -> tuple[str, int]:
     return before.text.replace(old, new), count
 
 
-async def _preview(title: str, place: Place, before: Loaded, text: str, desk: Desk) -> Preview:
+async def _preview(title: str, place: Place, before: Loaded, text: str, desk: ToolContext) -> Preview:
     first = _first_difference(before.text or "", text)
     return Preview(
         title,
@@ -155,7 +155,7 @@ def _first_difference(before: str, after: str) -> int:
     return min(len(old), len(new)) + 1 if old and new else 1
 
 
-async def _as_shown(approved: Approved, place: Place, desk: Desk) -> Loaded:
+async def _as_shown(approved: Approved, place: Place, desk: ToolContext) -> Loaded:
     check_unmoved(approved, place)
     before = await load(place, desk)
     if before.stamp != approved.call.stamp:

@@ -26,10 +26,10 @@ from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 from dragoman.coder.mcp.config import Config
 from dragoman.coder.mcp.definition import TOOLS, Definitions, read_definitions
 from dragoman.coder.mcp.sdk.filter import filtered, said_of
-from dragoman.coder.mcp.sdk.peer import Peer, leaf, peer_for
+from dragoman.coder.mcp.sdk.peer import SdkPeer, leaf, peer_for
 from dragoman.coder.mcp.sdk.results import outcome_of
 from dragoman.coder.mcp.terms import Surroundings
-from dragoman.coder.tools.contract import Outcome
+from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.version import VERSION
 
 # Tools come in pages; a list without end is no list.
@@ -43,10 +43,10 @@ for _name in ("mcp", "client", "httpx2", "httpcore2"):
     logging.getLogger(_name).propagate = False
 
 
-class Connection:
+class SdkConnection:
     """An open connection. `lost` is set when it has ended; `on_change` is called when the tools are others."""
 
-    def __init__(self, peer: Peer, roots: Sequence[str], on_change: Callable[[], None]) -> None:
+    def __init__(self, peer: SdkPeer, roots: Sequence[str], on_change: Callable[[], None]) -> None:
         self.lost: Final = asyncio.Event()
         self._peer = peer
         self._on_change = on_change
@@ -84,7 +84,7 @@ class Connection:
                 break
         return read_definitions(listed, server)
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> Outcome:
+    async def call(self, tool: str, arguments: dict[str, Any]) -> ToolOutcome:
         """What came of it. Cancelling tells the server."""
         try:
             return outcome_of(await self._client.call_tool(tool, arguments))
@@ -92,9 +92,11 @@ class Connection:
             if self._peer.has_forgotten_us():
                 self.lost.set()
             gone = error.code == CONNECTION_CLOSED and self.lost.is_set()
-            return Outcome("The MCP server went away during the call." if gone else self._failure(error), failed=True)
+            return ToolOutcome(
+                "The MCP server went away during the call." if gone else self._failure(error), failed=True
+            )
         except Exception as error:
-            return Outcome(self._failure(error), failed=True)
+            return ToolOutcome(self._failure(error), failed=True)
 
     def _failure(self, error: Exception) -> str:
         return f"The MCP server {self._peer.explain(error)}."
@@ -133,15 +135,17 @@ class Sdk:
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
 
-    def peer_for(self, config: Config) -> Peer:
+    def peer_for(self, config: Config) -> SdkPeer:
         """The far end that a configuration names."""
         return peer_for(config, self._surroundings)
 
     @asynccontextmanager
-    async def connect(self, peer: Peer, seconds: float, on_change: Callable[[], None]) -> AsyncIterator[Connection]:
+    async def connect(
+        self, peer: SdkPeer, seconds: float, on_change: Callable[[], None]
+    ) -> AsyncIterator[SdkConnection]:
         """A connection, open within so many seconds."""
         async with AsyncExitStack() as stack:
-            connection = Connection(peer, self._surroundings.roots, on_change)
+            connection = SdkConnection(peer, self._surroundings.roots, on_change)
             async with asyncio.timeout(seconds):
                 await connection.open(stack)
             yield connection

@@ -32,7 +32,7 @@ _SAYING_NOTHING: Final = frozenset({"Server returned an error response", "Not Fo
 NOT_MCP: Final = "answered with something that is not MCP"
 
 
-class Peer(Protocol):
+class SdkPeer(Protocol):
     """The far end."""
 
     def transport(self) -> Transport:
@@ -48,7 +48,7 @@ class Peer(Protocol):
         """Whether it refuses us because it does not know this connection any more."""
 
 
-def peer_for(config: Config, surroundings: Surroundings) -> Peer:
+def peer_for(config: Config, surroundings: Surroundings) -> SdkPeer:
     """The far end that a configuration names."""
     match config:
         case McpStdio():

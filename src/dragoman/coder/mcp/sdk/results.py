@@ -17,7 +17,7 @@ from mcp.types import (
 from dragoman import limits
 from dragoman.coder.mcp.definition import deeper_than
 from dragoman.coder.mcp.plain import one_line, plain
-from dragoman.coder.tools.contract import RESULT_CHARACTERS, Outcome, cut
+from dragoman.coder.tools.contract import RESULT_CHARACTERS, ToolOutcome, cut
 from dragoman.host.decoding import is_flood
 from dragoman.host.media import MediaBudget, MediaRefused, normal_type
 from dragoman.vocabulary import content as words
@@ -29,7 +29,7 @@ _URI_CHARACTERS: Final = 2_000
 _TYPE_CHARACTERS: Final = 100
 
 
-def outcome_of(result: CallToolResult) -> Outcome:
+def outcome_of(result: CallToolResult) -> ToolOutcome:
     """The outcome of a call that was answered."""
     reading = _Reading()
     for block in result.content:
@@ -38,7 +38,7 @@ def outcome_of(result: CallToolResult) -> Outcome:
     raw = _raw(result.structured_content)
     if not text and not reading.content and result.structured_content is not None:
         text = msgspec.json.encode(result.structured_content).decode()
-    return Outcome(_bounded(text), failed=result.is_error, raw=raw, content=reading.content)
+    return ToolOutcome(_bounded(text), failed=result.is_error, raw=raw, content=reading.content)
 
 
 class _Reading:

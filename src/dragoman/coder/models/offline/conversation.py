@@ -8,8 +8,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from dragoman.coder.context import INTERRUPTED, Asked, Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import Inquiry
+from dragoman.coder.context import (
+    INTERRUPTED,
+    ContextAssistantMessage,
+    ContextSummary,
+    ContextToolCall,
+    ContextToolResult,
+    ContextUserMessage,
+    Item,
+)
+from dragoman.coder.models.contract import ModelRequest
 from dragoman.coder.models.offline.wishes.phrases import Chunk, Phrase, phrase
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 
@@ -27,8 +35,8 @@ _MENTION: Final = re.compile(r"(?<!\S)@([^\s,;:!?]*[^\s,;:!?.])")
 class Done(NamedTuple):
     """A call, and what came of it."""
 
-    call: Asked
-    result: ToolSaid
+    call: ContextToolCall
+    result: ContextToolResult
 
 
 class Message(NamedTuple):
@@ -52,15 +60,17 @@ class Situation(NamedTuple):
     before: Sequence[Item]
 
 
-def situation(inquiry: Inquiry, prompt_id: str | None = None) -> Situation:
+def situation(inquiry: ModelRequest, prompt_id: str | None = None) -> Situation:
     """Read the items. `prompt_id` is the message that began this turn; unknown: the last one did."""
     items = list(inquiry.items)
-    said = [n for n, item in enumerate(items) if isinstance(item, UserSaid)]
+    said = [n for n, item in enumerate(items) if isinstance(item, ContextUserMessage)]
     first = next((n for n in said if _id(items[n]) == prompt_id), said[-1] if said else len(items))
     places = [n for n in said if n >= first]
     messages = [_message(items[n:end]) for n, end in zip(places, [*places[1:], len(items)], strict=True)]
     before = items[:first]
-    is_first = not any(isinstance(item, Summed) or (isinstance(item, ModelSaid) and item.text) for item in before)
+    is_first = not any(
+        isinstance(item, ContextSummary) or (isinstance(item, ContextAssistantMessage) and item.text) for item in before
+    )
     offered = frozenset(card.name for card in inquiry.tools)
     folder, mode = _FOLDER.search(inquiry.system), _MODE.search(inquiry.system)
     return Situation(messages, is_first, offered, folder[1] if folder else "", mode[1] if mode else "", before)
@@ -69,30 +79,30 @@ def situation(inquiry: Inquiry, prompt_id: str | None = None) -> Situation:
 def opening(items: Sequence[Item]) -> str | None:
     """The id of the message that begins the turn, when nothing has been answered in it yet."""
     place = len(items)
-    while place and isinstance(items[place - 1], UserSaid):
+    while place and isinstance(items[place - 1], ContextUserMessage):
         place -= 1
     return _id(items[place]) if place < len(items) else None
 
 
-def text_of_request(said: UserSaid) -> str:
+def text_of_request(said: ContextUserMessage) -> str:
     """The user's own words, in one line."""
     parts = [part for block in said.content for part in _parts(block, {})]
     return " ".join(" ".join(part if isinstance(part, str) else part.raw for part in parts).split())
 
 
 def _id(item: Item) -> str | None:
-    return item.message_id if isinstance(item, UserSaid) else None
+    return item.message_id if isinstance(item, ContextUserMessage) else None
 
 
 def _message(items: Sequence[Item]) -> Message:
     said = items[0]
-    assert isinstance(said, UserSaid)
+    assert isinstance(said, ContextUserMessage)
     attached: dict[str, str | None] = {}
     parts = [part for block in said.content for part in _parts(block, attached)]
     wish = phrase(_mentioned(parts, attached))
-    results = {item.call_id: item for item in items if isinstance(item, ToolSaid)}
-    answers = [item for item in items if isinstance(item, ModelSaid)]
-    lost = ToolSaid("", "", INTERRUPTED, failed=True)
+    results = {item.call_id: item for item in items if isinstance(item, ContextToolResult)}
+    answers = [item for item in items if isinstance(item, ContextAssistantMessage)]
+    lost = ContextToolResult("", "", INTERRUPTED, failed=True)
     done = [Done(call, results.get(call.id, lost)) for answer in answers for call in answer.calls]
     return Message(wish, attached, done, finished=bool(answers) and not answers[-1].calls)
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from dragoman.coder.models.contract import Said
+from dragoman.coder.models.contract import TextDelta
 from dragoman.coder.models.offline.answers import entries, fenced, hits, paths
 from dragoman.coder.models.offline.outline import describe, outline
 from dragoman.coder.models.offline.source import Source, definitions, parsed
@@ -35,18 +35,20 @@ def read_or_find(reach: Reach, path: str, start: int | None = None, end: int | N
     if not said.failed:
         return Found(reach.short(path), said.text)
     if "/" in path.strip("/") or not reach.has("glob") or is_url(path) or "no such file" not in said.text:
-        yield Said(f"I cannot read `{path}`: {said.text}\n")
+        yield TextDelta(f"I cannot read `{path}`: {said.text}\n")
         return None
     pattern = f"**/{path}"
     looked = yield from reach.call("glob", pattern=pattern)
     found = [] if looked.failed else [reach.short(each) for each in paths(looked.text, pattern)]
     if len(found) != 1:
         several = "There are several: " + ", ".join(f"`{each}`" for each in found[:10])
-        yield Said(f"{several}. Which one?\n" if found else f"There is no file `{path}`, here or in a folder below.\n")
+        yield TextDelta(
+            f"{several}. Which one?\n" if found else f"There is no file `{path}`, here or in a folder below.\n"
+        )
         return None
     said = yield from reach.call("read_file", path=found[0], start_line=start, end_line=end)
     if said.failed:
-        yield Said(f"I cannot read `{found[0]}`: {said.text}\n")
+        yield TextDelta(f"I cannot read `{found[0]}`: {said.text}\n")
         return None
     return Found(found[0], said.text)
 
@@ -58,7 +60,7 @@ def explain(reach: Reach, wish: Explain) -> Walk[None]:
     elif wish.subject in reach.attached or is_path(wish.subject):
         found = yield from read_or_find(reach, wish.subject)
         if found is not None:
-            yield Said(outline(found.path, found.text))
+            yield TextDelta(outline(found.path, found.text))
     else:
         yield from _name(reach, wish)
 
@@ -66,14 +68,14 @@ def explain(reach: Reach, wish: Explain) -> Walk[None]:
 def _project(reach: Reach) -> Walk[None]:
     said = yield from reach.call("list_files")
     names = [] if said.failed else entries(said.text)
-    yield Said(
+    yield TextDelta(
         f"The working folder has {', '.join(f'`{name}`' for name in names[:40])}.\n" if names else "It is empty.\n"
     )
     readme = next((name for name in names if name.lower().startswith("readme")), None)
     if readme is not None:
         text = yield from reach.call("read_file", path=readme)
         if not text.failed:
-            yield Said(f"\n{outline(readme, text.text)}")
+            yield TextDelta(f"\n{outline(readme, text.text)}")
 
 
 def _name(reach: Reach, wish: Explain) -> Walk[None]:
@@ -84,15 +86,15 @@ def _name(reach: Reach, wish: Explain) -> Walk[None]:
         said = yield from reach.call("grep", pattern=definition(name))
         found = [] if said.failed else hits(said.text)
         if not found:
-            yield Said(f"I found nothing that defines `{name}`.\n")
+            yield TextDelta(f"I found nothing that defines `{name}`.\n")
             return
         path, line = found[0].path, found[0].line
         if len(found) > 1:
             others = ", ".join(f"`{reach.short(hit.path)}:{hit.line}`" for hit in found[1:6])
-            yield Said(f"`{name}` is defined {len(found)} times; I take the first. The others: {others}.\n\n")
+            yield TextDelta(f"`{name}` is defined {len(found)} times; I take the first. The others: {others}.\n\n")
     file = yield from read_or_find(reach, path)
     if file is not None:
-        yield Said(_described(name, file, line))
+        yield TextDelta(_described(name, file, line))
 
 
 def _described(name: str, file: Found, line: int) -> str:

@@ -10,8 +10,15 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
 from dragoman.agent.serve import complain
-from dragoman.coder.context import Item, ModelSaid, Summed, ToolSaid, UserSaid
-from dragoman.coder.models.contract import Called, Inquiry, Piece, Said, Thought, Used
+from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
+from dragoman.coder.models.contract import (
+    ModelRequest,
+    Piece,
+    TextDelta,
+    ThoughtDelta,
+    ToolCallRequested,
+    UsageReported,
+)
 from dragoman.vocabulary.content import text_of
 
 NAME: Final = "offline"
@@ -45,34 +52,34 @@ class OfflineModel:
         """It does not fail."""
         return 0.0
 
-    async def respond(self, inquiry: Inquiry) -> AsyncGenerator[Piece, None]:
+    async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:
         """The next step."""
         written = 0
         for piece in self._pieces(inquiry):
             written += _size(piece)
             yield piece
         read = len(inquiry.system) + sum(_weight(item) for item in inquiry.items)
-        yield Used(-(-read // _CHARACTERS_A_TOKEN), -(-written // _CHARACTERS_A_TOKEN))
+        yield UsageReported(-(-read // _CHARACTERS_A_TOKEN), -(-written // _CHARACTERS_A_TOKEN))
 
-    def _pieces(self, inquiry: Inquiry) -> Iterator[Piece]:
+    def _pieces(self, inquiry: ModelRequest) -> Iterator[Piece]:
         # Most sessions are opened and never asked: the rules are read in when they are.
         from dragoman.coder.models.offline import conversation, steps
         from dragoman.coder.models.offline.walk import up_to_call
 
         if inquiry.purpose == "summary":
-            yield Said(steps.summed(inquiry.items[:-1]))
+            yield TextDelta(steps.summed(inquiry.items[:-1]))
             return
         if self._begins:
             self._prompt_id, self._begins = conversation.opening(inquiry.items), False
         try:
             for action in up_to_call(steps.answer(conversation.situation(inquiry, self._prompt_id))):
-                if isinstance(action, Said):
-                    yield from (Said(text) for text in streamed(action.text))
+                if isinstance(action, TextDelta):
+                    yield from (TextDelta(text) for text in streamed(action.text))
                 else:
                     yield action
         except Exception as error:
             complain("".join(traceback.format_exception(error)))
-            yield Said(_STUMBLED)
+            yield TextDelta(_STUMBLED)
 
 
 def streamed(text: str) -> Iterator[str]:
@@ -86,9 +93,9 @@ def streamed(text: str) -> Iterator[str]:
 
 def _size(piece: Piece) -> int:
     match piece:
-        case Said(text) | Thought(text):
+        case TextDelta(text) | ThoughtDelta(text):
             return len(text)
-        case Called():
+        case ToolCallRequested():
             return len(piece.tool) + sum(len(key) + len(str(value)) for key, value in piece.input.items())
         case _:
             return 0
@@ -96,9 +103,9 @@ def _size(piece: Piece) -> int:
 
 def _weight(item: Item) -> int:
     match item:
-        case UserSaid():
+        case ContextUserMessage():
             return len(text_of(item.content))
-        case ModelSaid():
+        case ContextAssistantMessage():
             return len(item.text) + len(item.thought) + sum(len(str(call.input)) for call in item.calls)
-        case ToolSaid() | Summed():
+        case ContextToolResult() | ContextSummary():
             return len(item.text)

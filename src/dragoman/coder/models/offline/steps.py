@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from dragoman.coder.context import Item, ModelSaid, Summed, UserSaid
-from dragoman.coder.models.contract import Said
+from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextUserMessage, Item
+from dragoman.coder.models.contract import TextDelta
 from dragoman.coder.models.offline import writing
 from dragoman.coder.models.offline.answers import entries, fenced, hits, paths, ran, tail
 from dragoman.coder.models.offline.conversation import Message, Situation, text_of_request
@@ -70,12 +70,12 @@ def answer(situation: Situation) -> Walk[None]:
 
 
 def _said(text: str) -> Walk[None]:
-    yield Said(text)
+    yield TextDelta(text)
 
 
 def _in_turn(first: Walk[None], rest: Walk[None]) -> Walk[None]:
     yield from first
-    yield Said("\nNow the rest of what you asked before.\n\n")
+    yield TextDelta("\nNow the rest of what you asked before.\n\n")
     yield from rest
 
 
@@ -88,7 +88,7 @@ def _message(situation: Situation, message: Message, *, is_first: bool) -> Walk[
         wishes = [Request(MakePlan(goal[:_GOAL_CHARACTERS]), goal)]
     tells_who_it_is = any(isinstance(wish.intent, Help) or wish.intent == Hello() for wish in wishes)
     if is_first and not tells_who_it_is:
-        yield Said(INTRODUCTION)
+        yield TextDelta(INTRODUCTION)
     todo = wishes[:MOST_REQUESTS]
     is_planned = len(todo) >= _PLANNED and reach.has("update_plan")
     titles = [wish.words[:_GOAL_CHARACTERS] for wish in todo]
@@ -96,13 +96,13 @@ def _message(situation: Situation, message: Message, *, is_first: bool) -> Walk[
         if is_planned:
             yield from reach.call("update_plan", entries=plan_entries(titles, number))
         if number:
-            yield Said("\n")
+            yield TextDelta("\n")
         if not (yield from halting(_one(reach, situation, wish))):
             return
     if is_planned:
         yield from reach.call("update_plan", entries=plan_entries(titles, len(todo)))
     if len(wishes) > MOST_REQUESTS:
-        yield Said(f"\nI did the first {MOST_REQUESTS} things; please ask for the others again.\n")
+        yield TextDelta(f"\nI did the first {MOST_REQUESTS} things; please ask for the others again.\n")
 
 
 def _one(reach: Reach, situation: Situation, wish: Request) -> Walk[None]:
@@ -141,13 +141,13 @@ def _one(reach: Reach, situation: Situation, wish: Request) -> Walk[None]:
         case Ask():
             yield from _ask(reach, intent)
         case Sum():
-            yield Said(summed(situation.before))
+            yield TextDelta(summed(situation.before))
         case Hello():
-            yield Said("You are welcome.\n" if intent.thanks else f"Hello. {HELP}")
+            yield TextDelta("You are welcome.\n" if intent.thanks else f"Hello. {HELP}")
         case Help():
-            yield Said(HELP)
+            yield TextDelta(HELP)
         case Unknown():
-            yield Said(f"{intent.hint}\n" if intent.hint else PUZZLED)
+            yield TextDelta(f"{intent.hint}\n" if intent.hint else PUZZLED)
         case _:
             assert_never(intent)
 
@@ -166,8 +166,8 @@ def _read(reach: Reach, wish: Read) -> Walk[None]:
         )
     else:
         about = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
-    yield Said(f"`{found.path}`, {about}:\n\n")
-    yield Said(_shown(found.text, found.path.rpartition(".")[2] if "." in found.path else ""))
+    yield TextDelta(f"`{found.path}`, {about}:\n\n")
+    yield TextDelta(_shown(found.text, found.path.rpartition(".")[2] if "." in found.path else ""))
 
 
 def _shown(text: str, info: str = "") -> str:
@@ -185,22 +185,22 @@ def _list(reach: Reach, wish: ListFiles) -> Walk[None]:
         said = yield from reach.call("glob", pattern="*", path=wish.path or None)
     where = f"`{wish.path}`" if wish.path else "The working folder"
     if said.failed:
-        yield Said(f"I cannot list {where if wish.path else 'the working folder'}: {said.text}\n")
+        yield TextDelta(f"I cannot list {where if wish.path else 'the working folder'}: {said.text}\n")
         return
     names = [reach.short(name) for name in entries(said.text)]
     count = "one entry" if len(names) == 1 else f"{len(names)} entries"
-    yield Said(f"{where} has {count}:\n\n{_bullets(names)}" if names else f"{where} is empty.\n")
+    yield TextDelta(f"{where} has {count}:\n\n{_bullets(names)}" if names else f"{where} is empty.\n")
 
 
 def _find(reach: Reach, wish: FindFiles) -> Walk[None]:
     said = yield from reach.call("glob", pattern=wish.pattern, path=wish.path or None)
     if said.failed:
-        yield Said(f"The search failed: {said.text}\n")
+        yield TextDelta(f"The search failed: {said.text}\n")
         return
     found = [reach.short(path) for path in paths(said.text, wish.pattern)]
     files = "file" if len(found) == 1 else "files"
     head = f"{len(found)} {files} match `{wish.pattern}`" if len(found) != 1 else f"One file matches `{wish.pattern}`"
-    yield Said(f"{head}:\n\n{_bullets(found)}" if found else f"No file matches `{wish.pattern}`.\n")
+    yield TextDelta(f"{head}:\n\n{_bullets(found)}" if found else f"No file matches `{wish.pattern}`.\n")
 
 
 def _search(reach: Reach, wish: Search) -> Walk[None]:
@@ -212,18 +212,18 @@ def _search(reach: Reach, wish: Search) -> Walk[None]:
         case_insensitive=True if wish.ignore_case else None,
     )
     if said.failed:
-        yield Said(f"The search failed: {said.text}\n")
+        yield TextDelta(f"The search failed: {said.text}\n")
         return
     found = hits(said.text)
     if not found:
-        yield Said(f"I found no {'line with ' if wish.what == wish.pattern else ''}`{wish.what}`.\n")
+        yield TextDelta(f"I found no {'line with ' if wish.what == wish.pattern else ''}`{wish.what}`.\n")
         return
     lines = [f"{reach.short(hit.path)}:{hit.line}: {hit.text.strip()[:200]}" for hit in found[:_LISTED]]
     more = f"\n{len(found) - _LISTED} more are not shown here.\n" if len(found) > _LISTED else ""
     count = "One line" if len(found) == 1 else f"{len(found)} lines"
     files = len({hit.path for hit in found})
-    yield Said(f"{count} in {'one file' if files == 1 else f'{files} files'} for `{wish.what}`:\n\n")
-    yield Said(fenced("\n".join(lines)) + more)
+    yield TextDelta(f"{count} in {'one file' if files == 1 else f'{files} files'} for `{wish.what}`:\n\n")
+    yield TextDelta(fenced("\n".join(lines)) + more)
 
 
 def _bullets(names: Sequence[str]) -> str:
@@ -237,17 +237,17 @@ def _bullets(names: Sequence[str]) -> str:
 def _run(reach: Reach, command: str) -> Walk[None]:
     said = yield from reach.call("bash", command=command)
     result = ran(said.text, said.failed)
-    yield Said(
+    yield TextDelta(
         f"`{command.splitlines()[0]}` ended with {result.ending}."
         if result.code is not None
         else _not_ended(command, result.ending)
     )
     if not result.output.strip():
-        yield Said(" It printed nothing.\n")
+        yield TextDelta(" It printed nothing.\n")
         return
     lines = result.output.rstrip().splitlines()
     about = f" The last {_TAIL_LINES} of {len(lines)} lines:" if len(lines) > _TAIL_LINES else " It printed:"
-    yield Said(f"{about}\n\n{fenced(tail(result.output, _TAIL_LINES)[-_SHOWN_CHARACTERS:])}")
+    yield TextDelta(f"{about}\n\n{fenced(tail(result.output, _TAIL_LINES)[-_SHOWN_CHARACTERS:])}")
 
 
 def _not_ended(command: str, ending: str) -> str:
@@ -258,19 +258,19 @@ def _run_tests(reach: Reach, wish: RunTests) -> Walk[None]:
     suite = yield from find_suite(reach, wish.name)
     suite, result = yield from run_suite(reach, suite)
     told = summary(result.output)
-    yield Said(f"`{suite.line()}` ended with {result.ending}.{f' {told}.' if told else ''}\n")
+    yield TextDelta(f"`{suite.line()}` ended with {result.ending}.{f' {told}.' if told else ''}\n")
     failing = failures(result.output) if suite.kind != "other" else []
     for failure in failing[:_LISTED]:
-        yield Said(f"- `{failure.test}`: `{failure.first_line}`\n")
+        yield TextDelta(f"- `{failure.test}`: `{failure.first_line}`\n")
     if result.code != 0 and not failing:
-        yield Said("\n" + fenced(tail(result.output, _TAIL_LINES)))
+        yield TextDelta("\n" + fenced(tail(result.output, _TAIL_LINES)))
     elif failing:
-        yield Said(f"\nTo look for the mistake, say: fix the failing test {failing[0].name}\n")
+        yield TextDelta(f"\nTo look for the mistake, say: fix the failing test {failing[0].name}\n")
 
 
 def _fetch(reach: Reach, wish: Fetch) -> Walk[None]:
     said = yield from reach.call("web_fetch", url=wish.url)
-    yield Said(
+    yield TextDelta(
         f"{wish.url} could not be fetched: {said.text}\n" if said.failed else f"{wish.url}:\n\n{_shown(said.text)}"
     )
 
@@ -278,20 +278,20 @@ def _fetch(reach: Reach, wish: Fetch) -> Walk[None]:
 def _ask(reach: Reach, wish: Ask) -> Walk[None]:
     said = yield from reach.call("ask_user", question=wish.question, options=list(wish.options) or None)
     if said.failed:
-        yield Said("You did not answer.\n")
+        yield TextDelta("You did not answer.\n")
     elif not said.text.startswith("The question was shown."):
-        yield Said(f"You answered: {said.text}\n")
+        yield TextDelta(f"You answered: {said.text}\n")
 
 
 def _plan(reach: Reach, wish: MakePlan) -> Walk[None]:
     if wish.goal.lower() in ("", "it", "this", "that"):
-        yield Said("A plan for what? Say: plan to …\n")
+        yield TextDelta("A plan for what? Say: plan to …\n")
         return
     steps = _known_steps(wish.goal) or steps_of(wish.goal)
     if reach.has("update_plan"):
         yield from reach.call("update_plan", entries=plan_entries(steps, -1))
-    yield Said(f"A plan to {wish.goal}:\n\n")
-    yield Said("".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)))
+    yield TextDelta(f"A plan to {wish.goal}:\n\n")
+    yield TextDelta("".join(f"{number}. {step}\n" for number, step in enumerate(steps, 1)))
 
 
 def _known_steps(goal: str) -> list[str]:
@@ -307,11 +307,11 @@ def summed(before: Sequence[Item]) -> str:
     """The requests and the calls of a conversation."""
     lines: list[str] = []
     for item in before:
-        if isinstance(item, UserSaid):
+        if isinstance(item, ContextUserMessage):
             lines.append(f"- You asked: {text_of_request(item)[:200]}")
-        elif isinstance(item, Summed):
+        elif isinstance(item, ContextSummary):
             lines += item.text.splitlines()
-        elif isinstance(item, ModelSaid):
+        elif isinstance(item, ContextAssistantMessage):
             for call in item.calls:
                 words = [str(call.input[key]) for key in ("path", "command", "pattern", "url") if key in call.input]
                 lines.append(f"  - {call.tool} {' '.join(' '.join(words).split())[:100]}".rstrip())

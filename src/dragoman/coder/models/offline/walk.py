@@ -8,15 +8,15 @@ import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from dragoman.coder.context import ToolSaid
-from dragoman.coder.models.contract import Called, Said, Thought
+from dragoman.coder.context import ContextToolResult
+from dragoman.coder.models.contract import TextDelta, ThoughtDelta, ToolCallRequested
 from dragoman.coder.models.offline.conversation import Done
 from dragoman.coder.permissions import DENIED
 from dragoman.coder.toolbox import STOPPED
 
-Action = Said | Thought | Called
+Action = TextDelta | ThoughtDelta | ToolCallRequested
 Result = TypeVar("Result")
-Walk = Generator[Action, ToolSaid | None, Result]
+Walk = Generator[Action, ContextToolResult | None, Result]
 
 _SANDBOX: Final = "sandbox_"
 _LOST: Final = "What I can do has changed while I was at it, so I stopped. Please ask again.\n"
@@ -57,11 +57,11 @@ class Reach(NamedTuple):
             if not self.has(tool):
                 raise Halted(_FORBIDDEN.get(tool, f"I would need the tool {tool}, and it is not offered here."))
 
-    def call(self, tool: str, **given: object) -> Walk[ToolSaid]:
+    def call(self, tool: str, **given: object) -> Walk[ContextToolResult]:
         """Call a tool. A no ends the walk; a failure is for the caller to tell."""
         self.need(tool)
         name = tool if tool in self.offered else _SANDBOX + tool
-        result = yield Called(name, {key: value for key, value in given.items() if value is not None})
+        result = yield ToolCallRequested(name, {key: value for key, value in given.items() if value is not None})
         assert result is not None
         if result.text.startswith(DENIED):
             raise Denied(f"Permission denied ({_titled(tool, given)}), so I stopped here.")
@@ -78,7 +78,7 @@ class Reach(NamedTuple):
 def resumed(walk: Walk[None], done: Sequence[Done]) -> Walk[None]:
     """A walk that goes on after all that was said and done."""
     position = 0
-    result: ToolSaid | None = None
+    result: ContextToolResult | None = None
     while True:
         try:
             action = walk.send(result)
@@ -87,14 +87,14 @@ def resumed(walk: Walk[None], done: Sequence[Done]) -> Walk[None]:
         result = None
         if position >= len(done):
             result = yield action
-        elif isinstance(action, Called):
+        elif isinstance(action, ToolCallRequested):
             call = done[position].call
             if (call.tool, call.input) != (action.tool, action.input):
-                yield Said(_LOST)
+                yield TextDelta(_LOST)
                 return
             result = done[position].result
             if _TRIMMED.fullmatch(result.text):
-                yield Said(_FULL)
+                yield TextDelta(_FULL)
                 return
             position += 1
 
@@ -103,7 +103,7 @@ def up_to_call(walk: Walk[None]) -> Iterator[Action]:
     """What is to be said, and the next call; or everything, if there is none."""
     for action in walk:
         yield action
-        if isinstance(action, Called):
+        if isinstance(action, ToolCallRequested):
             return
 
 
@@ -112,7 +112,7 @@ def halting(walk: Walk[None]) -> Walk[bool]:
     try:
         yield from walk
     except Halted as halt:
-        yield Said(f"{halt}\n")
+        yield TextDelta(f"{halt}\n")
         return False
     return True
 

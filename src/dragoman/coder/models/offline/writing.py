@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from dragoman.coder.models.contract import Said
+from dragoman.coder.models.contract import TextDelta
 from dragoman.coder.models.offline.answers import hits, is_cut
 from dragoman.coder.models.offline.edits import edit
 from dragoman.coder.models.offline.explaining import Found, read_or_find
@@ -22,12 +22,12 @@ def create(reach: Reach, wish: Create) -> Walk[None]:
     if not wish.overwrite:
         there = yield from _is_there(reach, wish.path)
         if there:
-            yield Said(f"`{wish.path}` exists already. To replace all of it, say: overwrite {wish.path} with …\n")
+            yield TextDelta(f"`{wish.path}` exists already. To replace all of it, say: overwrite {wish.path} with …\n")
             return
     said = yield from reach.call("write_file", path=wish.path, content=wish.content)
     lines = len(wish.content.splitlines())
     done = f"Wrote `{wish.path}`, {'1 line' if lines == 1 else f'{lines} lines'}.\n"
-    yield Said(f"`{wish.path}` could not be written: {said.text}\n" if said.failed else done)
+    yield TextDelta(f"`{wish.path}` could not be written: {said.text}\n" if said.failed else done)
 
 
 def _is_there(reach: Reach, path: str) -> Walk[bool]:
@@ -51,10 +51,10 @@ def append(reach: Reach, wish: Append) -> Walk[None]:
     reach.need("write_file")
     said = yield from reach.call("read_file", path=wish.path)
     if said.failed and "no such file" not in said.text:
-        yield Said(f"I cannot read `{wish.path}`: {said.text}\n")
+        yield TextDelta(f"I cannot read `{wish.path}`: {said.text}\n")
         return
     if is_cut(said.text):
-        yield Said(f"I cannot read all of `{wish.path}`, so I add nothing to it.\n")
+        yield TextDelta(f"I cannot read all of `{wish.path}`, so I add nothing to it.\n")
         return
     before = "" if said.failed else said.text
     ending = "\r\n" if "\r\n" in before else "\n"
@@ -63,7 +63,7 @@ def append(reach: Reach, wish: Append) -> Walk[None]:
     content = text + before if wish.at_top else before + between + text
     said = yield from reach.call("write_file", path=wish.path, content=content)
     done = f"Added to {'the top' if wish.at_top else 'the end'} of `{wish.path}`: `{wish.text.strip()[:80]}`\n"
-    yield Said(f"`{wish.path}` could not be written: {said.text}\n" if said.failed else done)
+    yield TextDelta(f"`{wish.path}` could not be written: {said.text}\n" if said.failed else done)
 
 
 def replace(reach: Reach, wish: Replace) -> Walk[None]:
@@ -74,12 +74,12 @@ def replace(reach: Reach, wish: Replace) -> Walk[None]:
         yield from _replace_in(reach, wish, path)
         return
     if not wish.everything:
-        yield Said(f"In which file? Say: replace {wish.old} with {wish.new} in FILE, or everywhere.\n")
+        yield TextDelta(f"In which file? Say: replace {wish.old} with {wish.new} in FILE, or everywhere.\n")
         return
     files = yield from _files_with(reach, literal(wish.old), wish.where)
     for file in files[:MOST_FILES]:
         yield from _replace_in(reach, wish, file)
-    yield Said(_MORE_FILES if len(files) > MOST_FILES else "" if files else f"No file has `{wish.old}`.\n")
+    yield TextDelta(_MORE_FILES if len(files) > MOST_FILES else "" if files else f"No file has `{wish.old}`.\n")
 
 
 def _replace_in(reach: Reach, wish: Replace, path: str) -> Walk[None]:
@@ -91,12 +91,12 @@ def _replace_in(reach: Reach, wish: Replace, path: str) -> Walk[None]:
         replace_all=True if wish.everything else None,
     )
     if not said.failed:
-        yield Said(f"`{reach.short(path)}`: replaced `{wish.old}` with `{wish.new}`.\n")
+        yield TextDelta(f"`{reach.short(path)}`: replaced `{wish.old}` with `{wish.new}`.\n")
         return
     hint = ""
     if re.search(r"is \d+ times in", said.text):
         hint = f" To replace every one, say: replace all {wish.old} with {wish.new} in {path}"
-    yield Said(f"`{reach.short(path)}` is as it was: {said.text}{hint}\n")
+    yield TextDelta(f"`{reach.short(path)}` is as it was: {said.text}{hint}\n")
 
 
 def rename(reach: Reach, wish: Rename) -> Walk[None]:
@@ -108,16 +108,16 @@ def rename(reach: Reach, wish: Rename) -> Walk[None]:
         file = yield from read_or_find(reach, path)
         if file is not None:
             yield from _rename_in(reach, wish, word, file)
-    yield Said(_MORE_FILES if len(files) > MOST_FILES else "" if files else f"No file has `{wish.old}`.\n")
+    yield TextDelta(_MORE_FILES if len(files) > MOST_FILES else "" if files else f"No file has `{wish.old}`.\n")
 
 
 def _rename_in(reach: Reach, wish: Rename, word: re.Pattern[str], file: Found) -> Walk[None]:
     after, count = word.subn(lambda match: wish.new, file.text)
     if not count:
-        yield Said(f"`{wish.old}` is not in `{file.path}`.\n")
+        yield TextDelta(f"`{wish.old}` is not in `{file.path}`.\n")
         return
     if is_cut(file.text):
-        yield Said(f"I cannot read all of `{file.path}`, so I change nothing in it.\n")
+        yield TextDelta(f"I cannot read all of `{file.path}`, so I change nothing in it.\n")
         return
     if count == file.text.count(wish.old):
         said = yield from reach.call(
@@ -129,7 +129,7 @@ def _rename_in(reach: Reach, wish: Rename, word: re.Pattern[str], file: Found) -
         said = yield from reach.call("edit_file", path=file.path, old_string=change.old, new_string=change.new)
     times = "once" if count == 1 else f"{count} times"
     done = f"`{file.path}`: `{wish.old}` is `{wish.new}` now, {times}.\n"
-    yield Said(f"`{file.path}` is as it was: {said.text}\n" if said.failed else done)
+    yield TextDelta(f"`{file.path}` is as it was: {said.text}\n" if said.failed else done)
 
 
 def _files_with(reach: Reach, pattern: str, where: Where) -> Walk[list[str]]:

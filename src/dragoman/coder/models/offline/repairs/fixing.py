@@ -3,7 +3,7 @@
 import re
 from typing import Final, NamedTuple
 
-from dragoman.coder.models.contract import Said, Thought
+from dragoman.coder.models.contract import TextDelta, ThoughtDelta
 from dragoman.coder.models.offline.answers import Ran, fenced, hits, is_cut, paths, tail
 from dragoman.coder.models.offline.edits import edit
 from dragoman.coder.models.offline.repairs.candidates import Candidate, candidates
@@ -35,17 +35,17 @@ def fix(reach: Reach, wish: Fix) -> Walk[None]:
     suite = yield from find_suite(reach, wish.name)
     keyword, suite = suite.keyword, suite._replace(keyword="")
     if keyword:
-        yield Said(f"`{keyword}` is in `{suite.file}`. I run that file's tests.\n\n")
+        yield TextDelta(f"`{keyword}` is in `{suite.file}`. I run that file's tests.\n\n")
     seen = yield from _run(reach, suite)
     if not seen.failing:
-        yield Said(_nothing_to_fix(seen))
+        yield TextDelta(_nothing_to_fix(seen))
         return
     for _ in range(MOST_TESTS):
         target = _target(seen.failing, keyword)
         if target is None:
-            yield Said(f"`{keyword}` passes: {summary(seen.ran.output)}. Others fail: {_names(seen.failing)}.\n")
+            yield TextDelta(f"`{keyword}` passes: {summary(seen.ran.output)}. Others fail: {_names(seen.failing)}.\n")
             return
-        yield Said(f"`{target.test}` fails: `{target.first_line}`{_place(reach, target)}.\n\n")
+        yield TextDelta(f"`{target.test}` fails: `{target.first_line}`{_place(reach, target)}.\n\n")
         after = yield from _mend(reach, seen, target, wish)
         if after is None:
             return
@@ -53,7 +53,7 @@ def fix(reach: Reach, wish: Fix) -> Walk[None]:
         if keyword or not seen.failing:
             break
     if seen.failing:
-        yield Said(f"Still failing: {_names(seen.failing)}.\n")
+        yield TextDelta(f"Still failing: {_names(seen.failing)}.\n")
 
 
 def _run(reach: Reach, suite: Suite) -> Walk[Seen]:
@@ -88,21 +88,21 @@ def _mend(reach: Reach, seen: Seen, target: Failure, wish: Fix) -> Walk[Seen | N
     case = yield from _case(reach, seen, target)
     found = candidates(case) if case is not None else ()
     if case is None or not found:
-        yield Said(_no_idea(case, target))
+        yield TextDelta(_no_idea(case, target))
         return None
     best = found[0]
     if best.proved:
-        yield Thought(
+        yield ThoughtDelta(
             f"Worked out on paper: with that change `{target.name}` passes, and no other test of its file fails."
         )
     if not wish.edit:
-        yield Said(f"I suspect `{best.function}` in `{best.path}`: {_told(best)}.\n")
-        yield Said(f"To let me try, say: fix the failing test {target.name}\n")
+        yield TextDelta(f"I suspect `{best.function}` in `{best.path}`: {_told(best)}.\n")
+        yield TextDelta(f"To let me try, say: fix the failing test {target.name}\n")
         return None
     harmless = [each for each in found if each.proved or each.calm][:MOST_TRIES]
     if not harmless:
-        yield Said(f"I suspect `{best.function}` in `{best.path}`: {_told(best)}.\n")
-        yield Said("I do not try it: the function does more than compute, and I am not sure enough.\n")
+        yield TextDelta(f"I suspect `{best.function}` in `{best.path}`: {_told(best)}.\n")
+        yield TextDelta("I do not try it: the function does more than compute, and I am not sure enough.\n")
         return None
     return (yield from _try(reach, seen, target, case, harmless))
 
@@ -118,23 +118,25 @@ def _try(reach: Reach, seen: Seen, target: Failure, case: Case, found: list[Cand
             if changed and changed != candidate.path:
                 yield from _put(reach, changed, current, original[changed])
                 changed = ""
-            yield Said(f"I try `{candidate.path}`, {_told(candidate)}.\n\n")
+            yield TextDelta(f"I try `{candidate.path}`, {_told(candidate)}.\n\n")
             yield from _put(reach, candidate.path, current, candidate.text)
             changed = candidate.path
             after = yield from _run(reach, seen.suite)
             if _is_better(seen, after, target):
-                yield Said(_success(after, target, candidate))
+                yield TextDelta(_success(after, target, candidate))
                 return after
-            yield Said("That does not help.\n\n")
+            yield TextDelta("That does not help.\n\n")
         yield from _put(reach, changed, current, original[changed])
         changed = ""
     except Denied:
-        yield Said(_left_behind(changed))
+        yield TextDelta(_left_behind(changed))
         raise
     except _Refused as refused:
-        yield Said(f"The change could not be made: {refused}\n{_left_behind(changed)}")
+        yield TextDelta(f"The change could not be made: {refused}\n{_left_behind(changed)}")
         return None
-    yield Said(f"I tried {_counted(len(found), 'change')}, and `{target.name}` still fails. The file is as it was.\n")
+    yield TextDelta(
+        f"I tried {_counted(len(found), 'change')}, and `{target.name}` still fails. The file is as it was.\n"
+    )
     return None
 
 
