@@ -12,7 +12,10 @@ if len(sys.argv) < 2:
 async def main(command):
     editor = StdioTransport.of_this_process()
     agent = spawner(command, cwd=None, env={})()
-    await Bridge(editor, agent).run()
+    bridge = Bridge(editor, agent)
+    await bridge.run()
+    if bridge.fault is not None:
+        sys.exit(f"bridge: {bridge.fault}")
 
 
 asyncio.run(main(sys.argv[1:]))

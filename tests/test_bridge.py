@@ -652,8 +652,9 @@ async def test_a_version_2_mode_option_is_also_a_mode_for_a_version_1_editor() -
         )
         agent.say(result(4, configOptions=[mode(2, "go", "m")]))
         agent.say(update("config_option_update", configOptions=[mode(2, "ask", "m")]))
-        assert await editor.hear_many(3) == [
+        assert await editor.hear_many(4) == [
             result(4),
+            update("config_option_update", configOptions=[mode(1, "go", "m")]),
             update("config_option_update", configOptions=[mode(1, "ask", "m")]),
             update("current_mode_update", currentModeId="ask"),
         ]

@@ -3,11 +3,14 @@
 import json
 import os
 import signal
+import sys
 import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import PIPE, Popen
+from typing import cast
 
 import pytest
 
@@ -40,17 +43,37 @@ while True:
     except asyncio.CancelledError:
         pass
 """
+# Also what the interpreter throws into a coroutine that it collects.
+SWALLOW = """
+while True:
+    try:
+        await asyncio.sleep(1)
+    except BaseException:
+        pass
+"""
+# The garbage collector is called once more, as any program may that goes on after its agent.
+AFTERWARDS = """
+import atexit, gc
+atexit.register(print, "at exit", file=sys.stderr)
+gc.collect()
+print("after the agent", file=sys.stderr)
+sys.exit(7)
+"""
+BACKTRACK = "import re\nre.match(r'(a+)+$', 'a' * 60 + 'b')"
 
 
 class Case:
-    """What the handlers of one agent do."""
+    """What the handlers of one agent do. `shuts_down`: in an interpreter that shuts down, which a fork does not."""
 
-    def __init__(self, prompt: str = "", closed: str = "", *, stored: bool = False, sessions: int = 1) -> None:
+    def __init__(
+        self, prompt: str = "", closed: str = "", *, stored: bool = False, sessions: int = 1, shuts_down: bool = False
+    ) -> None:
         # Said on stderr, because a handler that blocks the loop keeps its own words from leaving.
         self.prompt = f'print("begun", file=sys.stderr, flush=True)\n{textwrap.dedent(prompt)}'
         self.closed = f"pass\n{textwrap.dedent(closed)}"
         self.stored = stored
         self.sessions = sessions
+        self.shuts_down = shuts_down
 
     def source(self, folder: Path) -> str:
         parts = {name: textwrap.indent(getattr(self, name), "    ") for name in ("prompt", "closed")}
@@ -59,6 +82,23 @@ class Case:
 
 CASES = {
     "both ignore their end": Case(IGNORE, IGNORE),
+    "swallows every exception": Case(SWALLOW, shuts_down=True),
+    "swallows every exception when closed": Case("", SWALLOW, shuts_down=True),
+    "leaves a task behind that swallows every exception": Case(
+        f"async def poll():{textwrap.indent(SWALLOW, '    ')}\nsession.memory['task'] = asyncio.create_task(poll())",
+        shuts_down=True,
+    ),
+    "leaves a generator behind that swallows every exception": Case(
+        f"""
+async def forever():
+    try:
+        yield 1
+    finally:{textwrap.indent(SWALLOW, "        ")}
+generator = session.memory['generator'] = forever()
+await anext(generator)
+""",
+        shuts_down=True,
+    ),
     "blocks the loop": Case("time.sleep(60)"),
     "is busy": Case("while True: pass"),
     "blocks a thread": Case("await asyncio.to_thread(time.sleep, 60)"),
@@ -98,10 +138,17 @@ CASES = {
 ONCE = [(name, HOW[number % 3]) for number, name in enumerate(CASES)]
 
 
+def started(case: Case, folder: Path, afterwards: str = "") -> Forked:
+    source = case.source(folder) + afterwards
+    if case.shuts_down:  # a Popen has everything that is used of a Forked here
+        return cast(Forked, Popen([sys.executable, "-c", source], stdin=PIPE, stdout=PIPE, stderr=PIPE))
+    return nursery().child(source)
+
+
 @contextmanager
-def begun(case: Case, folder: Path, version: int = 1) -> Iterator[tuple[Forked, str]]:
+def begun(case: Case, folder: Path, version: int = 1, afterwards: str = "") -> Iterator[tuple[Forked, str]]:
     """A process in whose last session a prompt handler has begun."""
-    with nursery().child(case.source(folder)) as process:
+    with started(case, folder, afterwards) as process:
         try:
             say(process, hello(version))
             for id in range(1, case.sessions + 1):
@@ -139,6 +186,21 @@ def test_a_process_ends_whatever_its_handlers_do(name: str, how: str, tmp_path: 
 def test_a_process_ends_within_two_seconds_whatever_its_handlers_do(name: str, how: str, tmp_path: Path) -> None:
     with begun(CASES[name], tmp_path) as (process, _):
         assert seconds_to_end(process, how) < 2.3  # the promise, and a moment for a busy machine
+
+
+@pytest.mark.parametrize("how", ["SIGTERM", "SIGINT"])
+def test_a_signal_ends_a_process_whose_handler_never_leaves_a_regular_expression(how: str, tmp_path: Path) -> None:
+    with begun(Case(BACKTRACK), tmp_path) as (process, _):
+        assert seconds_to_end(process, how) < SECONDS
+
+
+def test_a_program_goes_on_after_an_agent_whose_task_swallows_every_exception(tmp_path: Path) -> None:
+    case = CASES["leaves a task behind that swallows every exception"]
+    with begun(case, tmp_path, afterwards=AFTERWARDS) as (process, _):
+        hear_until(process, lambda message: message.get("id") == 1000)
+        process.stdin.close()
+        assert process.wait(timeout=SECONDS) == 7
+        assert process.stderr.read() == b"after the agent\nat exit\n"
 
 
 @pytest.mark.parametrize("how", ["EOF", "SIGTERM"])

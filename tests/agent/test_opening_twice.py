@@ -12,6 +12,7 @@ from dragoman.agent.session import Prompt, Session
 from dragoman.store.sqlite import SqliteStore
 from tests.agent.raw import Message, Wire, prompt, texts
 from tests.agent.served import both_versions, end_of_turn, opened, served
+from tests.store.test_lease import holding
 
 OPENING = "The session is just being opened on this connection: wait for that answer, then ask again"
 CLOSING = "The session is just being closed on this connection: wait for that answer, then ask again"
@@ -150,11 +151,24 @@ async def test_a_session_that_is_open_can_be_forked_and_deleted_by_its_own_clien
 async def test_a_session_of_another_process_is_refused_in_other_words(
     agent: Agent, tmp_path: Path, version: int
 ) -> None:
-    """A second store holds its leases by itself, as one of another process does."""
-    async with agent_in(tmp_path / "sessions") as second, served(agent, version) as one, served(second, version) as two:
+    session_id = await stored(agent, version)
+    process = holding(tmp_path / "sessions", session_id)
+    async with served(agent, version) as wire:
+        wire.say(load(version, 1, session_id))
+        assert await refusal(wire, 1) == (-32600, PROCESS, {"reason": "held"})
+    process.communicate("\n", timeout=30)
+
+
+@both_versions
+async def test_a_session_that_a_second_store_of_this_process_has_open_is_said_to_be_open_here(
+    agent: Agent, tmp_path: Path, version: int
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "sessions")
+    async with agent_in(tmp_path / "link") as second, served(agent, version) as one, served(second, version) as two:
         session_id = await opened(one)
-        two.say(load(version, 1, session_id))
-        assert await refusal(two, 1) == (-32600, PROCESS, {"reason": "held"})
+        for id, message in ((1, load(version, 1, session_id)), (2, about("session/delete", 2, session_id))):
+            two.say(message)
+            assert await refusal(two, id) == (-32600, ELSEWHERE, {"reason": "open"})
 
 
 @both_versions

@@ -266,7 +266,7 @@ async def test_another_folder_or_another_holder_is_refused(house: House, protoco
         session = await client.new_session("/")
         other = House(house.folder)
         async with other.agent(protocol) as second:
-            assert await refused(second.load_session(session.id, "/")) == (INVALID_REQUEST, {"reason": "held"})
+            assert await refused(second.load_session(session.id, "/")) == (INVALID_REQUEST, {"reason": "open"})
             assert (await refused(second.load_session(session.id, str(tmp_path))))[0] == INVALID_PARAMS
     async with house.agent(protocol) as client:
         await client.load_session(session.id, "/")

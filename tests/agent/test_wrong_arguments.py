@@ -20,6 +20,7 @@ from dragoman.vocabulary.tools import ClientTerminalItem, Diff, FileChange, Loca
 
 pytestmark = pytest.mark.anyio
 A, B = Choice("a", "A"), Choice("b", "B")
+EMPTY = "is empty, so the user would see nothing: write"
 
 
 @pytest.mark.parametrize(
@@ -50,12 +51,32 @@ A, B = Choice("a", "A"), Choice("b", "B")
         ({"options": [Select("m", None, "a", [A])]}, "Expected `str`, got `null`"),  # type: ignore[arg-type]
         ({"options": [Toggle("t", "T", "yes")]}, """write `Toggle('t', "Name", True)`"""),  # type: ignore[arg-type]
         ({"options": [Toggle("t", "T", True), Toggle("t", "T", True)]}, "two options have the id 't'"),
+        ({"options": [Toggle("", "T", True)]}, "the id of an option is empty"),
+        ({"options": [Toggle("t", "", True)]}, f"the name of an option {EMPTY}"),
+        ({"options": [Select("m", " ", "a", [A])]}, f"the name of an option {EMPTY}"),
+        ({"options": [Select("m", "M", "a", [Choice("a", "")])]}, f"the name of a choice {EMPTY}"),
     ],
 )
 def test_an_agent_is_not_made_of_nonsense(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         Agent(**{"name": "x", **settings})
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("folder", ["", 3, None, b"sessions"])
+def test_a_store_is_not_made_of_nonsense(folder: Any) -> None:
+    with pytest.raises(UsageError, match=r"write `SqliteStore\('sessions'\)`"):
+        SqliteStore(folder)
+
+
+async def test_a_tool_call_without_a_title_is_shown_by_its_name() -> None:
+    (opening, _) = [event for event in await events_of(with_name) if isinstance(event, ToolCallUpdate)]
+    assert (opening.title, opening.name) == ("read_file", "read_file")
+
+
+async def with_name(session: Any) -> None:
+    async with session.tool("", name="read_file"):
+        pass
 
 
 async def test_a_function_that_makes_no_store_is_named_when_it_is_called() -> None:
@@ -114,6 +135,16 @@ async def plain_with(session: Any) -> None:
         (lambda s: s.plan([PlanEntry("x", status="done")]), "pending, in_progress, completed, cancelled"),
         (lambda s: s.plan([PlanEntry("x", priority="urgent")]), "high, medium, low"),
         (lambda s: s.plan(["x"], plan_id=1), "the id of a plan is text"),
+        (lambda s: s.plan(["x"], plan_id=""), """write `session.plan([...], "main")`"""),
+        (lambda s: s.plan(["x", ""]), f"a step of a plan {EMPTY} `session.plan(["),
+        (lambda s: s.plan([PlanEntry(" ")]), "a step of a plan is empty"),
+        (lambda s: at_once(s.tool("")), f"the title of a tool call {EMPTY} `session.tool("),
+        (lambda s: at_once(s.tool(" ", name="")), "the title of a tool call is empty"),
+        (lambda s: at_once(s.tool("Edit", id=3)), """write `session.tool("Read config", id="call-1")`"""),
+        (lambda s: with_call(s, lambda c: c.update(title="")), """write `call.update(title="Read config")`"""),
+        (lambda s: at_once(s.terminal("")), f"a command {EMPTY} `session.terminal("),
+        (lambda s: s.notice("\n"), f"a notice {EMPTY} `session.notice("),
+        (lambda s: s.ask_permission(""), f"a question {EMPTY} `session.ask_permission("),
         (lambda s: at_once(s.tool("Edit", kind="edti")), "read, edit, delete, move, search, execute, think"),
         (lambda s: at_once(s.tool("Edit", kind="_")), "not '_'"),
         (lambda s: at_once(s.tool("Edit", kind=None)), "not None"),

@@ -87,3 +87,59 @@ async def test_a_question_that_goes_away_leaves_other_fields_alone(page: Tab, se
         await page.press("1", ALT)
         await page.until(GONE)
         assert await page.js("document.activeElement.id") == "folder"
+
+
+MODEL = "document.querySelector('[data-option=model]')"
+ANOTHER = f"(() => {{ const list = {MODEL}; list.value = ''; list.dispatchEvent(new Event('change')); }})()"
+
+
+@pytest.mark.parametrize("when", ["before the session", "in the session"])
+async def test_after_naming_a_model(page: Tab, serve: Serve, when: str) -> None:
+    async with serve([{"say": "One."}]) as served:
+        await enter(page, served)
+        await page.click("#make")
+        if when == "in the session":
+            await prompt(page, "first")
+            await page.until_text(".message.agent", "One.")
+        await page.until(MODEL)
+        await page.js(ANOTHER)
+        await page.type("nosuch/one")
+        await page.press("Enter")
+        await types(page, "abc")
+        if when == "in the session":
+            await page.until_text("#trouble", "There is no model nosuch/one.")
+            await page.until(f"{MODEL}?.value === 'script'")
+            await types(page, "def")
+
+
+async def test_an_option_that_was_chosen_keeps_the_focus(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "One."}]) as served:
+        await enter(page, served)
+        await prompt(page, "first")
+        await page.until_text(".message.agent", "One.")
+        await page.js("document.querySelector('[data-option=mode]').isOld = true")
+        await page.js("document.querySelector('[data-option=mode]').focus()")
+        await page.js("document.activeElement.value = 'plan'")
+        await page.js("document.activeElement.dispatchEvent(new Event('change'))")
+        await page.until("!document.querySelector('[data-option=mode]').isOld")  # it was drawn again
+        assert await page.js("document.activeElement.dataset.option") == "mode"
+        await page.js(ANOTHER)
+        await page.press("Escape")
+        assert await page.js("document.activeElement.dataset.option") == "model"
+
+
+async def test_a_choice_that_is_accepted_takes_away_the_trouble_of_the_one_before(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "One."}]) as served:
+        await enter(page, served)
+        await prompt(page, "first")
+        await page.until_text(".message.agent", "One.")
+        await page.until(MODEL)
+        await page.js(ANOTHER)
+        await page.type("nosuch/one")
+        await page.press("Enter")
+        await page.until_text("#trouble", "There is no model nosuch/one.")
+        await page.js(
+            "{ const list = document.querySelector('[data-option=mode]'); list.value = 'plan';"
+            " list.dispatchEvent(new Event('change')); }"
+        )
+        await page.until("document.querySelector('#trouble').hidden")

@@ -40,6 +40,24 @@ def test_a_mistyped_command_is_not_sent_and_the_nearest_is_named(tmp_path: Path)
         pane.wait_for("I was asked", PROMPT)
 
 
+def test_no_word_with_one_slash_reaches_the_agent_unless_it_has_such_a_command(tmp_path: Path) -> None:
+    odd = {"name": "ünï!", "description": "An odd name"}
+    announced = {"update": {**COMMANDS["update"], "availableCommands": [REVIEW, odd]}}
+    wrong = ["/help?", "/exit!", "/models,", "/mode=plan", "/ünknown", "/1abc", "/review,", "/", "/ help"]
+    with chat(tmp_path, "--", *rogue.written(tmp_path, text("Yes."), then=[announced])) as pane:
+        ready(pane)
+        (tmp_path / "plan.json.go").touch()
+        pane.say("/ünï! now")
+        pane.wait_for(r"Yes\.", PROMPT)
+        for number, words in enumerate(wrong, 1):
+            pane.say(words)
+            pane.wait_for("^no such command: /", PROMPT, times=number)
+        for number, words in enumerate(["//help?", "/etc, what is it?"], 2):
+            pane.say(words)
+            pane.wait_for(r"Yes\.", PROMPT, times=number)
+    assert prompts(tmp_path) == ["/ünï! now", "/help?", "/etc, what is it?"]
+
+
 def test_a_path_an_escaped_word_and_a_word_after_a_blank_are_said_to_the_agent(tmp_path: Path) -> None:
     said = ["/etc is odd", "/etc/hosts is odd", "/usr/bin/x", " /nosuch at all", "//help me"]
     with chat(tmp_path, "--", *rogue.written(tmp_path, COMMANDS, text("Yes."))) as pane:

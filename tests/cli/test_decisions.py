@@ -70,6 +70,24 @@ def test_what_a_user_has_chosen_is_recorded(tmp_path: Path) -> None:
     assert (line["decision"], line["option"], line["by"], line["rule"]) == ("allow", "allow_once", "user", None)
 
 
+@pytest.mark.parametrize(
+    ("answer", "decision", "option", "code"), [("y", "allow", "allow_once", 0), ("n", "deny", "reject_once", 5)]
+)
+@pytest.mark.parametrize("method", ["fs/read_text_file", "fs/write_text_file"])
+def test_what_a_user_has_chosen_about_a_file_is_recorded(
+    method: str, answer: str, decision: str, option: str, code: int, tmp_path: Path
+) -> None:
+    (tmp_path / "in.txt").write_text("inside")
+    params = {"path": str(tmp_path / "in.txt"), "content": "new"}
+    agent = rogue.written(tmp_path, {"ask": method, "params": params}, text("ok"))
+    child = at_terminal(tmp_path, "hi", "--allow", "none", "--", *agent)
+    child.expect_exact("║ 1-2, y or n: ")
+    child.sendline(answer)
+    assert left(child) == code
+    (line,) = lines(tmp_path)
+    assert (line["tool"], line["decision"], line["option"], line["by"]) == (method, decision, option, "user")
+
+
 def test_content_is_recorded_where_the_user_wants_it_and_keys_never(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,7 @@ from tests.cli import rogue
 from tests.cli.rogue import permission, text
 from tests.cli.test_run import at_terminal, left, run, started
 
-HINT = "dragoman: 1 request was denied; --allow edit covers files in the folder, --allow all covers everything\n"
+HINT = "dragoman: 1 request was denied; --allow all covers it\n"
 ENDS = [permission("Run make", kind="execute", rawInput={"command": "make"}), {"end": "cancelled"}]
 
 

@@ -38,7 +38,7 @@ def project(folder: Path) -> Path:
 def install_carriers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Programs with the names of those that carry agents elsewhere, and a link to one of them."""
     folder.mkdir()
-    for name in ("ssh", "docker", "kubectl", "dragoman", "uvx"):
+    for name in ("ssh", "docker", "kubectl", "dragoman", "uvx", "et", "aws"):
         (folder / name).write_text(CARRIER)
         (folder / name).chmod(0o755)
     (folder / "remote").symlink_to(folder / "ssh")
@@ -109,7 +109,7 @@ def test_a_whole_home_is_read_only_where_the_user_says_so(
     monkeypatch.setenv("HOME", str(tmp_path / home))
     done, told = asked(tmp_path, work, reading(work / "in.txt"))
     assert (done.code, told) == (5, ["no"])
-    assert "--allow read covers reading in the folder" in done.error
+    assert done.error.splitlines()[-1] == "dragoman: 1 request was denied; --allow read covers it"
     assert asked(tmp_path, work, reading(work / "in.txt"), allow="read")[1] == ["no", "inside"]
 
 
@@ -117,10 +117,7 @@ def test_nothing_is_read_where_the_user_says_none(tmp_path: Path) -> None:
     work = project(tmp_path)
     done, told = asked(tmp_path, work, reading(work / "in.txt"), may_read(work / "in.txt"), allow="none")
     assert (done.code, told) == (5, ["no", "no"])
-    assert done.error.splitlines()[-1] == (
-        "dragoman: 2 requests were denied; --allow read covers reading in the folder, "
-        "--allow edit covers files in the folder, --allow all covers everything"
-    )
+    assert done.error.splitlines()[-1] == "dragoman: 2 requests were denied; --allow read covers all of them"
 
 
 def test_at_a_terminal_none_means_that_reading_is_asked(tmp_path: Path) -> None:
@@ -148,6 +145,11 @@ def test_at_a_terminal_none_means_that_reading_is_asked(tmp_path: Path) -> None:
         (["dragoman", "connect", "https://example.org", "--"], "no"),
         (["uvx", "dragoman", "connect", "https://example.org", "--"], "no"),
         (["uvx", "--"], "inside"),
+        (["uvx", "tcp://example.org:99", "--"], "no"),
+        (["uvx", "--server", "example.org:99", "--"], "no"),
+        (["et", "host", "--"], "no"),
+        (["aws", "ecs", "execute-command", "--"], "no"),
+        (["aws", "--"], "inside"),
     ],
     ids=" ".join,
 )
@@ -160,6 +162,32 @@ def test_an_agent_that_is_carried_elsewhere_is_lent_nothing_by_itself(
     assert told == [answer]
     _, told = asked(tmp_path, work, reading(work / "in.txt"), allow="read", before=tuple(before))
     assert told[-1] == "inside"
+
+
+COPIES = [
+    *(".env~", ".env_local", ".env.bak", "id_rsa.bak", "id_rsa.old", "terraform.tfstate.backup", "terraform.tfvars"),
+    *(".vault_pass", ".codex/auth.json", ".gemini/oauth_creds.json", "credentials", ".claude/.credentials.json"),
+]
+
+
+def test_copies_of_credentials_and_logins_of_agents_are_not_read_by_default(tmp_path: Path) -> None:
+    work = project(tmp_path)
+    for name in COPIES:
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text("secret")
+    plain = ["environment.py", ".env.example", "credentials.py", "id_rsa.pub"]
+    for name in plain:
+        (work / name).write_text("plain")
+    (work / "src" / "credentials").mkdir(parents=True)
+    steps = [reading(work / name) for name in (*COPIES, *plain)]
+    done, told = asked(
+        tmp_path, work, *steps, may_read(work / "src", kind="search"), may_read(work / "src/credentials")
+    )
+    assert told == ["no"] * len(COPIES) + ["plain"] * len(plain) + ["yes", "yes"]
+    assert (done.code, done.error.splitlines()[-1]) == (
+        5,
+        f"dragoman: {len(COPIES)} requests were denied; --allow all covers all of them",
+    )
 
 
 def configured(folder: Path, *steps: Step, **entry: Any) -> None:

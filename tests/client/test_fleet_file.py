@@ -370,7 +370,8 @@ def test_variables_are_filled_in() -> None:
 
 
 def test_a_missing_variable_is_named() -> None:
-    with pytest.raises(UsageError, match=r"acp\.json, line 3: env\.K needs the variable NOPE, which is not set"):
+    sentence = r"acp\.json, line 3: servers\.x\.env\.K needs the variable NOPE, which is not set"
+    with pytest.raises(UsageError, match=sentence):
         entry(env={"K": "$NOPE"}).expanded({})
 
 

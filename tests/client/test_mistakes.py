@@ -39,6 +39,18 @@ async def no_arguments() -> None: ...
         ({"on_event": lambda: None}, "on_event is called with (conversation, event)"),
         ({"extensions": {"ping": asynchronous}}, "use '_ping'"),
         ({"extensions": {"_ping": synchronous}}, "extensions['_ping'] is awaited"),
+        ({"trace": 3}, "trace is a function, not 3"),
+        ({"trace": asynchronous}, "trace is called in passing and not awaited"),
+        ({"trace": lambda frame: None}, "trace is called with (direction, frame)"),
+        ({"start_timeout": "x"}, "not 'x': write `start_timeout=30`"),
+        ({"start_timeout": True}, "not True: write `start_timeout=30`"),
+        ({"start_timeout": -1}, "not -1: write `start_timeout=30`"),
+        ({"start_timeout": float("nan")}, "not nan: write `start_timeout=30`"),
+        ({"patience": 3}, "write `patience=Patience(startup=30)`"),
+        ({"info": "me"}, "write `info=Implementation('my-client', '1.0')`"),
+        ({"env": "NAME=value"}, "write `connect(..., env={'NAME': 'value'})`"),
+        ({"env": {"NAME": 1}}, "write `connect(..., env={'NAME': 'value'})`"),
+        ({"cwd": 3}, "write `connect(..., cwd='/path/to/project')`"),
     ],
 )
 def test_a_setting_that_cannot_work_shows_at_once(settings: Any, told: str) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.client.evidence import CallFacts, evidence
-from dragoman.client.policy import REASON_KEY, Decider, Policy, Rule, allowing, judge
+from dragoman.client.policy import REASON_KEY, Decider, Denial, Policy, Rule, allowing, judge
 from dragoman.client.policy import PathPosition as W
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestCancelled, RequestFailed, UsageError
@@ -400,6 +400,14 @@ async def test_a_path_with_a_variable_is_rejected_by_where_it_may_lead_and_never
     assert await allow(told) != YES
 
 
+@pytest.mark.parametrize("path", ["out.pem", "*.pem", "**/secrets/**", "**/out.pem", "secrets", "**/*.{key,pem}"])
+async def test_a_rule_against_a_name_is_about_files_outside_of_the_folder_too(tmp_path: Path, path: str) -> None:
+    rule = Rule("reject", path=path)
+    decider = Decider(Policy("all", (rule,)), [tmp_path])
+    assert await decider.permits(ReadTextFile("s", "/nowhere/secrets/out.pem")) == str(rule)
+    assert await decider.permits(ReadTextFile("s", "/nowhere/src/out.txt")) is None
+
+
 async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path) -> None:
     decider = Decider(Policy("edit"), [tmp_path])
     hook = str(tmp_path / ".git" / "hooks" / "pre-commit")
@@ -441,6 +449,8 @@ async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -
         with pytest.raises(RequestFailed, match="keeps changing"):
             await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
     assert set(file.read_text()) == {"x"}
+    reason = "the file keeps changing while the user looks at it"
+    assert (decider.denied, decider.refused, decider.denials) == (1, 0, [Denial(f"Write {file}", reason)])
 
 
 async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behind_it(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Peers that are known to be wrong, and can only have meant one thing. The numbers are those of `dialects/rows.py`."""
 
+import json
 from typing import Any
 
 import pytest
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.contract import Dialect, ResultMessage, SessionEvent
+from dragoman.dialects.contract import Dialect, NotificationMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake import hear_agent
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -415,7 +416,11 @@ def test_8_4_19_a_model_may_be_set_by_its_bare_name_everywhere() -> None:
     request = heard(agent, "_agentao.cn/set_model", {"sessionId": "s", "model": " b "})
     assert request == requests.SetOption("s", "model", "p/b")
     after = options.Select("model", "Model", "p/b", choices, category="model")
-    assert agent.reply(1, request, requests.OptionsSet([after])) == [ResultMessage(1, b'{"model":"b"}')]
+    answered, told = agent.reply(1, request, requests.OptionsSet([after]))
+    assert answered == ResultMessage(1, b'{"model":"b"}')
+    assert isinstance(told, NotificationMessage)
+    (option,) = json.loads(told.params)["update"]["configOptions"]
+    assert (option["id"], option["currentValue"]) == ("model", "p/b")
     params = {"sessionId": "other", "model": "b"}
     assert heard(agent, "_agentao.cn/set_model", params) == Extension("_agentao.cn/set_model", params)
 

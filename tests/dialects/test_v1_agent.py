@@ -434,10 +434,36 @@ def test_a_mode_is_set_through_the_option_that_holds_it() -> None:
         {"x": 2},
     )
     changed = requests.OptionsSet([options.Select("permission_mode", "Mode", "plan", MODES, category="mode")])
-    assert agent.reply(9, request, changed) == [ResultMessage(9, b"{}")]
-    # The client has set it itself: telling it again says nothing new.
-    said = updates_of(agent, events.OptionsChanged(changed.config_options))
-    assert [update["sessionUpdate"] for update in said] == ["config_option_update"]
+    answered, told = agent.reply(9, request, changed)
+    assert answered == ResultMessage(9, b"{}")
+    # The client was shown the option as well, and has no other way to learn its value.
+    assert isinstance(told, NotificationMessage)
+    update = json.loads(told.params)["update"]
+    assert update["sessionUpdate"] == "config_option_update"
+    assert [(option["id"], option["currentValue"]) for option in update["configOptions"]] == [
+        ("permission_mode", "plan")
+    ]
+
+
+def test_a_mode_that_the_client_has_set_is_told_once() -> None:
+    agent = bare()
+    plan = options.Select("permission_mode", "Mode", "plan", MODES, category="mode")
+
+    def kinds(event: events.OptionsChanged) -> list[str]:
+        return [update["sessionUpdate"] for update in updates_of(agent, event)]
+
+    opened(agent, MODE)
+    request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
+    assert len(agent.reply(1, request, requests.OptionsSet([plan]))) == 2
+    assert kinds(events.OptionsChanged([plan], meta={"k": 1})) == ["config_option_update"]  # it has more to say
+    opened(agent, MODE)
+    request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
+    assert len(agent.reply(1, request, requests.OptionsSet([plan]))) == 2
+    assert kinds(events.OptionsChanged([plan])) == []
+    assert kinds(events.OptionsChanged([plan])) == ["config_option_update"]
+    # The agent has told it before its answer, or nothing has changed.
+    request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
+    assert agent.reply(1, request, requests.OptionsSet([plan])) == [ResultMessage(1, b"{}")]
 
 
 def test_a_mode_that_changes_is_told_in_both_ways_and_one_that_does_not_in_one() -> None:

@@ -19,6 +19,7 @@ from dragoman.gateway.hub import Hub, Knows
 from dragoman.gateway.local import in_process
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.owners import SessionDirectory
+from dragoman.gateway.questions import OnPermission
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.tokens import TokenStore
 from dragoman.transports.sse import EventReader
@@ -75,6 +76,7 @@ async def gateway(
     host: str = "127.0.0.1",
     logins: Path | None = None,
     ceilings: Ceilings | None = None,
+    on_permission: OnPermission | None = None,
 ) -> AsyncIterator[Served]:
     """The agent behind a gateway."""
     tokens = TokenStore(folder / "tokens.json")
@@ -87,6 +89,7 @@ async def gateway(
         report=bugs.append,
         log=log,
         ceilings=ceilings,
+        on_permission=on_permission,
     )
     allowed = (f"127.0.0.1:{proxy_port}",)
     server = GatewayServer(

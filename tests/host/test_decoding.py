@@ -9,8 +9,8 @@ from dragoman.host.decoding import DecodedText, decode_text, describe_binary, is
 
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
 def test_text_in_every_marked_encoding_is_read(text: str) -> None:
-    assert decode_text(text.encode()) == DecodedText(text)
     if "\ufffd" not in text:
+        assert decode_text(text.encode()) == DecodedText(text)
         assert decode_text(text.encode("utf-16")) == DecodedText(text, "UTF-16")
         assert decode_text(text.encode("utf-32")) == DecodedText(text, "UTF-32")
 
@@ -18,11 +18,20 @@ def test_text_in_every_marked_encoding_is_read(text: str) -> None:
 LETTERS = st.sampled_from([b"a", b"\n", b"\xe9", b"\x01", "é".encode(), "€".encode()])
 
 
-@given(st.lists(LETTERS).map(b"".join), st.booleans())
-def test_bytes_that_are_not_utf_8_are_text_exactly_where_they_are_no_flood(data: bytes, is_cut: bool) -> None:
-    decoded = decode_text(data, is_cut=is_cut)
-    is_exact = decoded is not None and decoded.is_exact
-    assert is_exact or (decoded is None) == is_flood(data.decode("utf-8", "replace"))
+@given(st.lists(LETTERS).map(b"".join))
+def test_bytes_without_a_mark_are_text_exactly_where_they_are_no_flood(data: bytes) -> None:
+    assert (decode_text(data) is None) == is_flood(data.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize("letters", ["\x01\x02\x03\x04AB", "\x7fA", "\x80\x81\x82AB", "\ufffdA"])
+def test_valid_utf_8_of_characters_that_mean_nothing_is_binary(letters: str) -> None:
+    assert decode_text(letters.encode() * 5_000) is None
+    assert decode_text(letters.encode() * 5_000, is_cut=True) is None
+
+
+@pytest.mark.parametrize("text", ["\x1b[31m" * 5_000, "a\tb\r\n\f" * 100, "one\x85two\x85", "\b" * 9, ""])
+def test_control_characters_that_programs_write_on_purpose_are_text(text: str) -> None:
+    assert decode_text(text.encode()) == DecodedText(text)
 
 
 @given(st.sampled_from(["utf-16", "utf-32"]), st.text(st.characters(exclude_categories=["Cs"])))

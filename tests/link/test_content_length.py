@@ -53,6 +53,9 @@ class Blocks:
     def write(self, data: bytes) -> None:
         assert self._transport.write(data) == len(data)
 
+    def close_writing(self) -> None:
+        self._transport.close_writing()
+
     def data_received(self, data: bytes) -> None:
         self._data += data
         while b"\r\n\r\n" in self._data:

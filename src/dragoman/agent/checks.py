@@ -4,6 +4,9 @@ A mistake is a `UsageError` that quotes the line to write. Only authors are judg
 the dialects, and kinds that this release does not know pass through. The same holds for values of your own: where the
 protocol leaves room for them, they begin with an underscore, such as `kind="_deploy"`.
 
+Values of the vocabulary are checked here, where they are handed over, and not where they are made: the dialects make
+what a peer has sent with the same constructors, and `plain_values` takes other types for the same thing.
+
 Nothing here is called for pieces of text: those come by the hundred thousand.
 """
 
@@ -40,6 +43,7 @@ STATUSES: Final = get_args(ToolStatus)
 SEVERITIES: Final = ("info", "warning", "error")
 _PRIORITIES: Final = get_args(PlanPriority)
 _STEP_STATUSES: Final = get_args(PlanStatus)
+_PLAN: Final = 'session.plan(["first step", "second step"])'
 # A path of a client on Windows is absolute wherever the agent runs.
 _WINDOWS_PATH: Final = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 
@@ -51,6 +55,13 @@ def check_text(value: object, name: str, example: str) -> None:
     """Raise `UsageError` unless `value` is text; `name` and `example` are for the message."""
     if not isinstance(value, str):
         raise UsageError(f"{name} is text, not {_shorten(value)}: write `{example}`")
+
+
+def check_shown(value: object, name: str, example: str) -> None:
+    """Raise `UsageError` unless `value` is text that a person can see: not empty, and not only blanks."""
+    check_text(value, name, example)
+    if isinstance(value, str) and not value.strip():
+        raise UsageError(f"{name} is empty, so the user would see nothing: write `{example}`")
 
 
 def check_known(value: object, name: str, known: Iterable[str]) -> None:
@@ -82,15 +93,17 @@ def absolute(path: "str | os.PathLike[str]", name: str) -> str:
 
 def plan_steps(entries: "Iterable[str | PlanEntry]") -> list[PlanEntry]:
     """Return the steps of a plan."""
-    return [_step(entry) for entry in check_list(entries, "a plan", 'session.plan(["first step", "second step"])')]
+    return [_step(entry) for entry in check_list(entries, "a plan", _PLAN)]
 
 
 def _step(entry: object) -> PlanEntry:
     if isinstance(entry, str):
+        check_shown(entry, "a step of a plan", _PLAN)
         return PlanEntry(plain_text(entry))
     if not isinstance(entry, PlanEntry):
         raise UsageError(f"a step of a plan is text or a PlanEntry, not {_shorten(entry)}: write `PlanEntry('step')`")
     step = check_fields(entry, "PlanEntry('step', status='completed')")
+    check_shown(step.content, "a step of a plan", _PLAN)
     check_known(step.priority, "the priority of a PlanEntry", _PRIORITIES)
     check_known(step.status, "the status of a PlanEntry", _STEP_STATUSES)
     return step
@@ -165,13 +178,20 @@ def check_options(options: Iterable[Option], name: str) -> list[Option]:
 
 def _checked_option(option: Select | Toggle) -> Select | Toggle:
     if isinstance(option, Toggle):
-        return check_fields(option, f'Toggle({option.config_id!r}, "Name", True)')
+        example = f'Toggle({option.config_id!r}, "Name", True)'
+        option = check_fields(option, example)
+        _check_names(option, example)
+        return option
     # The shape of its choices first: a list of words is the commonest mistake.
     entries = check_list(option.options, "the options of a Select", '[Choice("ask", "Ask")]')
     for entry in entries:
         if not isinstance(entry, (Choice, ChoiceGroup)):
             raise UsageError(f"a Select offers Choice values, not {_shorten(entry)}: write `Choice({entry!r}, 'Name')`")
-    option = check_fields(replace(option, options=entries), 'Select("mode", "Mode", "ask", [Choice("ask", "Ask")])')
+    example = 'Select("mode", "Mode", "ask", [Choice("ask", "Ask")])'
+    option = check_fields(replace(option, options=entries), example)
+    _check_names(option, example)
+    for choice in option.choices():
+        check_shown(choice.name, "the name of a choice", 'Choice("ask", "Ask")')
     values = [choice.value for choice in option.choices()]
     if len(set(values)) < len(values):
         raise UsageError(f"two choices of the Select {option.config_id!r} have the same value: give each its own")
@@ -182,6 +202,11 @@ def _checked_option(option: Select | Toggle) -> Select | Toggle:
             f" write one of {offered}"
         )
     return option
+
+
+def _check_names(option: Select | Toggle, example: str) -> None:
+    check_shown(option.config_id, "the id of an option", example)
+    check_shown(option.name, "the name of an option", example)
 
 
 def check_commands(commands: "Iterable[Command | UnknownCommand]") -> "list[Command | UnknownCommand]":

@@ -7,6 +7,16 @@ handlers for others; and `loop.add_signal_handler` takes it away from us, so our
 From the end of the input or the first of our signals on there is one `Deadline`. When it is used up the process
 is ended by `os._exit`. Nothing that the client saw is lost: it was committed before it was sent. Child processes are
 killed by the guardian that watches them (`host/guardian`).
+
+A task that swallows every exception is not ended: it is kept (`ExitGuard.keep`). Collecting it would throw
+`GeneratorExit` into its coroutine, which swallows that as well, finds no running loop to wait in, and never returns; in
+the interpreter's shutdown no other thread runs that could end it.
+
+Limits. The thread needs the interpreter's lock (GIL). A handler that holds it in native code is ended
+- after a signal, if that code looks for signals, as regular expressions do: by a timer, whose handler runs there;
+- not at the end of the input, and not in native code that does not look for signals, such as `sum(range(10**12))`,
+  before it returns. Only SIGKILL ends such a process earlier.
+Nor is anything bounded that the interpreter runs after the functions of `atexit`, such as a `__del__` that blocks.
 """
 
 import asyncio
@@ -14,7 +24,7 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import FrameType
 from typing import Final
@@ -24,6 +34,8 @@ from dragoman.link.deadline import EXIT, Deadline
 
 # What the shutdown of the interpreter may take when the deadline has passed before it began.
 _SHUTDOWN_SECONDS: Final = 0.5
+# For a timer whose moment has passed: 0 would stop it.
+_SOON_SECONDS: Final = 0.001
 _WAKE: Final = b"\0"
 # Added to the number of a signal of which our own handler tells: the descriptor may have told of the same one.
 _FROM_HANDLER: Final = 0x80
@@ -43,6 +55,8 @@ class ExitGuard:
             os.set_blocking(fd, False)
         self._deadline: Deadline | None = None
         self._returned = False
+        self._kept: Iterable[object] = ()
+        self._has_timer = False
         self._shutdown_began: Final = threading.Event()
         self._on_signal: Callable[[int], None] = lambda number: None
         self._lock: Final = threading.Lock()
@@ -69,6 +83,21 @@ class ExitGuard:
             signal.signal(each, signal.SIG_DFL)
         with suppress(OSError):
             os.write(self._wake[1], bytes((number | _FROM_HANDLER,)))
+        self._start_timer(number)
+
+    def _start_timer(self, number: int) -> None:
+        """Have SIGALRM end the process if the thread cannot; unless the author has a use for SIGALRM.
+
+        Called in a signal handler, which may have interrupted `arm`: so this must not take its lock.
+        """
+        if signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+            return
+        if not self.received:
+            self.exit_code = 128 + number
+        deadline = self._deadline or Deadline()
+        self._has_timer = True
+        signal.signal(signal.SIGALRM, lambda *_: self._exit())
+        signal.setitimer(signal.ITIMER_REAL, max(deadline.left(EXIT), _SOON_SECONDS))
 
     def arm(self) -> Deadline:
         """Begin the deadline, if it has not begun, and return it."""
@@ -79,12 +108,22 @@ class ExitGuard:
                     os.write(self._wake[1], _WAKE)
             return self._deadline
 
+    def keep(self, tasks: Iterable[object]) -> None:
+        """Keep tasks that have not ended from ever being collected, also by the shutdown of the interpreter.
+
+        The thread refers to this object from a frame that it never leaves, and a daemon's frames are not cleared.
+        """
+        self._kept = tasks
+
     def finish(self) -> None:
         """Stop watching, because serving is over: from now on only the shutdown of the interpreter is bounded."""
         with suppress(ValueError):
             signal.set_wakeup_fd(-1)
             for number in SIGNALS:
                 signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+            if self._has_timer:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
         _call_at_shutdown(self._shutdown_began.set)
         self._returned = True
         self.arm()

@@ -6,7 +6,6 @@ another reason, and every step of the end has its share of it. What does not end
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Protocol
 
 from dragoman.agent.exit_guard import ExitGuard
@@ -50,6 +49,7 @@ def serve_process(opening: Opening, serving: Callable[[Transport], Serving]) -> 
     finally:
         # asyncio.run would wait for every task without a bound: a handler that ignores its end must not keep us.
         loop.run_until_complete(_sweep(guard.arm()))
+        guard.keep(asyncio.all_tasks(loop))
         loop.close()
     guard.finish()
     return code
@@ -84,5 +84,6 @@ async def _sweep(deadline: Deadline) -> None:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=deadline.left(SWEEP))
-    with suppress(TimeoutError):
-        await asyncio.wait_for(asyncio.get_running_loop().shutdown_asyncgens(), deadline.left(GENERATORS))
+    # Not `wait_for`, which waits without a bound for a generator that ignores being cancelled.
+    closing = asyncio.ensure_future(asyncio.get_running_loop().shutdown_asyncgens())
+    await asyncio.wait([closing], timeout=deadline.left(GENERATORS))

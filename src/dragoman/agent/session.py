@@ -201,11 +201,17 @@ class Session:
         """A tool call to be shown: `async with session.tool("Read config", kind="read") as call: ...`.
 
         `kind` is one of `ToolKind`, or your own with an underscore, such as `"_deploy"`. `locations` are absolute.
+        A title that is empty becomes the `name`; without either the user would see nothing, which is a `UsageError`.
         """
         checks.check_text(title, "the title of a tool call", 'session.tool("Read config")')
+        checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
+        if not title.strip() and isinstance(name, str):
+            title = name
+        checks.check_shown(title, "the title of a tool call", 'session.tool("Read config")')
         checks.check_known(kind, "the kind of a tool call", checks.KINDS)
         checks.check_known(status, "the status of a tool call", checks.STATUSES)
-        checks.check_optional_text(name, "the name of a tool", 'session.tool("Read config", name="read_file")')
+        if id is not None:
+            checks.check_text(id, "the id of a tool call", 'session.tool("Read config", id="call-1")')
         touched = checks.places(locations)
         opening = ToolCallUpdate(
             id or new_id("call"),
@@ -221,7 +227,7 @@ class Session:
 
     def terminal(self, command: str, cwd: str | PathLike[str] | None = None) -> DisplayTerminal:
         """A terminal that shows a command the agent runs itself: `async with session.terminal("make") as t: ...`."""
-        checks.check_text(command, "a command", 'session.terminal("make test")')
+        checks.check_shown(command, "a command", 'session.terminal("make test")')
         place = self.cwd if cwd is None else checks.absolute(cwd, "cwd")
         opening = TerminalUpdate(new_id("term"), command=command, cwd=place)
         return DisplayTerminal(self.emit, opening, self.stoppable)
@@ -229,12 +235,12 @@ class Session:
     async def plan(self, entries: Iterable[str | PlanEntry], plan_id: str = MAIN_PLAN) -> None:
         """Show the plan, whole; it replaces the one before. A `PlanEntry` has a status, such as `"completed"`."""
         steps = checks.plan_steps(entries)
-        checks.check_text(plan_id, "the id of a plan", 'session.plan([...], "main")')
+        checks.check_shown(plan_id, "the id of a plan", 'session.plan([...], "main")')
         await self.emit(PlanUpdate(PlanItems(plan_id, steps)))
 
     async def notice(self, title: str, *, severity: str = "info", description: str | UnsetType = UNSET) -> None:
         """Tell the user something that is not part of the conversation. `severity`: info, warning or error."""
-        checks.check_text(title, "a notice", 'session.notice("The disk is nearly full", severity="warning")')
+        checks.check_shown(title, "a notice", 'session.notice("The disk is nearly full", severity="warning")')
         checks.check_known(severity, "the severity of a notice", checks.SEVERITIES)
         checks.check_optional_text(description, "the description of a notice", 'session.notice("…", description="…")')
         await self.emit(Notice(severity, title, description))
@@ -332,6 +338,7 @@ class Session:
         It is offered for a tool, a command or a `remember`. With `options` of your own only `remember` keeps an answer.
         `needs`: what the identity that says yes has to be allowed; a gateway puts the question to no other.
         """
+        checks.check_shown(title, "a question", 'session.ask_permission("Run make?", command="make")')
         check_question(title, tool, command, description, remember)
         asked = question(
             self.id,

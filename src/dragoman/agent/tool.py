@@ -13,7 +13,7 @@ from dragoman.agent.checks import (
     STATUSES,
     absolute,
     check_known,
-    check_optional_text,
+    check_shown,
     check_text,
     contents,
     places,
@@ -114,7 +114,8 @@ class ToolCall:
     ) -> None:
         """Replace parts of what is shown."""
         self.check_open()
-        check_optional_text(title, "the title of a tool call", 'call.update(title="Read config")')
+        if title is not UNSET and title is not None:  # None takes the title away
+            check_shown(title, "the title of a tool call", 'call.update(title="Read config")')
         if status is not UNSET:
             check_known(status, "the status of a tool call", STATUSES)
         items = UNSET if isinstance(content, UnsetType) else contents(content)

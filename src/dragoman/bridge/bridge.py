@@ -22,6 +22,7 @@ from dragoman.bridge.back import BridgeAgentSide
 from dragoman.bridge.front import BridgeClientSide
 from dragoman.bridge.side import Noise
 from dragoman.bridge.unfinished import OpenWork
+from dragoman.errors import LinkClosed
 from dragoman.link import Trace
 from dragoman.transports.contract import Transport
 
@@ -46,6 +47,11 @@ class Bridge:
         self._front = BridgeClientSide(front, trace, on_noise, unfinished, start_timeout)
         self._back = BridgeAgentSide(back, trace_back, on_noise, unfinished)
         self._front.other, self._back.other = self._back, self._front
+
+    @property
+    def fault(self) -> LinkClosed | None:
+        """Why the bridge has ended by itself, where the bytes of a side left nothing else to do; else None."""
+        return self._front.link.fault or self._back.link.fault
 
     async def run(self) -> None:
         """Join them until one is gone; then pass on its last words, end what it left open, and end the other."""

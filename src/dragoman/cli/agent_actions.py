@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import background
-from dragoman.cli.complain import complain
+from dragoman.cli.complain import complain, warn
 from dragoman.cli.home import home
 from dragoman.cli.keys import hide_keys
 from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
@@ -50,9 +50,11 @@ def list_agents(arguments: argparse.Namespace) -> int:
     left_out = untrusted(home(), Path())
     if left_out is not None:
         print(harmless_line(str(left_out)), file=sys.stderr)
-    for sentence in fleet.mistakes.values():
-        complain(f"{harmless_line(sentence)}; this agent cannot be used")
-    return NOT_DONE if fleet.mistakes else 0
+    for remark in fleet.remarks:
+        warn(remark)
+    for sentence in fleet.complaints():
+        complain(sentence)
+    return NOT_DONE if fleet.complaints() else 0
 
 
 def add_agent(arguments: argparse.Namespace) -> int:
@@ -70,7 +72,7 @@ def add_agent(arguments: argparse.Namespace) -> int:
     known = add_entry(home() / NAME, name, entry)
     print(f"{harmless_line(name)} is {'changed' if known else 'added'}: {harmless_line(shlex.join(command))}")
     if "command" in entry and find_program(command[0], os.environ) is None:
-        print(f"dragoman: there is no program {harmless_line(command[0])} on this machine yet", file=sys.stderr)
+        complain(f"there is no program {command[0]} on this machine yet")
     return 0
 
 
@@ -93,7 +95,7 @@ def remove_agent(arguments: argparse.Namespace) -> int:
         return 0
     if name in KNOWN:
         return complain(f"{name} is built in; there is nothing to remove", NOT_DONE)
-    return complain(f"there is no agent {harmless_line(name)} in {home() / NAME}", NOT_DONE)
+    return complain(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
 
 
 async def _check(fleet: Fleet) -> None:

@@ -1,4 +1,8 @@
-"""What a command says when it cannot do what it was told, and whether there is a person to ask."""
+"""What a command says when it cannot do what it was told, and whether there is a person to ask.
+
+Sentences hold names from files, agents and folders. What acts on a terminal is spelled out here, so no caller can
+forget it.
+"""
 
 import sys
 
@@ -8,9 +12,16 @@ class CommandError(Exception):
 
 
 def complain(sentence: str, code: int = 2) -> int:
-    """A sentence on stderr, and the exit code for it."""
-    print(f"dragoman: {sentence}", file=sys.stderr)
+    """Print a sentence on stderr, made harmless, and return the exit code for it."""
+    from dragoman.host.text import harmless
+
+    print(f"dragoman: {harmless(sentence)}", file=sys.stderr)
     return code
+
+
+def warn(sentence: str) -> None:
+    """Print on stderr, made harmless, what the user should know while the command goes on."""
+    complain(f"warning: {sentence}")
 
 
 def warn_of_plain_http(url: str) -> None:
@@ -18,10 +29,9 @@ def warn_of_plain_http(url: str) -> None:
     from dragoman.client.opening import is_readable_on_the_way
 
     if is_readable_on_the_way(url):
-        print(
-            f"dragoman: warning: {url} is not encrypted: others on the way can read the token and all that is said. "
-            "Use https:// or wss://, or an SSH tunnel to a port of this machine.",
-            file=sys.stderr,
+        warn(
+            f"{url} is not encrypted: others on the way can read the token and all that is said. "
+            "Use https:// or wss://, or an SSH tunnel to a port of this machine."
         )
 
 

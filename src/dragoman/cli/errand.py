@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -271,7 +271,7 @@ class OneTurn:
             return wanted
         from dragoman.cli.target import session_of_ours
 
-        wanted, kept = await session_of_ours(wanted)
+        wanted, kept = await session_of_ours(wanted, self._folder)
         if self._arguments.cwd is None:
             self._folder = kept
         return wanted
@@ -375,11 +375,22 @@ class OneTurn:
 
 
 def _denied(offer: Offer) -> str:
-    """Return how many requests the policy has denied, and which levels of `--allow` would cover them, if any does."""
+    """Return how many requests were denied, and which levels of `--allow` would have allowed them, if any does."""
     requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
-    if not any(denial.by_level for denial in offer.denials):  # then a rule has said no, and no option allows more
-        return requests
-    reading = "--allow read covers reading in the folder, " if offer.level in ("", "none") else ""
-    editing = "--allow edit covers files in the folder, " if offer.level != "edit" else ""
-    but = "" if all(denial.by_level for denial in offer.denials) else " that no rule forbids"
-    return f"{requests}; {reading}{editing}--allow all covers everything{but}"
+    parts = [*_levels(offer)]
+    if any(denial.is_outside for denial in offer.denials):
+        parts.append("no --allow lends files outside of the folder")
+    return f"{requests}; {', '.join(parts)}" if parts else requests
+
+
+def _levels(offer: Offer) -> Iterator[str]:
+    """Yield the levels that would have allowed more of what was denied, each with how much of it."""
+    at_least = "at least " if offer.denied > len(offer.denials) else ""  # not all of them are kept
+    covered = 0
+    for level in ("read", "edit", "all"):
+        more = sum(denial.level == level for denial in offer.denials)
+        covered += more
+        if more and covered == offer.denied:
+            yield f"--allow {level} covers {'it' if covered == 1 else 'all of them'}"
+        elif more:
+            yield f"--allow {level} covers {at_least}{covered} of them"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dragoman.client.decision import OnDecision
-    from dragoman.client.policy import Decider, Denial, Level, Policy
+    from dragoman.client.policy import Decider, Denial, Policy
     from dragoman.client.workspace import Workspace
     from dragoman.vocabulary.services import (
         CreateTerminal,
@@ -77,11 +77,6 @@ class Offer:
     def denials(self) -> "list[Denial]":
         """Which, and why."""
         return [] if self._decider is None else self._decider.denials
-
-    @property
-    def level(self) -> "Level":
-        """What is allowed beside rules; nothing, as long as nothing was asked for."""
-        return "" if self._decider is None else self._decider.policy.allow
 
     @property
     def refused(self) -> int:

@@ -28,12 +28,13 @@ A word - stands for what comes on stdin, and @path for a file that goes along
 
 An agent that is started on this machine may read files in its folder without
 asking, but for those that hold credentials. With --allow edit it may change
-files there too, with all do anything it asks for, with none nothing. For an
+files there too, with all do anything it asks for, with none nothing. Files and
+terminals that it uses through us stay inside the folder, also with all. For an
 agent behind an address, ssh, a container or the like nothing is allowed before
 --allow says so. The rest is asked on a terminal, and refused where there is
-nobody to ask. This does not hold back an agent that does not ask. The token for
-an address is read from --token-file or DRAGOMAN_TOKEN, and an agent there works
-on the files there.
+none. This does not hold back an agent that does not ask. The token for an
+address is read from --token-file or DRAGOMAN_TOKEN, and an agent there works on
+the files there.
 
 exit codes: 0 done, 2 wrong usage, 3 refused, 4 a limit of the model, 5
 something was not allowed, 6 the agent failed, 124 timeout, 130 cancelled
@@ -63,7 +64,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
         help="what the agent may do without asking; read, if it is started here",
     )
     parser.add_argument("--timeout", metavar="S", type=_seconds, help="give up after so many seconds")
-    parser.add_argument("--session", metavar="ID", help="go on with this session")
+    parser.add_argument("--session", metavar="ID", help="go on with this session: its id, or its title")
     return parser
 
 

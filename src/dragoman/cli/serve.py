@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import TokenLimits
     from dragoman.gateway.logbook import Logbook
+    from dragoman.gateway.questions import OnPermission
     from dragoman.gateway.server import GatewayServer
     from dragoman.gateway.tokens import TokenStore
 
@@ -204,6 +205,7 @@ class _Prepared:
             report=_reporter(self._log),
             log=self._log,
             ceilings=self._ceilings,
+            on_permission=_recorder(self._arguments),
         )
         given = self._arguments
         return GatewayServer(
@@ -361,6 +363,17 @@ def _reporter(log: "Logbook") -> "Callable[[Exception], None]":
         log.error("failure", kind=type(error).__name__, where=where)
 
     return report
+
+
+def _recorder(arguments: argparse.Namespace) -> "OnPermission | None":
+    """Return what records the answers to an agent of the fleet; our own records them with its sessions."""
+    if not arguments.agent:
+        return None
+    from dragoman.cli.served_decisions import ServedDecisionRecorder
+    from dragoman.cli.settings import read_settings
+
+    content = arguments.audit_content or read_settings().flag("audit_content")
+    return ServedDecisionRecorder(arguments.agent[0], content=content).record
 
 
 def _path(name: str | None) -> Path | None:

@@ -14,6 +14,7 @@ from dragoman.agent.identity import new_session_id
 from dragoman.agent.updates import info_json, update_json
 from dragoman.cli.complain import CommandError, can_ask, complain, forget_typed
 from dragoman.cli.decisions import decisions_of
+from dragoman.cli.find_session import find_session
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
 from dragoman.cli.plain import harmless_line
@@ -24,10 +25,8 @@ from dragoman.coder.decision_log import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
 from dragoman.store.entries import NoteEntry, events_of
 
-# Ids named when one is not enough to tell which session is meant.
+# Sessions named in the question whether to delete them.
 _NAMED: Final = 5
-# How every id of ours begins; nobody has to write it.
-_KIND: Final = "sess_"
 # The kind of line that a decision is in an export; updates of the protocol have no such name.
 _DECISION_LINE: Final = "_dragoman/decision"
 
@@ -66,17 +65,7 @@ class _Task(NamedTuple):
 
 async def _resolved(store: Store, given: str) -> str:
     """The id of the session that is meant."""
-    found = await store.names(given) if given else ()
-    if given and not found:
-        found = await store.names(f"{_KIND}{given}")
-    if given in found or len(found) == 1:
-        return found[0]  # sorted: a whole id stands before longer ones
-    if not found:
-        raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
-    more = ", …" if len(found) > _NAMED else ""
-    raise CommandError(
-        f"{given!r} begins {len(found):,} ids: {', '.join(found[:_NAMED])}{more}; write more of the one meant"
-    )
+    return await find_session(store, given, ".")
 
 
 # -- list ------------------------------------------------------------------------------------------------------------
@@ -165,7 +154,8 @@ async def _audit(task: _Task) -> int:
     try:
         session_id = await _resolved(task.store, task.arguments.id)
     except CommandError:
-        found = decisions_of(task.arguments.id) if task.arguments.id else {}  # a session of another agent
+        given = task.arguments.id  # a session of another agent; behind a gateway its id begins as those of ours do
+        found = (decisions_of(given) or decisions_of(f"sess_{given}")) if given else {}
         if len(found) != 1:
             raise
         for line in next(iter(found.values())):

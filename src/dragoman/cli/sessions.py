@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 The sessions that `dragoman acp` has kept. ID is a session's id, or the
 beginning of it where that is the beginning of only one; `sess_` can be left
-out.
+out. The whole title of a session will do too, where only one has it, in this
+folder or of all.
 """
 _EPILOG = """\
 `dragoman sessions ACTION --help` explains an action.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dragoman.cli.complain import CommandError, warn_of_plain_http
+from dragoman.cli.complain import CommandError, warn, warn_of_plain_http
 from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
@@ -139,7 +139,10 @@ def _default_agent(folder: str) -> str:
         here = os.path.dirname(here)
     if not any(_mentions_default(file) for file in files):
         return ""  # what the fleet needs takes longer to import than a short turn takes
-    return _fleet(folder).default
+    fleet = _fleet(folder)
+    if fleet.default_mistake:
+        raise CommandError(fleet.default_mistake)
+    return fleet.default
 
 
 def _mentions_default(file: str) -> bool:
@@ -232,7 +235,6 @@ def _fleet(folder: str) -> "Fleet":
 
 
 def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
-    from dragoman.cli.plain import harmless_line
     from dragoman.errors import DragomanError
 
     fleet = _fleet(arguments.cwd or ".")
@@ -240,8 +242,8 @@ def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
         entry = fleet.entry(name)
     except DragomanError as error:
         raise CommandError(str(error)) from None
-    for sentence in fleet.mistakes.values():
-        print(f"dragoman: warning: {harmless_line(sentence)}; this agent cannot be used", file=sys.stderr)
+    for sentence in (*fleet.remarks, *fleet.complaints()):
+        warn(sentence)
     if entry.built_in and name == "dragoman":
         return _ours(arguments)
     if entry.url and (entry.token or entry.token_file):
@@ -277,18 +279,19 @@ async def opened(
     return await stack.enter_async_context(connect(target.command, cwd=folder, env=target.env, **given))
 
 
-async def session_of_ours(given: str) -> tuple[str, str]:
-    """The id and the folder of a stored session of our own agent; the beginning of an id is enough."""
+async def session_of_ours(given: str, folder: str = ".") -> tuple[str, str]:
+    """Return the id and the folder of a stored session of our own agent.
+
+    `given` is its id, the beginning of it, or its title, by the rules of `find_session`; `folder` is where a title is
+    looked for first. Raise `CommandError` where no one session is meant.
+    """
+    from dragoman.cli.find_session import find_session
     from dragoman.cli.home import open_store
     from dragoman.store.contract import StoreFailed
 
     store = open_store()
     try:
-        found = await store.names(given) or await store.names(f"sess_{given}")
-        if given not in found and len(found) != 1:
-            what = f"{len(found):,} sessions begin with" if found else "there is no session"
-            raise CommandError(f"{what} {given!r}; `dragoman sessions list` shows what there is")
-        meta = await store.look(found[0])
+        meta = await store.look(await find_session(store, given, folder))
         return meta.id, meta.cwd
     except StoreFailed as failure:
         raise CommandError(f"session {given}: {failure}") from None

@@ -79,6 +79,8 @@ def connect(
     check_plain(on_noise, "on_noise", "reason")
     check_plain(on_trouble, "on_trouble", "sentence")
     check_plain(on_stderr, "on_stderr", "data")
+    check_plain(trace, "trace", "direction", "frame")
+    _check_values(cwd, env, info, patience, start_timeout)
     face = ClientHandlers(
         permission=permission,
         elicitation=elicitation,
@@ -104,3 +106,23 @@ def connect(
         patience=patience or Patience(startup=start_timeout),
         trace=trace,
     )
+
+
+def _check_values(cwd: object, env: object, info: object, patience: object, start_timeout: object) -> None:
+    """Raise `UsageError` for settings of another type, which would only fail where the agent is started."""
+    if cwd is not None and not isinstance(cwd, (str, os.PathLike)):
+        raise UsageError(f"cwd is a folder, not {cwd!r}: write `connect(..., cwd='/path/to/project')`")
+    if env is not None:
+        texts = isinstance(env, Mapping) and all(isinstance(one, str) for item in env.items() for one in item)
+        if not texts:  # not shown: it may hold a secret
+            raise UsageError("env is a dict of text: write `connect(..., env={'NAME': 'value'})`")
+    if info is not None and not isinstance(info, Implementation):
+        raise UsageError(f"info is an Implementation, not {info!r}: write `info=Implementation('my-client', '1.0')`")
+    if patience is not None and not isinstance(patience, Patience):
+        raise UsageError(f"patience is a Patience, not {patience!r}: write `patience=Patience(startup=30)`")
+    if start_timeout is not None and not _is_duration(start_timeout):
+        raise UsageError(f"start_timeout is a number of seconds, not {start_timeout!r}: write `start_timeout=30`")
+
+
+def _is_duration(seconds: object) -> bool:
+    return isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0

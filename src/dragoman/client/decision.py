@@ -26,7 +26,7 @@ class PermissionDecision(NamedTuple):
     title: str
     is_allowed: bool
     by: By
-    # The kind of the option that was chosen; empty: none was.
+    # The kind of the option that was chosen; empty: none was, or it was chosen when another request was asked about.
     option: str = ""
     # What decided, where the user did not: in a few words without content, the rule if it was one, and why.
     basis: str = ""

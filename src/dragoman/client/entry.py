@@ -97,8 +97,10 @@ class AgentEntry:
                 f"allowed. To be asked: dragoman trust {shlex.quote(self.project)}"
             )
 
-        def put(text: str, place: str) -> str:
-            return _expand(text, environment, f"{self.source or self.name}: {place}")
+        where = f"{self.source}: servers.{self.name}." if self.source else f"{self.name}: "
+
+        def put(text: str, field_name: str) -> str:
+            return _expand(text, environment, where + field_name)
 
         own = {name: environment[name] for name in self.passed_on if name in environment}
         token_file = put(self.token_file, "tokenFile")

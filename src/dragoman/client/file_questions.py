@@ -27,11 +27,12 @@ def question_about(
     request: ReadTextFile | WriteTextFile | CreateTerminal, before: bytes | None, *, shell: str, cwd: str
 ) -> RequestPermission:
     """Return the question. `before` is what a file holds now, None if there is none; `shell` runs a line of text."""
+    title = title_for_user(request, shell=shell)
     match request:
         case CreateTerminal():
             line = terminal_line(request, shell).text
             folder = request.cwd if isinstance(request.cwd, str) and request.cwd else cwd
-            return RequestPermission(request.session_id, f"Run {line}", _OPTIONS, subject=CommandSubject(line, folder))
+            return RequestPermission(request.session_id, title, _OPTIONS, subject=CommandSubject(line, folder))
         case WriteTextFile(path=path):
             text = None if before is None else before.decode(errors="replace")
             call = ToolCallUpdate(
@@ -40,9 +41,20 @@ def question_about(
                 locations=[Location(path)],
                 content=[Diff.of(path, text, request.content)],
             )
-            return RequestPermission(request.session_id, f"Write {path}", _OPTIONS, subject=ToolCallSubject(call))
+            return RequestPermission(request.session_id, title, _OPTIONS, subject=ToolCallSubject(call))
         case ReadTextFile(path=path):
             call = ToolCallUpdate(
                 "fs/read_text_file", kind="read", locations=[Location(path)], content=[ContentItem(Text(path))]
             )
-            return RequestPermission(request.session_id, f"Read {path}", _OPTIONS, subject=ToolCallSubject(call))
+            return RequestPermission(request.session_id, title, _OPTIONS, subject=ToolCallSubject(call))
+
+
+def title_for_user(request: ReadTextFile | WriteTextFile | CreateTerminal, *, shell: str) -> str:
+    """Return what a request wants in a few words: the title of its question, and the name of its denial."""
+    match request:
+        case CreateTerminal():
+            return f"Run {terminal_line(request, shell).text}"
+        case WriteTextFile(path=path):
+            return f"Write {path}"
+        case ReadTextFile(path=path):
+            return f"Read {path}"

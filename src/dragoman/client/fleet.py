@@ -71,6 +71,9 @@ class Fleet:
         self.default: Final = file.default
         # What is wrong with agents that cannot be used, by their names; the others can.
         self.mistakes: Final = file.mistakes
+        # Why `default` is no agent, or nothing; and what in the files is perhaps not meant.
+        self.default_mistake: Final = file.default_mistake
+        self.remarks: Final = file.remarks
         self._left_out = left_out
         self._changed = changed
         self._environment = environment
@@ -86,12 +89,14 @@ class Fleet:
     ) -> Self:
         """The built-in agents, then those of `acp.json` in `home`, then those of the nearest project, once trusted."""
         entries = dict(KNOWN)
-        default, terms = "", Terms()
+        default, default_mistake, terms = "", "", Terms()
         mistakes: dict[str, str] = {}
+        remarks: tuple[str, ...] = ()
         changed: Callable[[], str] = str
         for file in find_files(Path(home), None if folder is None else Path(folder)):
             read = read_usable(file)
             mistakes |= read.mistakes
+            remarks += read.remarks
             if file.trust_state is None:
                 entries |= read.entries
                 terms = read.terms
@@ -99,11 +104,12 @@ class Fleet:
                 limits = project_entries(file.path, read, entries, terms, file.trust_state)
                 entries |= {name: limit.entry for name, limit in limits.items()}
                 changed = partial(changed_since, Path(home), file)
-            default = read.default or default
+            if read.default:
+                default, default_mistake = read.default, read.default_mistake
         # Not even a built-in one in its place, nor a project's: what the user says of it cannot be known.
         entries = {name: entry for name, entry in entries.items() if name not in mistakes}
         return cls(
-            FleetFile(entries, default, mistakes=mistakes),
+            FleetFile(entries, default, mistakes=mistakes, default_mistake=default_mistake, remarks=remarks),
             environment=environment,
             left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
             changed=changed,
@@ -120,6 +126,11 @@ class Fleet:
     def names(self) -> list[str]:
         """Every agent there is."""
         return sorted(self._members)
+
+    def complaints(self) -> list[str]:
+        """Return a sentence for each agent that cannot be used, and for a default that is none."""
+        found = [f"{sentence}; this agent cannot be used" for sentence in self.mistakes.values()]
+        return [*found, self.default_mistake] if self.default_mistake else found
 
     def entry(self, name: str) -> AgentEntry:
         """How an agent is configured."""
@@ -176,7 +187,7 @@ class Fleet:
             raise UsageError(self.mistakes[name])
         if member is None:
             left_out = self._left_out()
-            why = "" if left_out is None else f". {left_out}"
+            why = "".join(f". {reason}" for reason in (*self.remarks, left_out) if reason is not None)
             raise UsageError(f"there is no agent {name!r}; there are {', '.join(self.names())}{why}")
         return member
 

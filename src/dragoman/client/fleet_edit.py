@@ -44,6 +44,8 @@ def remove_entry(path: Path, name: str) -> bool:
         kept = [one for one in servers if one.get("name") != name]
         gone = len(kept) < len(servers)
         document["servers"] = kept
+        if not kept:
+            del document["servers"]  # an empty list is remarked upon when it is read
     else:
         gone = servers.pop(name, None) is not None
     if gone:

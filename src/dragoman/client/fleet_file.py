@@ -52,7 +52,12 @@ class FleetFile(NamedTuple):
     default: str = ""
     terms: Terms = Terms()
     # What is wrong with entries that are left out, by their names: a sentence with the file, the line and the field.
+    # One of a list that has no name is called by its place: `servers[1]`.
     mistakes: Mapping[str, str] = {}
+    # Why `default` is no agent; empty: it is one, or there is none.
+    default_mistake: str = ""
+    # What is perhaps not meant, and does no harm.
+    remarks: tuple[str, ...] = ()
 
 
 class RegistryFileFound(NamedTuple):
@@ -150,10 +155,11 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def read_file(found: RegistryFileFound) -> FleetFile:
-    """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries."""
+    """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries, or in the default."""
     read = read_usable(found)
-    if read.mistakes:
-        raise FleetFileWrong(next(iter(read.mistakes.values())))
+    for sentence in (*read.mistakes.values(), read.default_mistake):
+        if sentence:
+            raise FleetFileWrong(sentence)
     return read
 
 
@@ -194,6 +200,15 @@ _REMARKS: Final = frozenset({"chat", "web"})
 _EFFECTS: Final[tuple[Effect, ...]] = ("allow", "ask", "reject")
 
 
+class _ServerText(NamedTuple):
+    """A server as it stands in the file; `mistake` is what is wrong with its name."""
+
+    name: str
+    place: Place
+    value: object
+    mistake: Misplaced | None = None
+
+
 class _Reader:
     """Reads one file."""
 
@@ -211,45 +226,76 @@ class _Reader:
         }
         common = {name: value for name, value in shared.items() if value is not None}
         rules, servers = self._rules(top), self._mcp(top)
+        repeated = self._repeated_in_servers()
         entries: dict[str, AgentEntry] = {}
         mistakes: dict[str, str] = {}
-        for name, place, value in self._entries_of(top.given("servers")):
+        for name, place, value, mistake in self._servers(top.given("servers")):
             try:
+                if wrong := mistake or repeated.get(place):
+                    raise wrong
                 table = ConfigTable(self._located, place, value, _ENTRY)
                 entries[name] = self._entry(name, table, common, rules, servers)
             except Misplaced as error:
-                mistakes[name] = self.sentence(error)
+                mistakes.setdefault(name, self.sentence(error))
         default = top.text("defaultServer") or ""
+        default_mistake = ""
         if default and default not in {*entries, *mistakes, *KNOWN}:
-            raise top.wrong("defaultServer", f"there is no server {default!r} in this file")
-        terms = Terms(cast(PermissionPolicy, policy or "prompt"), unasked or "reject_all", rules)
-        return FleetFile(entries, default, terms, mistakes)
+            wrong_default = top.wrong("defaultServer", f"there is no server {default!r} in this file")
+            default_mistake = self.sentence(wrong_default)
+        remarks = [top.wrong("servers", "the list of servers is empty")] if top.given("servers") == [] else []
+        return FleetFile(
+            {name: entry for name, entry in entries.items() if name not in mistakes},  # one of two of a name is there
+            default,
+            Terms(cast(PermissionPolicy, policy or "prompt"), unasked or "reject_all", rules),
+            mistakes,
+            default_mistake,
+            tuple(map(self.sentence, remarks)),
+        )
+
+    def _repeated_in_servers(self) -> dict[Place, Misplaced]:
+        """Return the first key of each server that stands twice, or the server itself, by the place of the server.
+
+        A key that stands twice elsewhere counts for all servers, so it is raised.
+        """
+        found: dict[Place, Misplaced] = {}
+        for mistake in self._located.repeated:
+            if len(mistake.place) < 2 or mistake.place[0] != "servers":
+                raise mistake
+            found.setdefault(mistake.place[:2], mistake)
+        return found
 
     def sentence(self, error: Misplaced) -> str:
         """Return a mistake with the file, the line, and the place in it: the entry, and the field."""
         place = self._located.name(error.place)
         return f"{self._path}, line {error.line}: {error}" + (f" ({place})" if place else "")
 
-    def _entries_of(self, servers: object) -> Iterator[tuple[str, Place, object]]:
-        """Yield the entries of a map, or of a list of objects with a `name`; a missing or bad name is a mistake."""
+    def _servers(self, servers: object) -> Iterator[_ServerText]:
+        """Yield the servers of a map, or of a list of objects with a `name`."""
         place: Place = ("servers",)
         if isinstance(servers, dict):
             for name, value in servers.items():
-                if not name or not name.isprintable():
-                    raise misplaced(self._located, (*place, name), "a server needs a name")
-                yield name, (*place, name), value
+                at: Place = (*place, name)
+                yield _ServerText(name, at, value, self._wrong_name(name, at, "a server needs a name"))
         elif isinstance(servers, list):
             seen: set[str] = set()
-            for at, value in enumerate(servers):
+            for number, value in enumerate(servers):
+                at = (*place, number)
                 given = value.get("name") if isinstance(value, dict) else None
-                if not isinstance(given, str) or not given or not given.isprintable():
-                    raise misplaced(self._located, (*place, at), "a server in a list needs a name")
-                if given in seen:
-                    raise misplaced(self._located, (*place, at, "name"), f"the name {given!r} is taken")
-                seen.add(given)
-                yield given, (*place, at), value
+                name = given if isinstance(given, str) else ""
+                mistake = self._wrong_name(name, at, "a server in a list needs a name")
+                if mistake is None and name in seen:
+                    mistake = misplaced(self._located, (*at, "name"), f"the name {name!r} is taken")
+                seen.add(name)
+                yield _ServerText(name if name.strip() else f"servers[{number}]", at, value, mistake)
         elif servers is not None:
             raise misplaced(self._located, place, f"servers must be an object or a list, not {kind_of(servers)}")
+
+    def _wrong_name(self, name: str, place: Place, missing: str) -> Misplaced | None:
+        if not name.strip():
+            return misplaced(self._located, place, missing)
+        if not name.isprintable():
+            return misplaced(self._located, place, "the name of a server must have only visible characters")
+        return None
 
     def _entry(
         self,

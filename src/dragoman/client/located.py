@@ -27,6 +27,8 @@ class Located(NamedTuple):
 
     value: object
     lines: dict[Path, int]
+    # Keys that stand twice in an object, each at its second place; the value has the last of them.
+    repeated: tuple[Misplaced, ...] = ()
 
     def line(self, path: Path) -> int:
         """The line of a part; of the nearest one around it, if it is not there."""
@@ -39,14 +41,18 @@ class Located(NamedTuple):
         words, value = "", self.value
         for part in path:
             value = _member(value, part)
-            named = value.get("name") if isinstance(part, int) and isinstance(value, dict) else None
-            is_named = isinstance(named, str) and named.isprintable()
-            words += f".{named if is_named else part}" if is_named or isinstance(part, str) else f"[{part}]"
+            named = value.get("name") if isinstance(part, int) and isinstance(value, dict) else part
+            words += f".{key_text(named)}" if isinstance(named, str) and (named or part == "") else f"[{part}]"
         return words.removeprefix(".")
 
 
+def key_text(key: str) -> str:
+    """Return a key as it is shown; as JSON, in quotes, where it is blank or has characters that do not show."""
+    return key if key.strip() and key.isprintable() else json.dumps(key)
+
+
 def parse(text: str) -> Located:
-    """Read a text, or raise `Misplaced`."""
+    """Read a text, or raise `Misplaced`. A key that stands twice is no reason for that: see `Located.repeated`."""
     try:
         value = json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -54,8 +60,9 @@ def parse(text: str) -> Located:
     except (ValueError, RecursionError) as error:
         raise Misplaced(1, f"this is not JSON: {str(error)[:80]}") from None
     lines: dict[Path, int] = {}
-    _locate(_tokens(text), (), lines)
-    return Located(value, lines)
+    repeated: list[Misplaced] = []
+    _locate(_tokens(text), (), lines, repeated)
+    return Located(value, lines, tuple(repeated))
 
 
 def _member(value: object, part: str | int) -> object:
@@ -82,12 +89,14 @@ def _tokens(text: str) -> Iterator[_Token]:
             yield _Token(found[0], line)
 
 
-def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int]) -> None:
+def _locate(tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[Misplaced]) -> None:
     """One value, of a text that is known to be JSON."""
-    _locate_from(next(tokens), tokens, path, lines)
+    _locate_from(next(tokens), tokens, path, lines, repeated)
 
 
-def _locate_from(token: _Token, tokens: Iterator[_Token], path: Path, lines: dict[Path, int]) -> None:
+def _locate_from(
+    token: _Token, tokens: Iterator[_Token], path: Path, lines: dict[Path, int], repeated: list[Misplaced]
+) -> None:
     if len(path) > _DEPTH:
         raise Misplaced(token.line, "too many brackets inside brackets")
     lines.setdefault(path, token.line)
@@ -96,14 +105,16 @@ def _locate_from(token: _Token, tokens: Iterator[_Token], path: Path, lines: dic
             if token.text == ",":
                 continue
             key: Path = (*path, json.loads(token.text))
-            if key in lines:
-                raise Misplaced(token.line, f"{token.text} stands here twice")
-            lines[key] = token.line
             next(tokens)  # the colon
-            _locate(tokens, key, lines)
+            if key in lines:
+                repeated.append(Misplaced(token.line, f"{token.text} stands here twice", key))
+                _locate(tokens, key, {}, [])  # what is inside of it does not stand twice
+            else:
+                lines[key] = token.line
+                _locate(tokens, key, lines, repeated)
     elif token.text == "[":
         count = 0
         while (token := next(tokens)).text != "]":
             if token.text != ",":
-                _locate_from(token, tokens, (*path, count), lines)
+                _locate_from(token, tokens, (*path, count), lines, repeated)
                 count += 1

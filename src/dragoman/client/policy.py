@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
 from dragoman.client.evidence import CallFacts, Judged, evidence
-from dragoman.client.file_questions import question_about
+from dragoman.client.file_questions import question_about, title_for_user
 from dragoman.client.granted_writes import GrantedWrites
 from dragoman.client.questions import Questions
 from dragoman.client.rules import Effect, Level, PathPosition, Policy, Rule, Verdict, judge
@@ -50,8 +50,10 @@ REASON_KEY: Final = "dragoman/reason"
 _REMEMBERED: Final = 1_000
 # How often a question is shown because what it is about has changed.
 _SHOWN_AGAIN: Final = 3
-# Reasons kept for whoever reports them.
+# Denials that are kept with their reasons, for a report.
 _DENIALS: Final = 100
+# What the record says of a denial because of where a file lies.
+_OUTSIDE: Final = "outside of the workspace"
 
 
 class Denial(NamedTuple):
@@ -59,8 +61,10 @@ class Denial(NamedTuple):
 
     what: str
     reason: str
-    # Whether a level that allows more would have allowed it.
-    by_level: bool = True
+    # The least level that would have allowed it; empty: none does.
+    level: Level = ""
+    # Whether a file or a working folder outside of the roots was wanted from the client, which lends none at any level.
+    is_outside: bool = False
 
     def as_json(self) -> dict[str, str]:
         """Return it as the result of `dragoman run` tells it."""
@@ -124,10 +128,9 @@ class Decider:
         if option is not None:
             self._record(request, verdict, is_allowed=True, option=option)
             return option
-        has_no_yes = self._allows(verdict)
-        if has_no_yes:
-            verdict = Verdict("reject", "the agent offers no way to say yes")
-        reason = self._deny(request, request.title, verdict, by_level=not has_no_yes)
+        if self._allows(verdict):
+            verdict = Verdict("reject", "the agent offers no way to say yes", basis="no option to allow")
+        reason = self._deny(request, verdict)
         return PermissionAnswer(rejection(request), meta={REASON_KEY: reason})
 
     async def _ask_user(
@@ -157,13 +160,19 @@ class Decider:
             if isinstance(request, WriteTextFile) and await self._is_granted(request, look or _nothing):
                 self._record(request, verdict, is_allowed=True, by="user")  # just now, when it was asked for an edit
                 return None
-            reason = await self._shown(request, look or _nothing, self._ask)
-            self._record(request, verdict, is_allowed=reason is None, by="user")
-            return reason
+            return await self._ask_to_lend(request, verdict, look or _nothing, self._ask)
         if self._allows(verdict):
             self._record(request, verdict, is_allowed=True)
             return None
-        return self._deny(request, type(request).__name__, verdict)
+        return self._deny(request, verdict)
+
+    def deny_outside(self, request: ReadTextFile | WriteTextFile | CreateTerminal, path: str) -> str:
+        """Deny what a client lends inside of its roots only, at any level: `path` leads out of them. Returns why."""
+        verdict = self._judge(request)
+        if verdict.effect != "reject" or verdict.rule is None:
+            reason = f"{path} is outside of the workspace, and a client lends nothing there"
+            verdict = Verdict("reject", reason, basis=_OUTSIDE)
+        return self._deny(request, verdict)
 
     async def _is_granted(self, request: WriteTextFile, look: Look) -> bool:
         return self._granted.is_open(request) and self._granted.take(request, await look())
@@ -174,17 +183,25 @@ class Decider:
         self._patterns = PatternSearch()
         return judge(request, self.policy, self._where)
 
-    async def _shown(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look, ask: Ask) -> str | None:
-        """A yes is for what was shown: a file that has changed meanwhile is shown again."""
+    async def _ask_to_lend(
+        self, request: ReadTextFile | WriteTextFile | CreateTerminal, verdict: Verdict, look: Look, ask: Ask
+    ) -> str | None:
+        """Return why the user does not allow it; None if the user does.
+
+        A yes is for what was shown: a file that has changed meanwhile is shown again.
+        """
         for _ in range(_SHOWN_AGAIN):
             before = await look()
             question = question_about(request, before, shell=self._where.shell, cwd=self._roots.cwd)
-            answer = await self._asked(question, ask)
-            if answer is None or not answer.kind.startswith("allow"):
+            option = await self._asked(question, ask)
+            if option is None or not option.kind.startswith("allow"):
+                self._record(request, verdict, is_allowed=False, by="user", option=option)
                 return "the user said no"
             if await look() == before:
+                self._record(request, verdict, is_allowed=True, by="user", option=option)
                 return None
-        return "the file keeps changing while the user looks at it"
+        reason = "the file keeps changing while the user looks at it"
+        return self._deny(request, Verdict("reject", reason, basis="changed while it was shown"))
 
     def new_turn(self) -> None:
         """A person's no was for the turn that is over, and so was a yes."""
@@ -201,15 +218,29 @@ class Decider:
     def _allows(self, verdict: Verdict) -> bool:
         return verdict.effect == "allow" or (verdict.effect == "ask" and self.policy.unasked == "allow")
 
-    def _deny(self, request: Judged, what: str, verdict: Verdict, *, by_level: bool = True) -> str:
+    def _deny(self, request: Judged, verdict: Verdict) -> str:
         reason = verdict.reason
         if verdict.effect == "ask":
             reason = f"{reason}, and there is nobody to ask"
         self._record(request, verdict._replace(reason=reason), is_allowed=False)
         self.denied += 1
         if len(self.denials) < _DENIALS:
-            self.denials.append(Denial(what, reason, by_level and verdict.rule is None))
+            level: Level = "" if verdict.basis else self._least_level(request)
+            self.denials.append(Denial(self._title(request), reason, level, is_outside=verdict.basis == _OUTSIDE))
         return reason
+
+    def _least_level(self, request: Judged) -> Level:
+        """Return the least level at which the user need not be asked; empty: a rule stands against it at every one."""
+        levels: tuple[Level, ...] = ("read", "edit", "all")
+        for level in levels:
+            if judge(request, Policy(level, self.policy.rules), self._where).effect == "allow":
+                return level
+        return ""
+
+    def _title(self, request: Judged) -> str:
+        if isinstance(request, RequestPermission):
+            return request.title
+        return title_for_user(request, shell=self._where.shell)
 
     def _record(
         self,
@@ -243,7 +274,7 @@ class Decider:
             return verdict.rule.effect
         if is_allowed:
             return f"allow {self.policy.allow}"
-        return "deny" if self.policy.deny_all else "no option to allow"
+        return verdict.basis or "deny"
 
     async def _asked(self, request: RequestPermission, ask: Ask) -> PermissionOption | None:
         """What a person says. The same thing asked again while they think, or after a no, is the same question."""
@@ -304,10 +335,11 @@ class Decider:
         place = self._place(path)
         if place is None:
             return path
-        if is_credential(place.path, self._home):
+        is_folder = os.path.isdir(place.path)
+        if is_credential(place.path, self._home, is_folder=is_folder):
             return path
         if place.path not in self._held:
-            found = credential_files([place.path], self._home) if os.path.isdir(place.path) else []
+            found = credential_files([place.path], self._home) if is_folder else []
             self._held[place.path] = found[0] if found else ""
         return self._held[place.path]
 

@@ -61,8 +61,15 @@ class Rule:
             _check_path(self)
         if self.command and self.command != "*":
             _check_command(self)
-        if self.effect == "allow" and self.command and self.kind not in ("", "execute"):
+        # Also in a rule against something: whether a command changes files or reaches for an address is the agent's own
+        # word, so a rule with such a kind would miss the command of an agent that does not say so.
+        if self.command and self.kind not in ("", "execute"):
             raise RuleRefused("kind", f"a command is of the kind execute and of no other, so never {self.kind}")
+        if self.command and self.path and self.effect != "allow":
+            raise RuleRefused(
+                "path",
+                "which files a command touches is not known: write one rule for the command, another for the path",
+            )
 
     def __str__(self) -> str:
         named = [f"{name} {value}" for name in ("kind", "path", "command") if (value := getattr(self, name))]

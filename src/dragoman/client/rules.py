@@ -44,11 +44,15 @@ _NOT_COVERED: Final[dict[str, str]] = {"read": "it reads files", "edit": "it cha
 
 
 class Verdict(NamedTuple):
-    """Yes, no, or ask; and why. `rule` is the rule that says so, if one does."""
+    """Yes, no, or ask; and why. `rule` is the rule that says so, if one does.
+
+    `basis` says why in a few words without content, for the record, where effect, rule and policy do not say it.
+    """
 
     effect: Effect
     reason: str
     rule: Rule | None = None
+    basis: str = ""
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,8 @@ def _may_mean(pattern: str, path: str, where: PathPosition) -> bool:
     pattern = pattern.rstrip("/")
     spellings = dict.fromkeys((pattern, _resolved(pattern, where)))
     names = [name for one in where.names(path) for name in (_folders(one) if names_folder(pattern) else [one])]
+    if "/" not in pattern or pattern.startswith("**/"):  # then it is about files of that name outside of the roots too
+        names += [name.lstrip("/") for name in names if name.startswith("/")]
     return any(one.fullmatch(name) for each in spellings for one in path_patterns(each) for name in names)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import cast
 
-from dragoman.client.located import Located, Misplaced, Path
+from dragoman.client.located import Located, Misplaced, Path, key_text
 from dragoman.host.variables import is_passable
 
 
@@ -15,7 +15,8 @@ class ConfigTable:
         self.place = place
         self._located = located
         if not isinstance(value, dict):
-            raise misplaced(located, place, f"{_name(place)} must be an object, not {kind_of(value)}")
+            name = located.name(place) or "the file"
+            raise misplaced(located, place, f"{name} must be an object, not {kind_of(value)}")
         self._value: dict[str, object] = value
         for key in value:
             if keys is not None and key not in keys:
@@ -71,9 +72,8 @@ class ConfigTable:
         found = self.map(key)
         for name, text in (found or {}).items():
             if not isinstance(text, str):
-                raise misplaced(
-                    self._located, (*self.place, key, name), f"{key}.{name} must be text, not {kind_of(text)}"
-                )
+                sentence = f"{key}.{key_text(name)} must be text, not {kind_of(text)}"
+                raise misplaced(self._located, (*self.place, key, name), sentence)
         return cast(dict[str, str] | None, found)
 
     def table(self, key: str, keys: frozenset[str] | None) -> "ConfigTable":
@@ -109,10 +109,6 @@ def kind_of(value: object) -> str:
     """What a value is, in words."""
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "nothing")
-
-
-def _name(place: Path) -> str:
-    return ".".join(map(str, place)) or "the file"
 
 
 def _near(key: str, keys: frozenset[str]) -> str:

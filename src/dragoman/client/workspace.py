@@ -5,7 +5,8 @@ async with workspace, connect(command, permission=decider, **workspace.callbacks
     ...
 
 With a decider, every file and every command is judged before it is touched: where it really lies, links followed, and
-that place is shown and opened. `close` leaves no process behind.
+that place is shown and opened. What lies outside of the roots is lent at no level of a policy, and the decider counts
+and records that as a denial. `close` leaves no process behind.
 """
 
 import asyncio
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Self, TypedDict
 
 from msgspec.structs import replace
 
+from dragoman import limits
+from dragoman.client.command_lines import check_terminal
 from dragoman.client.face import ReadCallback, Terminals, WriteCallback
 from dragoman.client.terminals import RealTerminals
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed, UsageError
@@ -53,7 +56,7 @@ class Workspace:
         self.roots: Final = tuple(os.path.abspath(root) for root in roots)
         self._places = Roots(self.roots)
         self._decider = decider
-        self.terminals: Final = RealTerminals(self._places, environment, permit=self._permit)
+        self.terminals: Final[RealTerminals] = _LentTerminals(self, environment)
 
     def callbacks(self) -> Callbacks:
         """Everything there is, for `connect(..., **workspace.callbacks())`."""
@@ -77,7 +80,7 @@ class Workspace:
 
     async def read_text_file(self, request: ReadTextFile) -> str:
         """The text of a file, or the lines of it that were asked for: `line` counts from 1."""
-        place = self._place(request.path)
+        place = self._place(request.path, request)
         await self._permit(replace(request, path=place.path))
         text = await asyncio.to_thread(_read, place)
         if isinstance(request.line, int) or isinstance(request.limit, int):
@@ -86,7 +89,7 @@ class Workspace:
 
     async def write_text_file(self, request: WriteTextFile) -> None:
         """Put a file there, whole or not at all."""
-        place = self._place(request.path)
+        place = self._place(request.path, request)
         data = request.content.encode("utf-8", errors="surrogatepass")
         try:
             await self._permit(replace(request, path=place.path), lambda: asyncio.to_thread(_as_it_is, place))
@@ -97,18 +100,43 @@ class Workspace:
     async def _permit(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: "Look | None" = None) -> None:
         reason = None if self._decider is None else await self._decider.permits(request, look)
         if reason is not None:
-            raise RequestFailed(INVALID_REQUEST, f"Not allowed: {reason}", {"reason": reason})
+            raise _not_allowed(reason)
 
-    def _place(self, path: str) -> Place:
-        """Where a path leads, links and all. What was resolved here is what is opened, whatever is put in the way."""
+    def _place(self, path: str, request: ReadTextFile | WriteTextFile | CreateTerminal) -> Place:
+        """Where a path leads, links and all. What was resolved here is what is opened, whatever is put in the way.
+
+        A path that no file can have is the agent's mistake; one that leads out of the roots is denied.
+        """
         if not os.path.isabs(path):
             raise RequestFailed(INVALID_PARAMS, "The path must be absolute")
         try:
+            if "\0" in path or len(os.fsencode(path)) > limits.PATH_BYTES:
+                raise ValueError
             return self._places.place(path)
         except PathRefused as error:
+            if self._decider is not None:
+                raise _not_allowed(self._decider.deny_outside(request, path)) from None
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
-        except (OSError, ValueError):  # more links than a path may have, or letters that no name may have
+        except (OSError, ValueError):  # more links or more letters than a path may have, or some that no name may have
             raise RequestFailed(INVALID_PARAMS, "That is no path.") from None
+
+
+class _LentTerminals(RealTerminals):
+    """The terminals of a workspace; unlike others they have its decider deny a working folder outside of the roots."""
+
+    def __init__(self, workspace: Workspace, environment: Mapping[str, str]) -> None:
+        super().__init__(workspace._places, environment, permit=workspace._permit)
+        self._workspace = workspace
+
+    async def create(self, request: CreateTerminal) -> str:
+        check_terminal(request)
+        if isinstance(request.cwd, str) and os.path.isabs(request.cwd):
+            self._workspace._place(request.cwd, request)
+        return await super().create(request)
+
+
+def _not_allowed(reason: str) -> RequestFailed:
+    return RequestFailed(INVALID_REQUEST, f"Not allowed: {reason}", {"reason": reason})
 
 
 def _as_it_is(place: Place) -> bytes | None:

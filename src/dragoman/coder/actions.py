@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from msgspec import UNSET
+
 from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.coder.ceilings import may_answer, may_write
@@ -13,7 +15,7 @@ from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
-from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged
+from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged, UsageChanged
 from dragoman.vocabulary.identity import Needs
 
 if TYPE_CHECKING:
@@ -26,7 +28,11 @@ async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerat
         case "help":
             text = _help(work)
         case "compact":
-            text = _compacted(await work.compact())
+            compaction = await work.compact()
+            text = _compacted(compaction)
+            # A summary that failed has its cost too.
+            if compaction.outcome != "nothing" and (usage := await _usage(work)):
+                yield usage
         case "context":
             text = await _context(work)
         case "permissions":
@@ -41,6 +47,8 @@ async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerat
             text = await _undo(work)
         case "clear":
             await work.forget()
+            if usage := await _usage(work):
+                yield usage
             text = "The model has forgotten the conversation so far. You still see it."
         case _:  # `/plan` with something to plan is a turn of its own
             text = "What is there to plan? `/plan WHAT`"
@@ -64,6 +72,12 @@ def _compacted(compaction: Compaction) -> str:
         f"The conversation was summed up: it had about {compaction.before:,} tokens and has about "
         f"{compaction.after:,} now. What you said yourself was kept word for word as far as it fits."
     )
+
+
+async def _usage(work: "SessionRuntime") -> UsageChanged | None:
+    """Return how full the window is now, and the cost; None where no window is known."""
+    used, window, _ = await work.fullness()
+    return None if window is None else UsageChanged(used, window, work.cost() or UNSET)
 
 
 async def _context(work: "SessionRuntime") -> str:

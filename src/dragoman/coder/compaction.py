@@ -10,9 +10,11 @@ remedies are, in this order:
    always, earlier ones as far as they fit a share of the window, the newest first. The last steps of the turn stay too.
 4. Where nothing before the last steps gets shorter and the provider finds them too long, they get shorter as well.
 
-Promise: without a summary nothing changes. A request for a summary that is itself too long is made again with less in
-it; one that fails in passing is tried again as every model call is; and if there is no summary in the end, the context
-is what it was before, the failure is told, and the next prompt may try again.
+Promise: without a summary nothing changes. Only an answer that the model has finished by itself is one: not what it
+refused to say, not what was cut off, not what calls a tool. A request for a summary that is itself too long is made
+again with less in it; a summary that is too long is asked for once more, and shorter; a request that fails in passing
+is tried again as every model call is; and if there is no summary in the end, the context is what it was before, the
+failure is told, and the next prompt may try again.
 """
 
 from asyncio import sleep
@@ -31,8 +33,17 @@ from dragoman.coder.context import (
 )
 from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.coder.model_calls import Retries, open_call
-from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, TextDelta, ToolSpec, UsageReported
-from dragoman.coder.models.overflow import ContextFull, RequestRejected
+from dragoman.coder.models.contract import (
+    Model,
+    ModelFailed,
+    ModelFinished,
+    ModelRequest,
+    TextDelta,
+    ToolCallRequested,
+    ToolSpec,
+    UsageReported,
+)
+from dragoman.coder.models.overflow import NEVER, ContextFull, RequestRejected
 from dragoman.coder.shortening import (
     answered_results,
     asking_for_summary,
@@ -77,6 +88,13 @@ class Compaction(NamedTuple):
     def is_shorter(self) -> bool:
         """Whether the model sees less now than before."""
         return self.outcome in ("trimmed", "summed")
+
+
+class SummaryTooLong(ModelFailed):
+    """The summary has not come to its end: the model may say no more, or it says too much."""
+
+    def __init__(self) -> None:
+        super().__init__("server", "The model's summary is too long, and was cut off", NEVER)
 
 
 class LargestPrompt(NamedTuple):
@@ -284,10 +302,16 @@ class ContextBudget:
         room = None if model.window is None else model.window - self._setting_tokens
         while not fits(shown, room) and (less := shorter(shown)) is not None:
             shown = less
+        is_brief = False
         for attempt in range(SUMMARY_TRIES):
-            inquiry = ModelRequest(asking_for_summary(shown), self._tools, self._system, purpose="summary")
+            items = asking_for_summary(shown, is_brief=is_brief)
+            inquiry = ModelRequest(items, self._tools, self._system, purpose="summary")
             try:
                 return await self._answer(model, compaction, inquiry, used)
+            except SummaryTooLong:
+                if is_brief or attempt == SUMMARY_TRIES - 1:
+                    raise
+                is_brief = True
             except (ContextFull, RequestRejected):
                 less = shorter(shown)
                 if less is None or attempt == SUMMARY_TRIES - 1:
@@ -311,14 +335,32 @@ class ContextBudget:
     async def _streamed(self, model: Model, compaction: str, inquiry: ModelRequest, used: list[UsageReported]) -> str:
         pieces: list[str] = []
         length = 0
+        reason = ""
+        has_called = False
         async with aclosing(open_call(model, inquiry)) as answer:
             async for piece in answer:
-                if isinstance(piece, TextDelta) and length < _SUMMARY_CHARACTERS:
-                    length += len(piece.text)
-                    pieces.append(piece.text)
-                    await self._emit(CompactionSummaryChunk(compaction, Text(piece.text)))
-                elif isinstance(piece, UsageReported):
-                    used.append(piece)
+                match piece:
+                    case TextDelta(text):
+                        length += len(text)
+                        if length <= _SUMMARY_CHARACTERS:
+                            pieces.append(text)
+                            await self._emit(CompactionSummaryChunk(compaction, Text(text)))
+                    case UsageReported():
+                        used.append(piece)
+                    case ToolCallRequested():
+                        has_called = True
+                    case ModelFinished():
+                        reason = piece.reason
+                    case _:  # thoughts, and a form that is not handed back
+                        pass
+        if reason == "max_tokens" or length > _SUMMARY_CHARACTERS:
+            raise SummaryTooLong
+        if reason == "refusal":
+            raise ModelFailed("server", "The model refused to sum up the conversation", NEVER)
+        if reason not in ("", "end_turn"):
+            raise ModelFailed("server", f"The model ended its summary early ({reason})")
+        if has_called:
+            raise ModelFailed("garbage", "The model called a tool instead of summing up")
         summary = "".join(pieces)
         if not summary.strip():
             raise ModelFailed("garbage", "The model gave no summary")

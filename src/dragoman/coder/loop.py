@@ -36,7 +36,7 @@ from dragoman.coder.models.contract import (
     ToolSpec,
     UsageReported,
 )
-from dragoman.coder.models.overflow import ContextFull, RequestRejected
+from dragoman.coder.models.overflow import ContextFull
 from dragoman.coder.rejection import leave_out_rejected
 from dragoman.coder.setup import MODEL_CALLS
 from dragoman.coder.spending import Spending, sum_used
@@ -123,6 +123,8 @@ class _Turn:
         self._thought_level = thought_level
         # What the session's model calls had used when the turn began.
         self._used_before: UsageReported | None = None
+        # Whether the model has answered to a request of this turn: then its prompt is accepted, and work may be done.
+        self._has_answered = False
         # Images that no request has room for, as far as the user was told.
         self._unseen_media = 0
 
@@ -195,13 +197,13 @@ class _Turn:
     async def _take(self, response: "_Response") -> None:
         """Add a response to the context, whole or as far as it came, and count its tokens."""
         if response.failure is not None:
-            if not isinstance(response.failure, ContextFull):
-                await self._context.settle()
+            pass  # `_failed` looks at the items first: what was streamed of this response is no answer to them
         elif response.reason == "refusal":
             # The model will not hear of it again, or it would refuse everything that follows.
             await self._context.forget(self._prompt.message_id)
         else:
             self._context.accepted_by = self._model.name
+            self._has_answered = True
             if not response.is_empty():
                 await self._context.add(response.said())
         if response.used is not None:
@@ -221,16 +223,17 @@ class _Turn:
 
     async def _failed(self, failure: ModelFailed) -> Idle | None:
         """Return the end of a turn whose model call failed; None: call again, with a shorter conversation."""
-        if isinstance(failure, ContextFull):
-            if self.budget is not None:
-                compaction = await self._count(await self.budget.make_room_after_overflow(self._model))
-                if compaction.is_shorter:
-                    return None
-                failure = await self._too_long(failure, compaction)
-            await self._context.settle()
-        elif isinstance(failure, RequestRejected):
-            left_out = await leave_out_rejected(self._context, self._prompt, self._model.name)
-            failure = RequestRejected(f"{failure}. {left_out}")
+        left_out = await leave_out_rejected(
+            self._context, self._prompt, self._model.name, failure, is_first_call=not self._has_answered
+        )
+        if left_out:
+            failure = ModelFailed(failure.kind, f"{failure}. {left_out}", failure.retry_seconds)
+        elif isinstance(failure, ContextFull) and self.budget is not None:
+            compaction = await self._count(await self.budget.make_room_after_overflow(self._model))
+            if compaction.is_shorter:
+                return None
+            failure = await self._too_long(failure, compaction)
+        await self._context.settle()
         return self._error(failure)
 
     async def _too_long(self, failure: ContextFull, compaction: Compaction) -> ModelFailed:
@@ -243,8 +246,11 @@ class _Turn:
             return ModelFailed(why.kind, sentence, why.retry_seconds)
         assert self.budget is not None
         largest = self.budget.largest_prompt()
-        if largest.tokens * 2 < self.budget.tokens() or self.budget.has_answered():
-            return failure
+        if largest.tokens * 2 < self.budget.tokens() or self._has_answered:
+            ways_out = "/clear lets the model forget it, /model chooses another model"
+            return ModelFailed(
+                failure.kind, f"{failure}, and it does not get shorter: {ways_out}", failure.retry_seconds
+            )
         # The provider may count more than we do, or see less than is known of it: then the number would mislead.
         known = self._model.window
         window = f", and it can see {known:,}" if known and self.budget.is_prompt_too_long(known) else ""

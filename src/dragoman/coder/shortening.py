@@ -36,6 +36,7 @@ _ASK: Final = (
     "decided, which files matter and what is in them, what was done, what is still to do. Be exact and brief. "
     "Answer with the summary alone and call no tools."
 )
+_ASK_FOR_LESS: Final = "Your summary was too long last time and was cut off: use at most 300 words."
 _LEFT_OUT: Final = "[The beginning of the conversation is left out here.]"
 
 
@@ -99,9 +100,10 @@ def verbatim_prompts(items: Sequence[Item], split: int, running: int, limit: flo
 # -- the request for a summary ---------------------------------------------------------------------------------------
 
 
-def asking_for_summary(items: Sequence[Item]) -> list[Item]:
-    """Return the items, with the request for a summary at the end."""
-    return [*items, ContextUserMessage("", [Text(_ASK)])]
+def asking_for_summary(items: Sequence[Item], *, is_brief: bool = False) -> list[Item]:
+    """Return the items, with the request for a summary at the end; a brief one where a summary was too long."""
+    ask = f"{_ASK} {_ASK_FOR_LESS}" if is_brief else _ASK
+    return [*items, ContextUserMessage("", [Text(ask)])]
 
 
 def fits(items: Sequence[Item], room: int | None) -> bool:

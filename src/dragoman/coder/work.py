@@ -143,7 +143,7 @@ class SessionRuntime:
         model = self.model
         toolbox.begin_turn(self._desk())
         model.begin_turn()
-        system = await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
+        system = await self._system_prompt()
         if unseen := unseen_notice(content, model.name, model.sees):
             yield Notice("warning", unseen)
         said = ContextUserMessage(message_id, await seen(content, self._roots(), model.sees, self._is_withheld))
@@ -170,6 +170,10 @@ class SessionRuntime:
             if self._sandbox is not None:
                 self._sandbox.leave()
                 await self._report_sandbox(context)
+
+    async def _system_prompt(self) -> str:
+        """Return the system prompt for the mode that counts now; reads the project's notes."""
+        return await asyncio.to_thread(system_prompt, self._roots(), self.mode(), self._is_withheld)
 
     async def _report_sandbox(self, context: Context) -> None:
         """Tell the model what became of the sandbox that has ended, if there was one."""
@@ -262,8 +266,10 @@ class SessionRuntime:
 
     async def compact(self) -> Compaction:
         """Replace the context by a summary."""
-        context, _, budget = await self._ready()
+        context, toolbox, budget = await self._ready()
         await context.settle()
+        # As in a turn: providers refuse a history with calls whose tools the request does not define.
+        budget.set_setting(await self._system_prompt(), toolbox.cards(), self.model.window)
         compaction = await budget.compact(self.model)
         for used in compaction.used:
             await self._spending.add(used)

@@ -48,6 +48,8 @@ class AgentV1(Speaker):
         self._prompts: dict[str, PendingPrompt] = {}
         self._mode_requests: set[Id] = set()
         self._models_asked: set[Id] = set()
+        # Options that the client was sent in the agent's place (`_send_options`), until the agent sends any itself.
+        self._sent_options: dict[str, list[options.Option]] = {}
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
@@ -67,6 +69,7 @@ class AgentV1(Speaker):
             case requests.ResumeSession() if request.replay_from:
                 # Its story is told from the start: nothing of it counts as told before.
                 before = self._sessions.pop(request.session_id, None)
+                self._sent_options.pop(request.session_id, None)
                 if before is not None and before.notices:
                     self._session(request.session_id).notices.extend(before.notices)
             case _:
@@ -137,6 +140,7 @@ class AgentV1(Speaker):
                 # A turn that nobody ended has ended with its session.
                 ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
                 self._sessions.pop(request.session_id, None)
+                self._sent_options.pop(request.session_id, None)
                 return [*ended, *super().reply(id, request, reply)]
             case _:
                 return super().reply(id, request, reply)
@@ -176,23 +180,39 @@ class AgentV1(Speaker):
         return outs
 
     def _options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
+        self._sent_options.pop(request.session_id, None)
+        session = self._session(request.session_id)
+        model_before = session.model[1]
         moved = self._learn_mode(request.session_id, reply.config_options)
         if id in self._models_asked:
             self._models_asked.discard(id)
-            current = self._session(request.session_id).model[1]
-            return [ResultMessage(id, msgspec.json.encode({"model": current.partition("/")[2] or current}))]
+            current = session.model[1]
+            answer = msgspec.json.encode({"model": current.partition("/")[2] or current})
+            return [ResultMessage(id, answer), *self._send_options(request, reply, current != model_before)]
         if id in self._mode_requests:
             self._mode_requests.discard(id)
-            if reply.meta is UNSET and reply.extras is UNSET:
-                return [ResultMessage(id, b"{}")]
-            done = w.SetSessionModeResponse(meta=reply.meta, extras=say_extras(reply, w.SetSessionModeResponse))
-            return [ResultMessage(id, wire.encode(done))]
+            answer = b"{}"
+            if not (reply.meta is UNSET and reply.extras is UNSET):
+                extras = say_extras(reply, w.SetSessionModeResponse)
+                answer = wire.encode(w.SetSessionModeResponse(meta=reply.meta, extras=extras))
+            return [ResultMessage(id, answer), *self._send_options(request, reply, bool(moved))]
         result = w.SetSessionConfigOptionResponse(
             config_options=self._say_options(reply.config_options),
             meta=reply.meta,
             extras=say_extras(reply, w.SetSessionConfigOptionResponse),
         )
         return [ResultMessage(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
+
+    def _send_options(self, request: requests.SetOption, reply: requests.OptionsSet, is_changed: bool) -> Sequence[Out]:
+        """Send the options behind an answer that has none in it: the client was shown them when it opened the session.
+
+        Sends nothing unless `is_changed`. An update of the agent's own that says the same is left out after this.
+        """
+        if not is_changed:
+            return []
+        self._sent_options[request.session_id] = reply.config_options
+        update = w.ConfigOptionUpdate(config_options=self._say_options(reply.config_options))
+        return self._notify(request.session_id, [update])
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
@@ -312,6 +332,9 @@ class AgentV1(Speaker):
 
     def _options_changed(self, session_id: str, event: events.OptionsChanged) -> Sequence[Any]:
         moved = self._learn_mode(session_id, event.config_options)
+        sent = self._sent_options.pop(session_id, None)
+        if sent == event.config_options and event.meta is event.extras is event.outer is UNSET:
+            return []
         said = w.ConfigOptionUpdate(
             config_options=self._say_options(event.config_options),
             meta=event.meta,

@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -108,9 +109,11 @@ class AgentEvents:
 
     async def _ask_one(self, front: "ClientSide", request: Request) -> Reply:
         """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
-        if front.ended or not front.may_answer(request):
-            return refusal(request)
-        try:
-            return await front.answer(request)
-        except LinkClosed:
-            return refusal(request)
+        reply = None
+        if not front.ended and front.may_answer(request):
+            with suppress(LinkClosed):
+                reply = await front.answer(request)
+        is_answered = reply is not None
+        reply = reply or refusal(request)
+        await self._back.hub.record_answer(request, reply, front.identity, is_answered=is_answered)
+        return reply

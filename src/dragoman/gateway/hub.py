@@ -26,12 +26,16 @@ from dragoman.gateway.guard import TokenIdentity
 from dragoman.gateway.logbook import Logbook, connection_name, principal_name
 from dragoman.gateway.metrics import Metrics
 from dragoman.gateway.owners import SessionDirectory
+from dragoman.gateway.questions import AnsweredPermission, OnPermission
 from dragoman.gateway.reading import reads
 from dragoman.gateway.rooms import SharedSession
 from dragoman.gateway.waking import TAKEN, start_failure
 from dragoman.gateway.window import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
+from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import ClientHello
+from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import SessionInfo
+from dragoman.vocabulary.services import PermissionAnswer, RequestPermission
 
 # A laptop that was closed for a coffee finds its connection again.
 KEPT_SECONDS: Final = 600.0
@@ -56,7 +60,8 @@ _FOLDERS: Final = 10_000
 
 class Hub:
     """One for a server. `knows` tells whether a session is stored that was made without this server, `folder_of` where
-    it was made (empty: there is none)."""
+    it was made (empty: there is none). `on_permission` is called in a thread with each answer to a permission that an
+    agent asks for, before the agent gets it; None: the agent records them itself."""
 
     def __init__(
         self,
@@ -69,6 +74,7 @@ class Hub:
         log: Logbook | None = None,
         ceilings: Ceilings | None = None,
         folder_of: FolderOf | None = None,
+        on_permission: OnPermission | None = None,
     ) -> None:
         self.ceilings: Final = ceilings or Ceilings()
         self.connections: Final[dict[str, ClientSide]] = {}
@@ -85,6 +91,7 @@ class Hub:
         self._report = report
         self._kept_seconds = kept_seconds
         self._folder_of = folder_of
+        self._on_permission = on_permission
         self._folders: dict[str, str] = {}
         self._endings: set[asyncio.Task[None]] = set()
 
@@ -313,6 +320,15 @@ class Hub:
                 await asyncio.shield(resting)
                 return
         raise RequestFailed(INTERNAL_ERROR, "Too many agents are at work here; try again later", {"retry": True})
+
+    async def record_answer(self, request: Request, reply: Reply, identity: Identity, *, is_answered: bool) -> None:
+        """Call `on_permission` with the answer to a permission. Waits until that is done, so usually for the disk."""
+        if self._on_permission is None:
+            return
+        if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
+            with self._reporting():
+                answered = AnsweredPermission(request, reply, identity, is_answered)
+                await asyncio.to_thread(self._on_permission, answered)
 
     # -- what is told to whoever runs this ---------------------------------------------------------------------------
 

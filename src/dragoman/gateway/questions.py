@@ -4,11 +4,12 @@ With nobody connected it waits `ALONE_SECONDS`, then it is a no.
 """
 
 import asyncio
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
 from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.services import (
     Elicit,
     ElicitationAnswer,
@@ -25,6 +26,22 @@ if TYPE_CHECKING:
 ALONE_SECONDS: Final = 600.0
 
 
+class AnsweredPermission(NamedTuple):
+    """A permission that an agent has asked for, and the answer it is about to get.
+
+    `identity` is of the client that answered. Where `is_answered` is false no client did, and the answer is a no of the
+    gateway's own; `identity` is then of the principal whose turn it is.
+    """
+
+    request: RequestPermission
+    answer: PermissionAnswer
+    identity: Identity
+    is_answered: bool
+
+
+OnPermission = Callable[[AnsweredPermission], None]
+
+
 class OpenQuestion:
     """Something the agent wants to know, until somebody has answered."""
 
@@ -35,6 +52,7 @@ class OpenQuestion:
         self._answer: asyncio.Future[Reply] = self._loop.create_future()
         self._asked: dict[ClientSide, asyncio.Task[Reply]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self.answerer: ClientSide | None = None  # the client whose answer counts
         # A person may answer anywhere; a file is read, and a terminal runs, in one place.
         self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
 
@@ -80,6 +98,7 @@ class OpenQuestion:
         if self._answer.done():
             return
         if error is None:
+            self.answerer = front
             self._answer.set_result(task.result())
         elif isinstance(error, PeerError):  # it said no, or what cannot be read
             if not self._for_all:

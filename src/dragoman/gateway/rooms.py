@@ -34,6 +34,7 @@ from dragoman.vocabulary.events import (
     Running,
     SessionInfoChanged,
 )
+from dragoman.vocabulary.identity import Identity
 from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
 
 if TYPE_CHECKING:
@@ -299,7 +300,11 @@ class SharedSession:
         question = OpenQuestion(self, request)
         self._questions.add(question)
         try:
-            return await question.answer()
+            reply = await question.answer()
         finally:
             self._questions.discard(question)
             question.give_up()
+        answerer = question.answerer
+        identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
+        await self.back.hub.record_answer(request, reply, identity, is_answered=answerer is not None)
+        return reply

@@ -34,9 +34,10 @@ def credential_files(roots: Sequence[str], home: str) -> list[str]:
                 break
             if entry.is_symlink():
                 continue
-            if is_credential_name(folder_name, plain(entry.name)) or entry.path in places:
+            is_folder = entry.is_dir(follow_symlinks=False)
+            if is_credential_name(folder_name, plain(entry.name), is_folder=is_folder) or entry.path in places:
                 found[entry.path] = None
-            elif entry.name not in LEFT_OUT and entry.is_dir(follow_symlinks=False):
+            elif is_folder and entry.name not in LEFT_OUT:
                 waiting.append(entry.path)
     return [path for path in found if not os.path.islink(path)]
 

@@ -1,8 +1,9 @@
 """Decides whether bytes are text, and which: the one place for files, command output, web pages and MCP results.
 
 Bytes are text if they begin with the mark of UTF-16 or UTF-32 and decode as that, or if they hold no NUL and are, but
-for a small part, UTF-8. Everything else is binary: a model gets one sentence about it (`describe_binary`), because a
-page of replacement characters costs as much as a page of text and tells nothing. Pure.
+for a small part, UTF-8; and if only a small part is control characters that no program writes on purpose. Everything
+else is binary: a model gets one sentence about it (`describe_binary`), because a page of replacement or control
+characters costs as much as a page of text and tells nothing. Pure.
 """
 
 import codecs
@@ -14,9 +15,10 @@ from dragoman.host.media import picture_type
 # A larger part of characters that mean nothing is a flood. Text in Latin-1 stays below: one character in ten or so is
 # no UTF-8. Compressed data has about one in two.
 FLOOD_SHARE: Final = 0.3
-# What a program writes on purpose: bell, backspace, tab, newline, form feed, carriage return, escape.
-_WRITTEN: Final = frozenset("\a\b\t\n\f\r\x1b")
-_MEANINGLESS: Final = ("\ufffd", "\x7f", *(chr(code) for code in range(0x20) if chr(code) not in _WRITTEN))
+# What a program writes on purpose: bell, backspace, tab, newline, form feed, carriage return, escape, next line.
+_WRITTEN: Final = frozenset("\a\b\t\n\f\r\x1b\x85")
+_CONTROLS: Final = (*range(0x20), *range(0x7F, 0xA0))
+_MEANINGLESS: Final = ("\ufffd", *(chr(code) for code in _CONTROLS if chr(code) not in _WRITTEN))
 # UTF-32 before UTF-16, whose little-endian mark begins the same.
 _MARKS: Final = (
     (codecs.BOM_UTF32_LE, "utf-32", "UTF-32"),
@@ -69,10 +71,11 @@ def decode_text(data: bytes, *, is_cut: bool = False) -> DecodedText | None:
     if b"\0" in data:
         return None
     try:
-        return DecodedText(codecs.utf_8_decode(data, "strict", not is_cut)[0])
+        decoded = DecodedText(codecs.utf_8_decode(data, "strict", not is_cut)[0])
     except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace")
-        return None if is_flood(text) else DecodedText(text, is_exact=False)
+        decoded = DecodedText(data.decode("utf-8", "replace"), is_exact=False)
+    # Control characters are valid UTF-8, and a page of them tells as little as a page of replacement characters.
+    return None if is_flood(decoded.text) else decoded
 
 
 def _decode_marked(data: bytes, codec: str, name: str, *, is_cut: bool) -> DecodedText | None:

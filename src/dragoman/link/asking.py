@@ -70,6 +70,7 @@ class OutgoingRequests:
         self._greeting = (hello, waiter)
         name = self._link.name
         said = named(name).say_client(hello) if name else say_client(hello, self._spoken)
+        check_size("initialize", said, self._peer.call_size)
         number, payload = self._peer.call("initialize", said, waiter)
         self._outbox.put(payload)
         return cast(_Hello, await self._answer(number, future)).agent
@@ -96,7 +97,7 @@ class OutgoingRequests:
             if self._link.ending:
                 raise LinkClosed("the connection has ended")
             call = self._said(request)
-            check_size(len(call.params))
+            check_size(call.method, call.params, self._peer.call_size)
             waiter = PendingCall(request, future, watch, on_reply, call.method if again else "")
             if call.answered_as:
                 return await self._by_note(call, waiter)

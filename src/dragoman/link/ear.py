@@ -78,7 +78,7 @@ class LinkReader:
                 if self._untaken > limits.INBOX_BYTES:
                     self._hold_back()
             if self._framer.broken:
-                self._link.break_off(self._framer.broken)
+                self._break_off()
             return
         if self._framer.style is not None:
             self._outbox.style = self._framer.style  # answered in kind
@@ -90,7 +90,7 @@ class LinkReader:
             if held:
                 self._outbox.release()
         if self._framer.broken:
-            self._link.break_off(self._framer.broken)
+            self._break_off()
 
     def writable(self) -> None:
         """The transport has room again."""
@@ -117,7 +117,9 @@ class LinkReader:
         self._reading = True
         self._outbox.on_room = None
         self._hear_unread()
-        if self._reading:
+        if self._framer.broken:
+            self._break_off()
+        elif self._reading:
             self._transport.resume_reading()
 
     def stop_reading(self) -> None:
@@ -131,6 +133,11 @@ class LinkReader:
         """A peer that does not read even what is wrong with its messages is not read either."""
         if self._outbox.size > limits.REFUSAL_BYTES and self._voice.choked:
             self.stop_reading()
+
+    @property
+    def has_unread(self) -> bool:
+        """Whether something is framed that will be heard as soon as our own hello was said."""
+        return self._greeting and bool(self._unread)
 
     def shut(self) -> None:
         """Hear nothing more, not even what is framed."""
@@ -174,6 +181,13 @@ class LinkReader:
     def _hear_unread(self) -> None:
         unread, self._unread = self._unread, []
         self._hear(unread)
+
+    def _break_off(self) -> None:
+        """End the link, because no more frames will come. What is framed is heard first, however long that waits."""
+        if self._unread:
+            self.stop_reading()
+        else:
+            self._link.break_off(self._framer.broken)
 
     def _waits(self) -> bool:
         """Whether what is framed has to wait: reading stopped in the middle of it, or our own hello is awaited."""

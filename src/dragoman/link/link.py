@@ -289,13 +289,14 @@ class Link:
             return None
 
     async def _answer_all(self, last_words: Awaitable[object] | None, deadline: float) -> None:
-        answered = self._voice.answered = self._loop.create_future()
-        if not self._peer.owed:
-            answered.set_result(None)
-        waited: list[asyncio.Future[Any]] = [answered]
-        if last_words is not None:
-            waited.append(asyncio.ensure_future(last_words))
-        await asyncio.wait(waited, timeout=max(deadline - self._loop.time(), 0))
+        waited: list[asyncio.Future[Any]] = [] if last_words is None else [asyncio.ensure_future(last_words)]
+        # Requests that waited for the answer to `initialize` are only heard behind it.
+        while (self._peer.owed or waited or self._ear.has_unread) and self._loop.time() < deadline:
+            answered = self._voice.answered = self._loop.create_future()
+            if not self._peer.owed and not self._ear.has_unread:
+                answered.set_result(None)
+            _, late = await asyncio.wait([answered, *waited], timeout=deadline - self._loop.time())
+            waited = [one for one in waited if one in late]
 
 
 def _new_salt() -> str:

@@ -13,10 +13,13 @@ from dragoman import limits
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, ResultMessage
 from dragoman.errors import INTERNAL_ERROR, UsageError, WireError
 from dragoman.outbox import Outbox
-from dragoman.wire.jsonrpc import JsonRpcPeer, encode_error
+from dragoman.wire.jsonrpc import JsonRpcPeer, answer_size, encode_error, notification_size
 
 # Beside its body an answer or an update has an envelope; this only decides who has to wait.
 _ENVELOPE: Final = 128
+# More than an envelope has, without the name of a method: ids have at most 1,024 characters, each up to six bytes.
+# What leaves so much room fits and need not be measured.
+_AMPLE: Final = 8 * 1024
 # As numbers: looking for a byte is ten times faster than for a `bytes` of one.
 _NEWLINE: Final = ord("\n")
 _RETURN: Final = ord("\r")
@@ -89,10 +92,12 @@ class LinkWriter:
             return one_line(self._peer.notify(out.method, out.params))
         if isinstance(out, ErrorMessage):
             payload = self._peer.fail(out.id, *out.error)
-        elif len(out.result) <= limits.FRAME_BYTES:
+        elif len(out.result) + _AMPLE <= limits.FRAME_BYTES or (
+            (size := answer_size(out.id, out.result)) <= limits.FRAME_BYTES
+        ):
             payload = self._peer.answer(out.id, out.result)
         else:
-            self._on_bug(UsageError(f"an answer of {len(out.result)} bytes is larger than any peer takes"))
+            self._on_bug(UsageError(f"an answer of {size} bytes is larger than any peer takes"))
             payload = self._peer.fail(out.id, INTERNAL_ERROR, "The answer is too large")
         if self.answered is not None and not self._peer.owed and not self.answered.done():
             self.answered.set_result(None)
@@ -106,8 +111,11 @@ def one_line(payload: bytes) -> bytes:
     return payload
 
 
-def check_size(size: int) -> None:
-    """Nobody takes a larger message, so nobody is sent one."""
+def check_size(method: str, params: bytes, measure: Callable[[str, bytes], int] = notification_size) -> None:
+    """Raise `UsageError` for a message that is larger than any peer takes; `measure` says how large it is, whole."""
+    if len(params) + 6 * len(method) + _AMPLE <= limits.FRAME_BYTES:
+        return
+    size = measure(method, params)
     if size > limits.FRAME_BYTES:
         raise UsageError(f"a message of {size} bytes is larger than any peer takes ({limits.FRAME_BYTES}): split it")
 
@@ -116,6 +124,6 @@ def _cost(out: Out) -> int:
     if isinstance(out, ResultMessage):
         return len(out.result) + _ENVELOPE
     if isinstance(out, NotificationMessage):
-        check_size(len(out.params))
+        check_size(out.method, out.params)
         return len(out.params) + _ENVELOPE
     return len(encode_error(*out.error)) + _ENVELOPE

@@ -1,16 +1,19 @@
 """The embedded engine: one SQLite file a session, an index that can be thrown away, one writer thread."""
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from dragoman.errors import UsageError
 from dragoman.store.contract import (
     ArchiveFilter,
     Record,
     SessionDamaged,
+    SessionHeld,
     SessionMeta,
     SessionMissing,
     SessionOpenHere,
@@ -25,8 +28,12 @@ from dragoman.store.log import SqliteLog
 from dragoman.store.writer import Writer
 
 T = TypeVar("T")
+_OPEN_HERE: Final = "the session is open in this process already"
 # Pieces of a message are read as one entry up to about this; a longer message comes in several.
 PIECE_CHARACTERS: Final = 1024 * 1024
+# What all stores of this process have open: the process (a fork has the set too), the folder and the session. The
+# leases say who may write; this says where a session is open, when a lease was refused.
+_open_here: Final[set[tuple[int, str, str]]] = set()
 # A session as it was taken, and what was lost of it before.
 _Taken = tuple[SessionMeta, str | None]
 
@@ -36,11 +43,12 @@ class SqliteStore:
 
     def __init__(
         self,
-        folder: str | Path,
+        folder: "str | os.PathLike[str]",
         *,
         clock: Callable[[], float] = time.time,
         progress: Callable[[int, int], None] = no_progress,
     ) -> None:
+        _check_folder(folder)
         self._keeper = _Keeper(Path(folder), clock, progress)
         # Sessions that are being opened, which are not to be opened twice.
         self._opening: set[str] = set()
@@ -72,10 +80,12 @@ class SqliteStore:
         return await self._adopt(meta.id, lambda: self._keeper.create(meta, source))
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        return await self._keeper.change(session_id, title=title, archived=archived)
+        changing = self._keeper.change(session_id, title=title, archived=archived)
+        return await self._keeper.told_where(session_id, changing)
 
     async def delete(self, session_id: str) -> bool:
-        there = await self._keeper.run(lambda: self._keeper.delete(session_id))
+        deleting = self._keeper.run(lambda: self._keeper.delete(session_id))
+        there = await self._keeper.told_where(session_id, deleting)
         log = self._keeper.logs.get(session_id)
         if log is not None:
             log.end()
@@ -95,11 +105,11 @@ class SqliteStore:
 
     async def _adopt(self, session_id: str, take: Callable[[], _Taken]) -> SqliteLog:
         if session_id in self._keeper.logs or session_id in self._opening:
-            raise SessionOpenHere("the session is open in this process already")
+            raise SessionOpenHere(_OPEN_HERE)
         self._opening.add(session_id)
         taking = asyncio.ensure_future(self._keeper.run(take))
         try:
-            meta, salvaged = await asyncio.shield(taking)
+            meta, salvaged = await self._keeper.told_where(session_id, asyncio.shield(taking))
         except asyncio.CancelledError:
             # Nobody will ever release what is taken for a caller that is gone.
             taking.add_done_callback(lambda _: self._let_go(session_id, taking))
@@ -107,7 +117,8 @@ class SqliteStore:
         finally:
             if taking.done():
                 self._opening.discard(session_id)
-        log = self._keeper.logs[meta.id] = SqliteLog(self._keeper, meta, salvaged)
+        log = SqliteLog(self._keeper, meta, salvaged)
+        self._keeper.adopt(log)
         return log
 
     def _let_go(self, session_id: str, taking: "asyncio.Future[_Taken]") -> None:
@@ -121,6 +132,7 @@ class _Keeper:
 
     def __init__(self, folder: Path, clock: Callable[[], float], progress: Callable[[int, int], None]) -> None:
         self.logs: dict[str, SqliteLog] = {}
+        self._folder = os.path.realpath(folder)
         self._clock = clock
         self._writer = Writer()
         self._holder = Holder(folder / "holders")
@@ -142,9 +154,26 @@ class _Keeper:
     async def stop(self) -> None:
         await self._writer.stop()
 
+    def adopt(self, log: SqliteLog) -> None:
+        self.logs[log.meta.id] = log
+        _open_here.add(self._place(log.meta.id))
+
     def let_go(self, log: SqliteLog) -> None:
         if self.logs.get(log.meta.id) is log:
             del self.logs[log.meta.id]
+            _open_here.discard(self._place(log.meta.id))
+
+    async def told_where(self, session_id: str, work: Awaitable[T]) -> T:
+        """Wait for `work`; a lease that another store of this process has is a `SessionOpenHere`."""
+        try:
+            return await work
+        except SessionHeld as held:
+            if self._place(session_id) in _open_here:
+                raise SessionOpenHere(_OPEN_HERE) from held
+            raise
+
+    def _place(self, session_id: str) -> tuple[int, str, str]:
+        return os.getpid(), self._folder, session_id
 
     async def read(self, session_id: str, after: int = 0) -> AsyncIterator[Sequence[Record]]:
         """The log in batches; what belongs together is not torn by the end of a batch."""
@@ -270,6 +299,11 @@ class _Keeper:
         """Microseconds, and later than any activity before, even when the clock goes back."""
         self._latest = max(int(self._clock() * 1_000_000), self._latest + 1, newest + 1)
         return self._latest
+
+
+def _check_folder(folder: object) -> None:
+    if not isinstance(folder, (str, os.PathLike)) or not os.fspath(folder):
+        raise UsageError(f"a store is a folder, not {folder!r}: write `SqliteStore('sessions')`")
 
 
 def _joined_records(records: Sequence[Record]) -> list[Record]:

@@ -1,4 +1,8 @@
-"""Session options (model, mode, …), slash commands and plans."""
+"""Session options (model, mode, …), slash commands and plans.
+
+Nothing is checked when a value is made: what a peer sends is made here too, whatever words and values it has. The
+values of an author are checked where they are handed to an agent or a session (`agent/checks`).
+"""
 
 from typing import Literal
 

@@ -171,6 +171,10 @@ class JsonRpcPeer(Generic[W]):
             return number, b'{"jsonrpc":"2.0","id":%d%b%b}' % (number, head[_VERSION:], params)
         return number, b'{"jsonrpc":"2.0","id":%d%b}' % (number, head[_VERSION : -len(_PARAMS)])
 
+    def call_size(self, method: str, params: bytes) -> int:
+        """Return how many bytes the next call will have, if it is this one."""
+        return notification_size(method, params) + len(b',"id":%d' % (self._last + 1))
+
     def notify(self, method: str, params: bytes) -> bytes:
         """A notification; empty params are left out."""
         head = _heads.get(method)
@@ -179,7 +183,7 @@ class JsonRpcPeer(Generic[W]):
         return b"".join((head, params, b"}")) if params else head[: -len(_PARAMS)] + b"}"
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
-        """The answer to their request. None after the end, when nobody is there to read it."""
+        """The answer to their request, of `answer_size`. None after the end, when nobody is there to read it."""
         if not self._finish(id):
             return None
         if id.__class__ is int:
@@ -295,12 +299,23 @@ def _remember(method: str) -> bytes:
     return head
 
 
+def notification_size(method: str, params: bytes) -> int:
+    """Return how many bytes a notification with these params has, which are not empty."""
+    return len(_heads.get(method) or _remember(method)) + len(params) + len(b"}")
+
+
+def answer_size(id: Id, result: bytes) -> int:
+    """Return how many bytes an answer with this result has."""
+    return len(_HEAD) + len(_encode(id)) + len(b',"result":') + len(result) + len(b"}")
+
+
 def _failure(id: Id, code: int, message: str, data: object = None) -> bytes:
-    return b"".join((_HEAD, _encode(id), b',"error":', encode_error(code, message, data), b"}"))
+    head = b"".join((_HEAD, _encode(id), b',"error":'))
+    return b"".join((head, encode_error(code, message, data, envelope=len(head) + len(b"}")), b"}"))
 
 
-def encode_error(code: int, message: str, data: object = None) -> bytes:
-    """Return the error object of a response. Never fails, and is never larger than `limits.FRAME_BYTES`.
+def encode_error(code: int, message: str, data: object = None, *, envelope: int = 0) -> bytes:
+    """Return the error object of a response. Never fails, and fits a frame beside the `envelope` of so many bytes.
 
     Lone surrogates in the message are replaced. Data that no JSON can carry is left out. Of an error that is too large
     the code stays and the message says what happened to the rest.
@@ -310,7 +325,7 @@ def encode_error(code: int, message: str, data: object = None) -> bytes:
     except (TypeError, ValueError, RecursionError, OverflowError):  # a UnicodeEncodeError is a ValueError
         message = message.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
         text = _encode(_Error(code, message))
-    if len(text) <= limits.FRAME_BYTES:
+    if len(text) + envelope <= limits.FRAME_BYTES:
         return text
     cut = f"{message[:_MESSAGE]}{'…' if len(message) > _MESSAGE else ''}"
     return _encode(_Error(code, f"{cut} (the rest of this error was too large to be sent)"))

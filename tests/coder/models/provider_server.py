@@ -1,7 +1,7 @@
 """A provider for commands and editors that are processes: every provider's wire, served from a thread on loopback.
 
 It lists the models it was given, in each provider's form, and answers every prompt with the same words. Like a real
-one it knows one key, and refuses a path or a key that is not its own.
+one it knows one key, and refuses a path or a key that is not its own, and a conversation that no provider takes.
 """
 
 import json
@@ -20,6 +20,7 @@ from tests.coder.models.dialects import (
     named,
     openai_response,
 )
+from tests.coder.models.strict import refusal
 from tests.coder.models.upstream import DONE, chat, chat_usage
 
 KEY: Final = "sk-canary-0123456789abcdef"
@@ -71,6 +72,8 @@ class ProviderServer:
             return self._list(heard)
         for path, events in _ANSWERS.items():
             if heard.path.endswith(path):
+                if refused := refusal(path, heard.body):
+                    return refused.status, "application/json", json.dumps(refused.body).encode()
                 return 200, "text/event-stream", b"".join(events)
         return 404, "application/json", b'{"error": {"message": "no such path"}}'
 

@@ -1,12 +1,15 @@
 """The checks that real model APIs make before they answer, for servers of tests: what they refuse, and in which words.
 
 A request is looked at as OpenAI's chat completions and responses, Anthropic's messages and Gemini's `generateContent`
-do: every tool call answered right after it, no result without a call, no empty message, images that are what they say
-they are, and no more tokens than the window. `refusal` returns the status and the body of the error, or None.
+do: every tool call answered right after it, no result without a call, no empty message, no thought without what it was
+thought for, images that a decoder reads, and no more tokens than the window, tools among them. `refusal` returns the
+status and the body of the error, or None.
 """
 
 import base64
 import binascii
+import json
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,12 +17,7 @@ from typing import Any, NamedTuple
 _PICTURE_TOKENS = 1_500
 _CHARACTERS_A_TOKEN = 4
 _PICTURE_BYTES = 5 * 1024 * 1024
-_MAGIC = {
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
-    "image/jpeg": (b"\xff\xd8\xff",),
-    "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"RIFF",),
-}
+_ANTHROPIC_PICTURES = 100
 
 Body = dict[str, Any]
 
@@ -67,13 +65,51 @@ def _tokens(value: object) -> int:
     return len(value) // _CHARACTERS_A_TOKEN if isinstance(value, str) else 0
 
 
+def _check_window(body: Body, window: int | None, message: str, code: str | None = None) -> None:
+    """Refuse what has more tokens than the window, whatever part of the request they are in."""
+    names = ("messages", "input", "contents", "system", "instructions", "systemInstruction")
+    # Of a schema the names count as well.
+    tools = len(json.dumps(body["tools"])) // _CHARACTERS_A_TOKEN if body.get("tools") else 0
+    tokens = sum(_tokens(body.get(name)) for name in names) + tools
+    _need(window is None or tokens <= window, message.format(tokens=tokens, window=window), code)
+
+
+def _is_png(data: bytes) -> bool:
+    is_whole = data.startswith(b"\x89PNG\r\n\x1a\n") and data[12:16] == b"IHDR" and data[-8:-4] == b"IEND"
+    return is_whole and b"IDAT" in data and 0 not in struct.unpack(">II", data[16:24])
+
+
+def _is_jpeg(data: bytes) -> bool:
+    return data.startswith(b"\xff\xd8\xff") and data.endswith(b"\xff\xd9")
+
+
+def _is_gif(data: bytes) -> bool:
+    return data.startswith((b"GIF87a", b"GIF89a")) and 0 not in struct.unpack("<HH", data[6:10]) and data[-1:] == b";"
+
+
+def _is_webp(data: bytes) -> bool:
+    return data.startswith(b"RIFF") and data[8:15] == b"WEBPVP8"
+
+
+# By the type: whether a decoder could begin with such bytes, and finds their end.
+_DECODERS: dict[str, Callable[[bytes], bool]] = {
+    "image/png": _is_png,
+    "image/jpeg": _is_jpeg,
+    "image/gif": _is_gif,
+    "image/webp": _is_webp,
+}
+
+
 def _picture(data: object, kind: object, message: str) -> None:
-    _need(isinstance(data, str) and data and kind in _MAGIC, message)
+    _need(isinstance(data, str) and data and kind in _DECODERS, message)
     try:
         picture = base64.b64decode(str(data), validate=True)
     except (binascii.Error, ValueError):
         raise _Wrong(message) from None
-    _need(picture.startswith(_MAGIC[str(kind)]), message)
+    try:
+        _need(_DECODERS[str(kind)](picture), message)
+    except struct.error:  # it ends before its size is told
+        raise _Wrong(message) from None
     _need(len(picture) <= _PICTURE_BYTES, f"image exceeds 5 MB maximum: {len(picture)} bytes > {_PICTURE_BYTES} bytes")
 
 
@@ -92,13 +128,17 @@ _NO_ANSWER = (
 )
 _NO_CALL = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
 _BAD_URL = "You uploaded an unsupported image. Please make sure your image is valid."
+_NOT_OF_A_USER = (
+    "Invalid 'messages[{index}]'. Image URLs are only allowed for messages with role 'user', but this message with "
+    "role '{role}' contains an image URL."
+)
 
 
 def _chat(body: Body, window: int | None) -> None:
     messages = body.get("messages")
     _need(isinstance(messages, list) and messages, "[] is too short - 'messages'")
     waiting: list[str] = []
-    for message in body["messages"]:
+    for index, message in enumerate(body["messages"]):
         role, content = message.get("role"), message.get("content")
         _need(role in ("system", "developer", "user", "assistant", "tool"), f"Invalid value: '{role}'.")
         if role == "tool":
@@ -109,19 +149,28 @@ def _chat(body: Body, window: int | None) -> None:
         calls = message.get("tool_calls") or []
         if not calls:
             _need(content, "Invalid value for 'content': expected a string, got null.")
+        for call in calls:
+            _arguments(call["function"].get("arguments"), f"messages[{index}].tool_calls")
         waiting += [call["id"] for call in calls]
         _need(len(set(waiting)) == len(waiting), "Duplicate value for 'tool_call_id'")
         for part in content if isinstance(content, list) else []:
             if part.get("type") == "image_url":
+                _need(role == "user", _NOT_OF_A_USER.format(index=index, role=role))
                 _data_url(part["image_url"].get("url"), _BAD_URL)
     _need(not waiting, _NO_ANSWER + ", ".join(waiting))
-    tokens = _tokens(body["messages"])
-    _need(
-        window is None or tokens <= window,
-        f"This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
-        "Please reduce the length of the messages.",
-        "context_length_exceeded",
+    too_long = (
+        "This model's maximum context length is {window} tokens. However, your messages resulted in {tokens} tokens. "
+        "Please reduce the length of the messages."
     )
+    _check_window(body, window, too_long, "context_length_exceeded")
+
+
+def _arguments(arguments: object, place: str) -> None:
+    try:
+        is_object = isinstance(json.loads(str(arguments)), dict)
+    except ValueError:
+        is_object = False
+    _need(is_object, f"Invalid '{place}.arguments': expected a string with a JSON object.")
 
 
 def _openai_error(wrong: _Wrong) -> Body:
@@ -141,6 +190,7 @@ def _responses(body: Body, window: int | None) -> None:
     for index, item in enumerate(items):
         kind = item.get("type", "message")
         if kind == "function_call":
+            _arguments(item.get("arguments"), f"input[{index}]")
             calls.add(item["call_id"])
         elif kind == "function_call_output":
             called = item["call_id"]
@@ -148,10 +198,8 @@ def _responses(body: Body, window: int | None) -> None:
             _need(called not in outputs, f"Duplicate function call output for call_id {called}.")
             outputs.add(called)
         elif kind == "reasoning":
-            following = items[index + 1].get("type", "message") if index + 1 < len(items) else ""
-            is_followed = following in ("message", "function_call", "reasoning")
             _need(
-                is_followed,
+                _is_output(items[index + 1 : index + 2]),
                 f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",
             )
         elif kind == "message":
@@ -162,7 +210,16 @@ def _responses(body: Body, window: int | None) -> None:
     missing = sorted(calls - outputs)
     _need(not missing, f"No tool output found for function call {', '.join(missing)}.")
     too_long = "Your input exceeds the context window of this model. Please adjust your input and try again."
-    _need(window is None or _tokens(items) <= window, too_long, "context_length_exceeded")
+    _check_window(body, window, too_long, "context_length_exceeded")
+
+
+def _is_output(following: list[Body]) -> bool:
+    """Whether what follows a thought is what it was thought for; another thought is not."""
+    return any(
+        item.get("type") == "function_call"
+        or (item.get("type", "message") == "message" and item.get("role") == "assistant")
+        for item in following
+    )
 
 
 def _parts(content: object) -> list[Body]:
@@ -172,22 +229,37 @@ def _parts(content: object) -> list[Body]:
 # -- Anthropic's messages --------------------------------------------------------------------------------------------
 
 
+_PREFILL = "This model does not support assistant message prefill. The conversation must end with a user message."
+
+
 def _anthropic(body: Body, window: int | None) -> None:
     turns = list(_merged(body["messages"], "role", "content"))
     _need(turns, "messages: at least one message is required")
     _need(turns[0][0] == "user", 'messages: first message must use the "user" role')
+    _need(turns[-1][0] == "user", _PREFILL)
     called: list[str] = []
     seen: set[str] = set()
     for index, (role, blocks) in enumerate(turns):
         _need(blocks, f"messages.{index}: all messages must have non-empty content")
         called = _anthropic_results(index, blocks, called) if role == "user" else _anthropic_calls(index, blocks, seen)
         for block in blocks:
-            if block.get("type") == "text":
-                _need(block["text"].strip(), "messages: text content blocks must contain non-whitespace text")
+            _anthropic_text(block)
+            for part in _parts(block.get("content")):
+                _anthropic_text(part)
     _need(not called, _unanswered(len(turns) - 1, called))
     _need(not seen or body.get("tools"), "Requests which include `tool_use` or `tool_result` blocks must define tools.")
-    tokens = _tokens(body["messages"]) + _tokens(body.get("system"))
-    _need(window is None or tokens <= window, f"prompt is too long: {tokens} tokens > {window} maximum")
+    pictures = sum(_pictures(blocks) for _, blocks in turns)
+    _need(pictures <= _ANTHROPIC_PICTURES, f"too many images and documents: {pictures} + 0 > {_ANTHROPIC_PICTURES}")
+    _check_window(body, window, "prompt is too long: {tokens} tokens > {window} maximum")
+
+
+def _anthropic_text(block: Body) -> None:
+    if block.get("type") == "text":
+        _need(block["text"].strip(), "messages: text content blocks must contain non-whitespace text")
+
+
+def _pictures(blocks: list[Body]) -> int:
+    return sum((block.get("type") == "image") + _pictures(_parts(block.get("content"))) for block in blocks)
 
 
 def _anthropic_calls(index: int, blocks: list[Body], seen: set[str]) -> list[str]:
@@ -195,7 +267,8 @@ def _anthropic_calls(index: int, blocks: list[Body], seen: set[str]) -> list[str
     _need(len(set(calls)) == len(calls) and not seen & set(calls), f"messages.{index}: `tool_use` ids must be unique")
     seen |= set(calls)
     last = blocks[-1].get("type")
-    _need(last != "thinking", f"messages.{index}: The final block in an assistant message cannot be `thinking`.")
+    is_thought = last in ("thinking", "redacted_thinking")
+    _need(not is_thought, f"messages.{index}: The final block in an assistant message cannot be `thinking`.")
     return calls
 
 
@@ -265,6 +338,8 @@ _ORDER = "Please ensure that function response turn comes immediately after a fu
 _AFTER_USER = (
     "Please ensure that function call turn comes immediately after a user turn or after a function response turn."
 )
+_NO_DATA = "Unable to submit request because it must have one initialized field: `data` of a part."
+_GEMINI_PICTURES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
 
 
 def _gemini(body: Body, window: int | None) -> None:
@@ -281,14 +356,16 @@ def _gemini(body: Body, window: int | None) -> None:
         called = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
         _need(not called or index > 0, _AFTER_USER)
         for part in parts:
+            # An empty text may carry a signature, and nothing else.
+            _need(part.get("text") != "" or "thoughtSignature" in part, _NO_DATA)
             if "inlineData" in part:
                 data = part["inlineData"]
                 kind = data.get("mimeType") or data.get("mime_type")  # both names of a field count there
+                _need(kind in _GEMINI_PICTURES, f"Unsupported MIME type: {kind}")
                 _picture(_standard(data.get("data")), kind, "Unable to process input image.")
     _need(not called, _COUNT)
-    tokens = _tokens(body["contents"])
-    too_long = f"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
-    _need(window is None or tokens <= window, too_long)
+    too_long = "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."
+    _check_window(body, window, too_long)
 
 
 def _standard(data: object) -> object:

@@ -1,7 +1,6 @@
 """Hosted models: what goes out and what comes back, with the real SDKs against servers of our own."""
 
 import asyncio
-import base64
 import json
 import logging
 import statistics
@@ -55,7 +54,8 @@ from tests.coder.models.upstream import (
     upstream,
 )
 
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+# One pixel.
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def chat_thinks_says_and_calls() -> Reply:

@@ -2,10 +2,12 @@
 
 import asyncio
 import base64
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from dragoman.coder.models.endpoints import Family
@@ -19,14 +21,22 @@ from tests.coder.models.dialects import (
     gemini_thinks_says_and_calls,
     openai_thinks_says_and_calls,
 )
+from tests.coder.models.provider_server import KEY, provider_server
 from tests.coder.models.strict import refusal
 from tests.coder.models.talk import PATIENT, endpoint
 from tests.coder.models.upstream import DONE, Reply, answers, chat, chat_call, chat_says, streams, upstream
 from tests.coder.whole import events_of, whole
 
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 40).decode()
-# One pixel, which every decoder takes.
+# One pixel each, which every decoder takes.
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+GIF = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"
+# Nothing but the first bytes of a picture.
+MAGIC = {
+    "image/png": base64.b64encode(b"\x89PNG\r\n\x1a\n").decode(),
+    "image/jpeg": base64.b64encode(b"\xff\xd8\xff").decode(),
+    "image/gif": base64.b64encode(b"GIF89a").decode(),
+    "image/webp": base64.b64encode(b"RIFF1234WAVE").decode(),
+}
 
 
 def chat_says_and_calls() -> Reply:
@@ -170,7 +180,8 @@ async def test_a_conversation_that_outgrows_the_providers_window_is_summed_up(tm
         model = ProviderModel(endpoint(server), PATIENT)
         async with whole(tmp_path, lambda _: model) as (_, session):
             await events_of(session, "first")
-            server.window = len(str(server.requests[0].body["messages"])) // 4 + 1000
+            first = server.requests[0].body
+            server.window = (len(str(first["messages"])) + len(json.dumps(first["tools"]))) // 4 + 1000
             server.replies[:] = [chat_says("short")]
             events = await events_of(session, "second")
     stages = [event.status for event in events if isinstance(event, CompactionUpdate)]
@@ -182,7 +193,13 @@ async def test_a_conversation_that_outgrows_the_providers_window_is_summed_up(tm
 # -- the servers themselves ------------------------------------------------------------------------------------------
 
 USER = {"role": "user", "content": "hi"}
-CHAT_CALL = {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": "{}"}}]}
+
+
+def chat_call_with(arguments: str) -> dict[str, Any]:
+    return {"role": "assistant", "tool_calls": [{"id": "c1", "function": {"name": "f", "arguments": arguments}}]}
+
+
+CHAT_CALL = chat_call_with("{}")
 CHAT_RESULT = {"role": "tool", "tool_call_id": "c1", "content": "ok"}
 USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]}
 RESULT = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
@@ -190,12 +207,22 @@ G_USER = {"role": "user", "parts": [{"text": "hi"}]}
 G_CALL = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
 G_RESULT = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
 R_CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}
+R_THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
 R_RESULT = {"type": "function_call_output", "call_id": "c1", "output": "ok"}
 CHAT, MESSAGES, RESPONSES, GEMINI = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/m:streamGenerateContent"
 
 
 def picture(data: str, kind: str = "image/png") -> dict[str, Any]:
     return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": f"data:{kind};base64,{data}"}}]}
+
+
+def shots(count: int) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
+    return {"role": "user", "content": [{"type": "image", "source": source}] * count}
+
+
+def gemini_picture(data: str, kind: str) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"inlineData": {"mimeType": kind, "data": data}}]}
 
 
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -205,9 +232,31 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "chat: two results": (CHAT, {"messages": [USER, CHAT_CALL, CHAT_RESULT, CHAT_RESULT]}, "must be a response"),
     "chat: empty": (CHAT, {"messages": [USER, {"role": "assistant", "content": None}, USER]}, "expected a string"),
     "chat: no picture": (CHAT, {"messages": [picture("aGk=")]}, "unsupported image"),
-    "chat: wrong label": (CHAT, {"messages": [picture(PNG, "image/jpeg")]}, "unsupported image"),
+    "chat: wrong label": (CHAT, {"messages": [picture(PIXEL, "image/jpeg")]}, "unsupported image"),
+    **{
+        f"chat: nothing but the first bytes, {kind}": (CHAT, {"messages": [picture(data, kind)]}, "unsupported image")
+        for kind, data in MAGIC.items()
+    },
+    "chat: a picture in a result": (
+        CHAT,
+        {"messages": [USER, CHAT_CALL, CHAT_RESULT | {"content": picture(PIXEL)["content"]}]},
+        "this message with role 'tool' contains an image URL",
+    ),
+    "chat: broken arguments": (CHAT, {"messages": [USER, chat_call_with('{"pa'), CHAT_RESULT]}, "JSON object"),
     "chat: bad base64": (CHAT, {"messages": [picture("%%%")]}, "unsupported image"),
     "responses: no result": (RESPONSES, {"input": [USER, R_CALL, USER]}, "No tool output found for function call c1"),
+    "responses: broken arguments": (RESPONSES, {"input": [USER, R_CALL | {"arguments": "{"}, R_RESULT]}, "JSON object"),
+    "responses: a thought at the end": (RESPONSES, {"input": [USER, R_THOUGHT]}, "without its required following item"),
+    "responses: a thought before the user": (
+        RESPONSES,
+        {"input": [USER, R_THOUGHT, USER]},
+        "'rs_1' of type 'reasoning' was provided without its required following item",
+    ),
+    "responses: a thought before a thought": (
+        RESPONSES,
+        {"input": [USER, R_THOUGHT, R_THOUGHT | {"id": "rs_2"}, R_CALL, R_RESULT]},
+        "'rs_1' of type 'reasoning' was provided without its required following item",
+    ),
     "responses: no call": (RESPONSES, {"input": [USER, R_RESULT]}, "No tool call found for function call output"),
     "anthropic: no result": (MESSAGES, {"messages": [USER, USE, USER]}, "ids were found without `tool_result`"),
     "anthropic: result after text": (
@@ -218,6 +267,25 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "anthropic: no call": (MESSAGES, {"messages": [{"role": "user", "content": [RESULT]}]}, "unexpected `tool_use_id`"),
     "anthropic: begins with the assistant": (MESSAGES, {"messages": [USE]}, 'must use the "user" role'),
     "anthropic: empty text": (MESSAGES, {"messages": [{"role": "user", "content": " "}]}, "non-whitespace"),
+    **{
+        f"anthropic: ends in {kind}": (
+            MESSAGES,
+            {"messages": [USER, {"role": "assistant", "content": [{"type": kind}]}, USER]},
+            "The final block in an assistant message cannot be `thinking`",
+        )
+        for kind in ("thinking", "redacted_thinking")
+    },
+    "anthropic: the assistant has the last word": (
+        MESSAGES,
+        {"messages": [USER, {"role": "assistant", "content": "Well,"}]},
+        "must end with a user message",
+    ),
+    "anthropic: blank text in a result": (
+        MESSAGES,
+        {"messages": [USER, USE, {"role": "user", "content": [RESULT | {"content": [{"type": "text", "text": " "}]}]}]},
+        "non-whitespace",
+    ),
+    "anthropic: too many images": (MESSAGES, {"messages": [shots(50), USER, shots(51)]}, "too many images"),
     "anthropic: no tools": (
         MESSAGES,
         {"messages": [USER, USE, {"role": "user", "content": [RESULT]}]},
@@ -225,12 +293,19 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "gemini: no result": (GEMINI, {"contents": [G_USER, G_CALL, G_USER]}, "number of function response parts"),
     "gemini: no call": (GEMINI, {"contents": [G_USER, G_RESULT]}, "immediately after a function call turn"),
+    "gemini: empty text": (GEMINI, {"contents": [{"role": "user", "parts": [{"text": ""}]}]}, "initialized field"),
+    "gemini: a GIF": (GEMINI, {"contents": [gemini_picture(GIF, "image/gif")]}, "Unsupported MIME type: image/gif"),
     "gemini: empty": (GEMINI, {"contents": [{"role": "user", "parts": []}]}, "must not be empty"),
 }
 ACCEPTED: list[tuple[str, dict[str, Any]]] = [
     (CHAT, {"messages": [USER, CHAT_CALL, CHAT_RESULT, USER]}),
-    (CHAT, {"messages": [picture(PNG)]}),
+    (CHAT, {"messages": [picture(PIXEL)]}),
+    (CHAT, {"messages": [picture(GIF, "image/gif")]}),
     (RESPONSES, {"input": [USER, R_CALL, R_RESULT, USER]}),
+    (RESPONSES, {"input": [USER, R_THOUGHT, R_CALL, R_RESULT]}),
+    (RESPONSES, {"input": [USER, R_THOUGHT, {"type": "message", "role": "assistant", "content": "Well."}, USER]}),
+    (MESSAGES, {"messages": [shots(50), USER, shots(50)]}),
+    (GEMINI, {"contents": [gemini_picture(PIXEL, "image/png")]}),
     (MESSAGES, {"tools": [{}], "messages": [USER, USE, {"role": "user", "content": [RESULT]}, USER]}),
     (GEMINI, {"contents": [G_USER, G_CALL, G_RESULT]}),
 ]
@@ -254,3 +329,33 @@ def test_more_than_the_window_is_refused_as_too_long(path: str, body: dict[str, 
     assert refused is not None
     phrases = ("maximum context length", "context window", "prompt is too long", "maximum number of tokens")
     assert any(phrase in refused.body["error"]["message"] for phrase in phrases)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"messages": [USER]}),
+        (RESPONSES, {"input": [USER]}),
+        (MESSAGES, {"messages": [USER]}),
+        (GEMINI, {"contents": [G_USER]}),
+    ],
+)
+def test_the_schemas_of_the_tools_count_against_the_window(path: str, body: dict[str, Any]) -> None:
+    tools = [{"name": "f", "schema": {name * 10: {"type": "string"} for name in "abcdefgh"}}]
+    assert refusal(path, body, window=20) is None
+    assert refusal(path, body | {"tools": tools}, window=20) is not None
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        (CHAT, {"messages": [USER, CHAT_CALL, USER]}),
+        (RESPONSES, {"input": [USER, R_CALL, USER]}),
+        (MESSAGES, {"messages": [USER, USE, USER]}),
+        ("/v1beta/models/m:streamGenerateContent", {"contents": [G_USER, G_CALL, G_USER]}),
+    ],
+)
+def test_the_server_for_processes_refuses_a_call_without_a_result(path: str, body: dict[str, Any]) -> None:
+    with provider_server() as server:
+        sent = httpx2.post(server.url + path, json=body, headers={"authorization": f"Bearer {KEY}"})
+    assert (sent.status_code, sent.json()) == refusal(path, body)

@@ -40,11 +40,11 @@ class FolderSessions:
         return [*lines, "/sessions NUMBER goes to one." if self._seen else "No sessions of this folder."]
 
     async def named(self, wanted: str) -> str:
-        """The id of the session that is meant by a number or by (the beginning of) its id."""
+        """The id of the session that is meant by a number, by (the beginning of) its id or by its title."""
         if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._seen):
             return self._seen[int(wanted) - 1].session_id
         if self._target.ours:
-            session_id, _ = await session_of_ours(wanted)
+            session_id, _ = await session_of_ours(wanted, self._folder)
             return session_id
         return wanted
 

@@ -1,8 +1,9 @@
 """What the user tells the chat itself: `/mode`, `/model`, `/sessions` and their kin.
 
 A first word with one slash, at its start, is an order: one of ours, or a command that the agent has announced. Any
-other such word is a mistake, and is not sent, unless it is the path of something (`/etc is odd`). A blank before
-the slash, and a second slash behind it, send the line to the agent: `//word` as `/word`.
+other such word, with whatever signs are in it, is a mistake, and is not sent, unless it is the path of something (`/etc
+is odd`). A word with another slash in it is a path (`/etc/hosts`), and is sent. A blank before the slash, and a second
+slash behind it, send the line to the agent: `//word` as `/word`.
 """
 
 import difflib
@@ -27,9 +28,15 @@ ORDERS: Final = {
 # Also an order, and not worth a line of the help.
 _QUIT: Final = "/quit"
 LEAVING: Final = ("/exit", _QUIT)
-_ORDER: Final = re.compile(r"/[A-Za-z][\w:.-]*")
+_ORDER: Final = re.compile(r"/[^/\s]*")
+# What a mistyped command begins with, before signs that no name has: `/mode` of `/mode=plan`.
+_STEM: Final = re.compile(r"/[\w:.-]*\w|/")
+# What may stand behind a path in a sentence, and is not its end.
+_PUNCTUATION: Final = ".,:;!?)'\""
 # Shown of a list that an agent has made.
 SHOWN: Final = 100
+# Characters shown of a word that is no command.
+_SHOWN_WORD: Final = 80
 
 
 class ChatCommand(NamedTuple):
@@ -50,12 +57,14 @@ def order_in(text: str) -> ChatCommand | None:
 def as_sent(text: str) -> str:
     """Return what the agent gets of a prompt that is no order: `//word` is for it, as `/word`."""
     first = text.split(maxsplit=1)[0] if text.strip() else ""
-    return text[1:] if text.startswith("//") and _ORDER.fullmatch(first[1:]) else text
+    is_escaped = text.startswith("//") and first != "//" and _ORDER.fullmatch(first[1:])
+    return text[1:] if is_escaped else text
 
 
 def is_path(order: ChatCommand) -> bool:
-    """Return whether something on this machine is called so."""
-    return os.path.lexists(order.name.rstrip(".:"))
+    """Return whether something on this machine is called so; the root is not meant: `/ help` is a slip."""
+    path = order.name.rstrip(_PUNCTUATION)
+    return path not in ("", "/") and os.path.lexists(path)
 
 
 def is_ours(order: ChatCommand) -> bool:
@@ -70,11 +79,15 @@ def is_announced(conversation: Conversation, order: ChatCommand) -> bool:
 
 def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
     """Return what to say of a word that is no command, with the one that was perhaps meant."""
-    known = [offered.word for offered in commands_of(conversation)]
-    near = difflib.get_close_matches(order.name, known, n=5)
-    near.sort(key=lambda word: sorted(word) != sorted(order.name))  # two letters in the wrong order come first
-    meant = f"did you mean {inert_line(near[0])}?" if near else "/help shows what there is."
-    return f"no such command: {order.name}; {meant} (/{order.name} sends it to the agent)"
+    known = {offered.word.casefold(): offered.word for offered in commands_of(conversation)}
+    found = _STEM.match(order.name.casefold())
+    stem = found[0] if found else "/"
+    near = difflib.get_close_matches(stem, known, n=5) or difflib.get_close_matches(order.name.casefold(), known, n=5)
+    near.sort(key=lambda word: sorted(word) != sorted(stem))  # two letters in the wrong order come first
+    meant = f"did you mean {inert_line(known[near[0]])}?" if near else "/help shows what there is."
+    name = inert_line(order.name)[:_SHOWN_WORD]
+    way = "a space before it" if order.name == "/" else f"/{name}"
+    return f"no such command: {name}; {meant} ({way} sends it to the agent)"
 
 
 def commands_of(conversation: Conversation) -> list[CompletionWord]:
@@ -83,9 +96,14 @@ def commands_of(conversation: Conversation) -> list[CompletionWord]:
     theirs = [
         CompletionWord(f"/{command.name}", command.description)
         for command in conversation.commands[:SHOWN]
-        if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _ORDER.fullmatch(f"/{command.name}")
+        if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _can_be_typed(command.name)
     ]
     return ours + theirs
+
+
+def _can_be_typed(name: str) -> bool:
+    """Return whether the name of a command is one word of characters that show."""
+    return bool(name) and name.isprintable() and _ORDER.fullmatch(f"/{name}") is not None
 
 
 def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:

@@ -165,7 +165,7 @@ class ChatSession:
         """The session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
         wanted: str | None = self._arguments.resume
         if wanted and self._target.ours:
-            wanted, kept = await session_of_ours(wanted)
+            wanted, kept = await session_of_ours(wanted, self._folder)
             self._folder = kept if self._arguments.cwd is None else self._folder
         return wanted
 
@@ -292,12 +292,14 @@ class ChatSession:
         order = order_in(text)
         if order is None or is_ours(order):
             return order
+        if is_path(order):
+            return None
         if not self._conversation.commands and not self._announced.is_set():
             # Agents announce their commands after they have opened a session.
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._announced.wait(), ANNOUNCE_SECONDS)
             self._announced.set()
-        return None if is_announced(self._conversation, order) or is_path(order) else order
+        return None if is_announced(self._conversation, order) else order
 
     async def _obey_or_stop(self, order: ChatCommand) -> None:
         """Do what the chat itself is told; Ctrl-C gives it up."""

@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import ssl
-from typing import Final, cast
+from typing import Final, assert_never, cast, get_args
 
 import httpx2
 from pydantic_ai.exceptions import (
@@ -34,7 +34,16 @@ from pydantic_ai.exceptions import (
 from dragoman.coder.credentials import KEY_VARIABLES, scrubbed
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.endpoints import ADDRESS_VARIABLES, DEFAULT_SOURCE, Endpoint
-from dragoman.coder.models.overflow import NEVER, ContextFull, RequestRejected
+from dragoman.coder.models.overflow import (
+    NEVER,
+    ContextFull,
+    MediaRejected,
+    OverMinuteLimit,
+    ProviderCrashed,
+    RequestRejected,
+    RequestTooLarge,
+)
+from dragoman.coder.models.wordings import Meaning, meaning_of
 from dragoman.limits import KIB
 
 # What is repeated of a provider's own words: a sentence or two.
@@ -44,24 +53,15 @@ _HEARD: Final = 16 * KIB
 
 # Statuses that speak of what the request holds.
 _INVALID: Final = (400, 413, 415, 422)
-# How servers of the OpenAI kind say that a conversation is too long, where the library does not know their words.
-_TOO_LONG: Final = (
-    *("context size", "context length", "context window", "exceed_context_size", "prompt is too long"),
-    *("too many tokens", "maximum number of tokens", "input is too long"),
-)
-
-# What a refusal with such a status names where it is about the account, the tools or a setting: leaving out a message
-# or an image would not help. OpenAI names it in `param`, Anthropic and others at the beginning of their sentence.
+# Settings that OpenAI names in `param`; others name them at the beginning of their sentence (`wordings`).
 _SETTINGS: Final = re.compile(
-    r"(?:max_(?:output_|completion_)?tokens|tools|tool_choice|parallel_tool_calls|functions|thinking|reasoning|stream"
-    r"|system|instructions|temperature|top_[kp]|metadata|model|include|store|service_tier|prompt_cache\w*|output_config"
-    r"|betas|generation_config)[.:\[]"
+    r"(?:max_\w*tokens|tools|tool_choice|parallel_tool_calls|functions|thinking|reasoning|stream|system|instructions"
+    r"|temperature|top_[kp]|metadata|model|include|store|service_tier|prompt_cache\w*|output_config|betas"
+    r"|generation_config)\b"
 )
-_NOT_THE_CONVERSATION: Final = (
-    *("usage limit", "billing", "organization has been disabled", "organization must be verified"),
-    *("location is not supported", "does not support tools", "unsupported parameter", "unknown parameter"),
-    *("thinking is not supported", "does not support thinking"),
-)
+_ANY_MEANING: Final = frozenset(get_args(Meaning))
+# Codes of a stream that say no more than that the request is invalid.
+_INVALID_CODES: Final = ("invalid_prompt", "invalid_request_error")
 
 # Exceptions that one was made from.
 _CHAIN: Final = 8
@@ -92,6 +92,8 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
                 return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
             case _:
                 pass
+    if isinstance(error, ModelAPIError) and (recognised := _recognised(error, endpoint)) is not None:
+        return recognised
     match error:
         case ModelAuthenticationError():
             where = "" if endpoint.source == DEFAULT_SOURCE else f" ({endpoint.place})"
@@ -105,18 +107,19 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
         case ModelUnavailableError():
             return ModelFailed("server", f"{who} is overloaded", _wait(error))
         case ModelServerError():
-            return ModelFailed("server", f"{who} failed{_status(error)}", _wait(error))
+            sentence = f"{who} failed{_status(error)}"
+            if isinstance(error, ModelHTTPError) and error.status_code == 500:
+                return ProviderCrashed(sentence, _wait(error))
+            return ModelFailed("server", sentence, _wait(error))
         case ModelConnectionError():
             return ModelFailed("network", f"The connection to {who} ({endpoint.place}) failed{_system(error)}")
         case ModelNotFoundError():
             origin = "" if endpoint.source == DEFAULT_SOURCE else f" (set by {endpoint.source})"
             sentence = f"{who} has no model {endpoint.model}, or {endpoint.host} is not its address{origin}"
             return ModelFailed("server", f"{sentence}{_words(error, endpoint)}", NEVER)
-        case ModelRequestRejectedError() | ModelHTTPError() if _says_too_long(error):
-            return ContextFull(f"{who}/{endpoint.model}")
+        case ModelHTTPError(status_code=413):
+            return RequestTooLarge(f"{who}/{endpoint.model}")
         case ModelHTTPError(status_code=status) if status not in _INVALID:
-            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
-        case ModelRequestRejectedError() | ModelHTTPError() if _speaks_of_settings(error):
             return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
         case ModelRequestRejectedError() | ModelHTTPError():
             return RequestRejected(f"{who} refuses the request{_words(error, endpoint)}")
@@ -126,7 +129,9 @@ def explained(error: Exception, endpoint: Endpoint) -> ModelFailed:
             return ModelFailed(
                 "server", f"{who} ({endpoint.place}) sends us to another address; {_how_to_move(endpoint)}", NEVER
             )
-        case ModelAPIError(body=None, __cause__=None):
+        case ModelAPIError(provider_error_code=code) if code in _INVALID_CODES:
+            return RequestRejected(f"{who} refuses the request{_words(error, endpoint)}")
+        case ModelAPIError(body=None, __cause__=None, in_stream=False):
             # The library's own complaint: the stream ended, and not with an end.
             return ModelFailed("network", f"{who} broke off in the middle of its answer")
         case ModelAPIError() if not _is_unreadable(error):
@@ -182,19 +187,67 @@ def _status(error: BaseException) -> str:
     return f" (status {error.status_code})" if isinstance(error, ModelHTTPError) else ""
 
 
-def _says_too_long(error: BaseException) -> bool:
-    words = str(error.body)[:_HEARD].lower() if isinstance(error, ModelAPIError) else ""
-    return any(phrase in words for phrase in _TOO_LONG)
+def _recognised(error: ModelAPIError, endpoint: Endpoint) -> ModelFailed | None:
+    """Return the failure that the provider's own words describe; None: they say nothing that is known."""
+    who, model = endpoint.provider, f"{endpoint.provider}/{endpoint.model}"
+    possible = _possible_meanings(error)
+    is_setting = "setting" in possible and _names_setting(error)
+    meaning = "setting" if is_setting else meaning_of(_strings(error), possible)
+    match meaning:
+        case "context_full" | "probably_full":
+            return ContextFull(model)
+        case "request_too_large":
+            return RequestTooLarge(model)
+        case "minute_limit":
+            sentence = f"The request has more tokens than {who} accepts in a minute{_words(error, endpoint)}"
+            return OverMinuteLimit(f"{sentence}. Nothing was removed from the conversation; /compact makes it shorter")
+        case "media":
+            return MediaRejected(f"{who} refuses the request{_words(error, endpoint)}")
+        case "setting":
+            return ModelFailed("server", f"{who} refuses the request{_words(error, endpoint)}", NEVER)
+        case None:
+            return None
+        case _:
+            assert_never(meaning)
 
 
-def _speaks_of_settings(error: BaseException) -> bool:
-    """Whether a refusal is plainly not about what the conversation holds."""
-    body = _plain_error(error.body) if isinstance(error, ModelAPIError) else {}
-    param, message = body.get("param"), body.get("message")
-    if isinstance(param, str) and _SETTINGS.match(f"{param}:"):
-        return True
-    words = message[:_HEARD].lower() if isinstance(message, str) else ""
-    return bool(_SETTINGS.match(words)) or any(phrase in words for phrase in _NOT_THE_CONVERSATION)
+def _possible_meanings(error: ModelAPIError) -> frozenset[Meaning]:
+    """Return what words may mean beside this status: an overloaded server that says "limit" is still overloaded."""
+    match error:
+        case ModelAuthenticationError() | ModelQuotaExceededError() | ModelUnavailableError() | ModelConnectionError():
+            return frozenset()
+        case ModelRateLimitError():
+            return frozenset({"minute_limit"})
+        case ModelContextWindowExceededError():
+            return frozenset({"minute_limit"})
+        case ModelNotFoundError():
+            return frozenset({"media"})
+        case ModelHTTPError(status_code=status) if status not in _INVALID:
+            return frozenset({"media", "context_full"})
+        case _:
+            return _ANY_MEANING
+
+
+def _names_setting(error: ModelAPIError) -> bool:
+    param = _plain_error(error.body).get("param")
+    return isinstance(param, str) and _SETTINGS.match(param) is not None
+
+
+def _strings(error: ModelAPIError) -> list[str]:
+    """Return the texts and codes of an error, wherever in its body they stand."""
+    strings = [text for text in (error.provider_error_code, error.provider_error_type) if text]
+    if error.body is None and error.in_stream:
+        strings.append(error.message)
+    bodies, left = [error.body], _HEARD
+    while bodies and left > 0:
+        body = bodies.pop()
+        if isinstance(body, str):
+            strings.append(body[:left])
+            left -= len(body)
+        elif isinstance(body, dict | list):
+            bodies += body.values() if isinstance(body, dict) else body
+            left -= len(body)
+    return strings
 
 
 def _plain_error(body: object) -> dict[str, object]:
@@ -210,6 +263,8 @@ def _plain_error(body: object) -> dict[str, object]:
 def _words(error: BaseException, endpoint: Endpoint) -> str:
     """What the provider said, if it said something a person can read."""
     body = error.body if isinstance(error, ModelAPIError) else None
+    if body is None and isinstance(error, ModelAPIError) and error.in_stream:
+        body = error.message  # an event in the stream, of which the library has kept the sentence alone
     for _ in range(3):  # {"error": {"message": "…"}}, in a list with some
         if isinstance(body, list) and body:
             body = body[0]

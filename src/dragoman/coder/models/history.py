@@ -2,6 +2,9 @@
 
 A response goes back to the provider that made it in its own form (`ContextAssistantMessage.raw`), so that signed
 thoughts survive; to other providers, and where that form cannot be read, as text and calls.
+
+Of its own form the provider gets back only what it reads again. Blank text, calls that were not run (the answer was cut
+off), and thoughts whose text or call is not there: each of them makes every later request of the session invalid.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,6 +19,7 @@ from pydantic_ai.messages import (
     ModelResponse,
     ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserContent,
@@ -38,6 +42,8 @@ from dragoman.vocabulary.content import (
 
 # No provider takes an empty result.
 _NOTHING: Final = "(no output)"
+# Served by the Responses API, where a thought belongs to the one item that follows it.
+_OPENAI: Final = "openai"
 
 
 def messages_of(items: Sequence[Item], *, system: str, provider: str, images: bool) -> list[ModelMessage]:
@@ -87,9 +93,27 @@ def _original(item: ContextAssistantMessage, provider: str) -> ModelResponse | N
     if not isinstance(message, ModelResponse):
         return None
     run = {call.id for call in item.calls}
-    message.parts = [part for part in message.parts if not isinstance(part, ToolCallPart) or part.tool_call_id in run]
+    message.parts = _readable(message.parts, run, provider)
     there = {part.tool_call_id for part in message.parts if isinstance(part, ToolCallPart)}
     return message if there == run and message.parts else None
+
+
+def _readable(parts: Sequence[ModelResponsePart], run: set[str], provider: str) -> list[ModelResponsePart]:
+    """Return the parts that the provider reads again: text, the calls in `run`, and the thoughts right before these."""
+    readable: list[ModelResponsePart] = []
+    thoughts: list[ThinkingPart] = []
+    for part in parts:
+        if isinstance(part, ThinkingPart):
+            # Several thoughts before one answer are normal at Anthropic, which wants them unchanged. OpenAI's models
+            # make them at times, and its API refuses all but the last (openai/codex#1235). Thoughts of one id are one.
+            if provider == _OPENAI and thoughts and thoughts[-1].id != part.id:
+                thoughts = []
+            thoughts.append(part)
+        elif not (isinstance(part, TextPart) and not part.content.strip()):
+            if not isinstance(part, ToolCallPart) or part.tool_call_id in run:
+                readable += [*thoughts, part]
+            thoughts = []
+    return readable
 
 
 def _part(item: ContextUserMessage | ContextToolResult | ContextSummary, *, images: bool) -> ModelRequestPart:
@@ -99,16 +123,16 @@ def _part(item: ContextUserMessage | ContextToolResult | ContextSummary, *, imag
         case ContextSummary():
             return UserPromptPart(f"A summary of the conversation so far:\n\n{item.text}")
         case ContextToolResult():
-            content: list[UserContent] = [item.text] if item.text else []
-            content += _content(item.content, images=images)
+            content = [item.text, *_content(item.content, images=images)]
             outcome: Any = "failed" if item.failed else "success"
             return ToolReturnPart(item.tool, cast(Any, _joined(content)), item.call_id, outcome=outcome)
 
 
 def _joined(content: list[UserContent]) -> str | list[UserContent]:
-    """One text where there is nothing but text: not every server takes a list."""
-    texts = [block for block in content if isinstance(block, str)]
-    return content if len(texts) < len(content) else "\n\n".join(texts) or _NOTHING
+    """Leave out blank text. One text where there is nothing but text: not every server takes a list."""
+    filled = [block for block in content if not isinstance(block, str) or block.strip()]
+    texts = [block for block in filled if isinstance(block, str)]
+    return filled if len(texts) < len(filled) else "\n\n".join(texts) or _NOTHING
 
 
 def _content(blocks: Iterable[Content], *, images: bool) -> list[UserContent]:

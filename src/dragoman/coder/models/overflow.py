@@ -1,4 +1,4 @@
-"""The failures of a model call that waiting never mends and another conversation does."""
+"""The failures of a model call that come from what the request holds, so that another conversation mends them."""
 
 import math
 from typing import Final
@@ -16,8 +16,33 @@ class ContextFull(ModelFailed):
         super().__init__("server", f"The conversation is too long for {model}", NEVER)
 
 
+class RequestTooLarge(ContextFull):
+    """The request has more bytes than the provider accepts, of text or of media."""
+
+    def __init__(self, model: str) -> None:
+        ModelFailed.__init__(self, "server", f"The conversation is larger than a request to {model} may be", NEVER)
+
+
 class RequestRejected(ModelFailed):
     """The provider takes the conversation for invalid (HTTP 400 and the like), so it will do so again."""
 
     def __init__(self, message: str, kind: FailureKind = "server") -> None:
         super().__init__(kind, message, NEVER)
+
+
+class MediaRejected(RequestRejected):
+    """The provider names an image or other media as the reason."""
+
+
+class OverMinuteLimit(RequestRejected):
+    """The request alone has more tokens than the account may send in a minute: nothing in it is invalid."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, "rate_limit")
+
+
+class ProviderCrashed(ModelFailed):
+    """The provider failed in itself (HTTP 500). Trying again may help; media that it cannot decode may be the cause."""
+
+    def __init__(self, message: str, retry_seconds: float | None = None) -> None:
+        super().__init__("server", message, retry_seconds)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import Sequence
 from typing import Final
@@ -255,7 +256,7 @@ def _stamp(command: str, desk: ToolContext) -> str:
 def _is_free_to_read(path: str, desk: ToolContext, home: str) -> bool:
     """Whether a path leads inside, and to no credentials. In `HEAD:.env` the path for git is behind the colon."""
     led = [_led(one, desk) for one in {path, path.rpartition(":")[2] or path}]
-    return all(one is not None and not is_credential(one, home) for one in led)
+    return all(one is not None and not is_credential(one, home, is_folder=os.path.isdir(one)) for one in led)
 
 
 def _led(path: str, desk: ToolContext) -> str | None:

@@ -73,7 +73,7 @@ def _is_setting_of_home(path: str, desk: ToolContext) -> bool:
 
 def reading(path: str, desk: ToolContext) -> Action:
     """The act of reading a file or folder, by its real path. Credentials need a yes in every mode but full-access."""
-    return Action("read", path, guarded=is_credential(path, user_home(desk)))
+    return Action("read", path, guarded=is_credential(path, user_home(desk), is_folder=os.path.isdir(path)))
 
 
 def user_home(desk: ToolContext) -> str:

@@ -44,7 +44,8 @@ function enter(who) {
   const remembered = recall();
   for (const [id, one] of Object.entries(remembered?.sessions ?? {})) {
     const story = storyOf(id);
-    Object.assign(story, { from: one.from, cwd: one.cwd, options: one.options, title: one.title });
+    const { from, cwd, options, optionsAt, title } = one;
+    Object.assign(story, { from, cwd, options, optionsAt, title });
   }
   const last = drafted.open ? undefined : [...stories.values()].at(-1);
   const wanted = named() ? stories.get(named()) : last;
@@ -96,9 +97,12 @@ const listener = {
   update({ sessionId, update }, number) {
     const story = stories.get(sessionId);
     if (story && number > story.from) {
-      story.apply(update);
+      story.apply(update, number);
       if (story.partial && update.sessionUpdate === "state_update" && update.state === "idle") reopen(story);
     }
+  },
+  options(sessionId, options, number) {
+    stories.get(sessionId)?.setOptions(options, number);
   },
   missed({ sessionId }, number) {
     const story = stories.get(sessionId);
@@ -201,7 +205,7 @@ async function makeSession() {
   if (!made) return;
   rememberNewOptions(me.name, (offered = made.configOptions ?? []));
   const story = storyOf(made.sessionId);
-  Object.assign(story, { from, cwd, options: offered, state: "idle" });
+  Object.assign(story, { from, cwd, options: offered, optionsAt: wire.heard, state: "idle" });
   try {
     await setOptions(story, wanted);
   } catch (error) {
@@ -235,8 +239,7 @@ async function setOptions(story, wanted) {
     const there = story.options.find((option) => option.configId === configId);
     if (!there || there.type !== type || there.currentValue === currentValue) continue;
     const value = { type: type === "boolean" ? "boolean" : "id", value: currentValue };
-    const answer = await wire.request("session/set_config_option", { sessionId: story.id, configId, ...value });
-    story.options = answer.configOptions;
+    await wire.request("session/set_config_option", { sessionId: story.id, configId, ...value });
   }
 }
 
@@ -265,10 +268,11 @@ async function startAnew() {
 function drawNext() {
   drawOptions({ id: "", options: shownBefore() }, (option, { value }) => {
     chosen[option.configId] = value;
+    find("trouble").hidden = true;
     keepFirst();
     redrawOptions();
     drawNext();
-  });
+  }, focusPrompt);
 }
 
 /** What is chosen for the next session outlives a reload, as what is written does. */
@@ -307,9 +311,8 @@ async function reopen(story) {
   story.title = title;
   story.from = wire.heard;
   story.partial = false;
-  let opened;
   try {
-    opened = await wire.request("session/resume", told);
+    await wire.request("session/resume", told);
   } catch (error) {
     if (error.data?.reason !== "busy") {
       stories.delete(story.id);
@@ -317,10 +320,8 @@ async function reopen(story) {
       return trouble(error.message);
     }
     isPartial(story); // its turn has just begun
-    opened = await tried(wire.request("session/resume", params));
-    if (!opened) return undefined;
+    if (!(await tried(wire.request("session/resume", params)))) return undefined;
   }
-  story.options = opened.configOptions ?? [];
   return changed(story);
 }
 
@@ -384,7 +385,7 @@ function named() {
 function keep() {
   if (!wire?.connection) return;
   const told = [...stories.values()].filter((story) => Number.isFinite(story.from) && !story.partial);
-  const sessions = Object.fromEntries(told.map(({ id, from, cwd, options, title }) => [id, { from, cwd, options, title }]));
+  const sessions = Object.fromEntries(told.map(({ id, from, cwd, options, optionsAt, title }) => [id, { from, cwd, options, optionsAt, title }]));
   remember({ connection: wire.connection, sessions });
 }
 
@@ -453,7 +454,7 @@ function drawFrame(story) {
   drawScopes();
   find("usage").textContent = usageText(story);
   drawPlan(story);
-  drawOptions(story, (option, value) => choose(story, option, value));
+  drawOptions(story, (option, value) => choose(story, option, value), focusPrompt);
   if (wasRunning && !story.running && wire) list();
   wasRunning = story.running;
 }
@@ -465,7 +466,7 @@ function drawScopes() {
 
 async function choose(story, option, value) {
   const answer = await tried(wire.request("session/set_config_option", { sessionId: story.id, configId: option.configId, ...value }));
-  if (answer) story.options = answer.configOptions;
+  if (answer) find("trouble").hidden = true;
   redrawOptions(); // what was refused is not shown as chosen
   changed(story);
 }

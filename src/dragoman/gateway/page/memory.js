@@ -2,6 +2,7 @@
 // has written and not sent. And what all tabs of this origin share: the page key, the half of a login that is no cookie.
 
 const ANSWERED = 200; // the last ones; a question is not open for that long
+const REQUESTS = 50; // the last ones that wait for an answer
 const NAME = "dragoman";
 const DRAFT = "dragoman-draft"; // apart: it outlives the connection
 const NEXT = "dragoman-next"; // what was chosen for a session that is not made yet
@@ -36,6 +37,21 @@ export const answered = () => recall()?.answered ?? [];
 
 export function rememberAnswer(id, number) {
   remember({ answered: [...answered(), [id, number]].slice(-ANSWERED) });
+}
+
+const requests = () => recall()?.requests ?? [];
+
+/** Remember a request about a session whose answer has the session's options: it may come after a reload. */
+export function rememberRequest(id, sessionId) {
+  remember({ requests: [...requests(), [id, sessionId]].slice(-REQUESTS) });
+}
+
+/** Forget a request that is answered; returns its session, or undefined where the request is unknown. */
+export function forgetRequest(id) {
+  const known = requests();
+  const request = known.find(([one]) => one === id);
+  if (request) remember({ requests: known.filter((one) => one !== request) });
+  return request?.[1];
 }
 
 /** What was written by whoever has this name; another one does not see it. */

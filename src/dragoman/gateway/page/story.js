@@ -30,6 +30,7 @@ export class Story {
     this.dirty = new Set();
     this.cwd = "";
     this.options = [];
+    this.optionsAt = 0; // the number of the message that had them
     this.clear();
   }
 
@@ -55,7 +56,8 @@ export class Story {
 
   // -- what is told --------------------------------------------------------------------------------------------------
 
-  apply(update) {
+  /** `number`: of the message in its connection. */
+  apply(update, number) {
     switch (update.sessionUpdate) {
       case "user_message_chunk": return this.message(update.messageId, "user").add(update.content);
       case "agent_message_chunk": return this.message(update.messageId, "agent").add(update.content);
@@ -70,7 +72,7 @@ export class Story {
       case "plan_update": this.planned(update.plan); break;
       case "plan_removed": this.plans.delete(update.planId); break;
       case "session_info_update": if ("title" in update) this.title = update.title ?? ""; break;
-      case "config_option_update": this.options = update.configOptions; break;
+      case "config_option_update": return this.setOptions(update.configOptions, number);
       case "usage_update": this.context = update; break;
       case "notice": return this.line(`notice ${severity(update.severity)}`, update.title, update.description);
       case "compaction_update": return this.compacted(update);
@@ -78,6 +80,13 @@ export class Story {
       default: return undefined; // what a newer agent says and this page does not know
     }
     return this.changed(this);
+  }
+
+  /** Take options from an update or an answer. After a reload both are repeated: those of older messages do not count. */
+  setOptions(options, number) {
+    if (number <= this.optionsAt) return;
+    Object.assign(this, { options, optionsAt: number });
+    this.changed(this);
   }
 
   planned(plan) {

@@ -28,12 +28,15 @@ function planView(plan) {
     make("li", { class: STEPS.has(entry.status) ? `step ${entry.status}` : "step", "data-status": entry.status }, harmless(entry.content))));
 }
 
-/** `choose(option, value)` is called with what a person has chosen. */
-export function drawOptions(story, choose) {
+/** Call `choose(option, value)` with what a person has chosen, and `named()` after that if a name was typed. */
+export function drawOptions(story, choose, named) {
   const drawn = JSON.stringify([story.id, story.options]);
   if (find("options").dataset.drawn === drawn) return; // a list that somebody has just opened stays open
   find("options").dataset.drawn = drawn;
-  find("options").replaceChildren(...story.options.map((option) => optionView(option, choose)).filter(Boolean));
+  const focused = find("options").contains(document.activeElement) ? document.activeElement.dataset.option : undefined;
+  find("options").replaceChildren(...story.options.map((option) => optionView(option, choose, named)).filter(Boolean));
+  if (focused === undefined) return;
+  [...find("options").querySelectorAll("[data-option]")].find((one) => one.dataset.option === focused)?.focus();
 }
 
 export function redrawOptions() {
@@ -44,7 +47,7 @@ export function redrawOptions() {
 const OTHER = "";
 
 /** A field in the place of the list, for a model that is not in it: Enter takes the name, leaving brings the list back. */
-function nameModel(list, option, choose) {
+function nameModel(list, option, choose, named) {
   const field = make("input", { placeholder: "provider/name", "aria-label": option.name, "data-named": option.configId });
   const restore = () => { list.value = option.currentValue; field.replaceWith(list); };
   field.addEventListener("blur", restore);
@@ -54,16 +57,19 @@ function nameModel(list, option, choose) {
     event.stopPropagation();
     const name = field.value.trim();
     field.blur();
-    if (event.key === "Enter" && name) choose(option, { type: "id", value: name });
+    if (event.key === "Enter" && name) {
+      choose(option, { type: "id", value: name });
+      named();
+    } else list.focus();
   });
   list.replaceWith(field);
   field.focus();
 }
 
-function optionView(option, choose) {
+function optionView(option, choose, named) {
   let input;
   if (option.type === "boolean") {
-    input = make("input", { type: "checkbox", checked: option.currentValue });
+    input = make("input", { type: "checkbox", checked: option.currentValue, "data-option": option.configId });
     input.addEventListener("change", () => choose(option, { type: "boolean", value: input.checked }));
   } else if (option.type === "select") {
     const row = (one) => make("option", { value: one.value, title: one.description, selected: one.value === option.currentValue }, one.name);
@@ -71,7 +77,7 @@ function optionView(option, choose) {
       one.options ? make("optgroup", { label: one.name }, ...one.options.map(row)) : row(one)));
     if (option.category === "model") input.append(make("option", { value: OTHER }, "Another…"));
     input.addEventListener("change", () => {
-      if (input.value === OTHER) nameModel(input, option, choose);
+      if (input.value === OTHER) nameModel(input, option, choose, named);
       else choose(option, { type: "id", value: input.value });
     });
   } else return null;

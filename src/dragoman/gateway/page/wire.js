@@ -5,12 +5,13 @@
 // made: whatever still waited for an answer fails (`lost`), and who asks opens its sessions again (`fresh`).
 
 import { failureText } from "./failure.js";
-import { pageKey } from "./memory.js";
+import { forgetRequest, pageKey, rememberRequest } from "./memory.js";
 
 const KEPT = 4 * 1024 * 1024; // characters sent and perhaps not arrived
 const PAUSES = [0, 250, 500, 1000, 2000, 5000, 10000]; // milliseconds before each attempt in a row, then the last
 const FORGOTTEN = new Set([1009, 4004, 4009]); // too large, gone, taken over by another tab: coming back ends the same
 const ASKED = { jsonrpc: "2.0" };
+const ANSWERED_WITH_OPTIONS = new Set(["session/resume", "session/set_config_option"]);
 
 export class Failed extends Error {
   constructor(error) {
@@ -34,9 +35,10 @@ function subprotocols() {
 }
 
 /**
- * `on` has: update(params, number), missed(params, number), ask(id, method, params), withdrawn(id),
- * state(word), lost(), fresh(), gap(), restored(received), loggedOut(). `restored` continues a connection that this
- * tab had before it was reloaded.
+ * `on` has: update(params, number), options(sessionId, options, number), missed(params, number),
+ * ask(id, method, params), withdrawn(id), state(word), lost(), fresh(), gap(), restored(received), loggedOut().
+ * `restored` continues a connection that this tab had before it was reloaded. Answers to requests of before the reload
+ * are dropped then, but for the options in them: an agent need not send those in an update as well.
  */
 export class Wire {
   constructor(on, restored = null) {
@@ -56,8 +58,9 @@ export class Wire {
 
   request(method, params) {
     const id = `${this.life}-${++this.ids}`;
+    if (ANSWERED_WITH_OPTIONS.has(method)) rememberRequest(id, params.sessionId);
     return new Promise((resolve, reject) => {
-      this.waiting.set(id, { resolve, reject, number: this.send({ ...ASKED, id, method, params }) });
+      this.waiting.set(id, { resolve, reject, method, params, number: this.send({ ...ASKED, id, method, params }) });
     });
   }
 
@@ -141,6 +144,9 @@ export class Wire {
   heardAnswer(message) {
     if (message.id === `${this.life}-hello`) return this.met(message);
     const waiting = this.waiting.get(message.id);
+    const earlier = forgetRequest(message.id);
+    const sessionId = ANSWERED_WITH_OPTIONS.has(waiting?.method) ? waiting.params.sessionId : earlier;
+    if (sessionId && message.result) this.on.options(sessionId, message.result.configOptions ?? [], this.heard);
     if (waiting === undefined) return;
     this.waiting.delete(message.id);
     this.arrived(waiting.number);

@@ -1,0 +1,70 @@
+"""Which stored session is meant by what was typed: its id, the beginning of the id, or its title.
+
+Ids come first: a title counts where no id begins with what was typed, so a new title never changes what an id means. A
+title is compared as the list shows it, so that it can be copied from there.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.cli.complain import CommandError
+from dragoman.cli.plain import harmless_line
+from dragoman.cli.table import SHORT
+from dragoman.store.contract import SessionMeta, Store
+
+# How every id of ours begins; it need not be written.
+_KIND: Final = "sess_"
+# Ids named where several sessions could be meant.
+_NAMED: Final = 5
+
+
+async def find_session(store: Store, given: str, folder: str) -> str:
+    """Return the id of the session that is meant; raise `CommandError` where that is none, or one of several.
+
+    A title that a session of `folder` has is looked for only there, else in all folders; archived sessions count.
+    """
+    found = await store.names(given) if given else ()
+    if given and not found:
+        found = await store.names(f"{_KIND}{given}")
+    if given in found or len(found) == 1:
+        return found[0]  # sorted: a whole id stands before longer ones
+    if found:
+        raise CommandError(f"{given!r} begins {len(found):,} ids: {_listed(found)}; write more of the one meant")
+    titled = await _titled(store, given)
+    here = [meta for meta in titled if meta.cwd == os.path.abspath(os.path.expanduser(folder))]
+    meant = here or titled
+    if not meant:
+        raise CommandError(f"there is no session {given!r}; `dragoman sessions list --all` shows what there is")
+    if len(meant) > 1:
+        ids = [await _short(store, meta.id) for meta in meant[: _NAMED + 1]]
+        raise CommandError(
+            f"{len(meant):,} sessions are called {given!r}: {_listed(ids)}; write the id of the one meant"
+        )
+    return meant[0].id
+
+
+async def _titled(store: Store, given: str) -> list[SessionMeta]:
+    """Return the sessions of all folders that have this title, the newest first."""
+    title = harmless_line(given)
+    if not title or not await store.names():
+        return []  # where nothing is stored, no list is made
+    found: list[SessionMeta] = []
+    cursor = None
+    while True:
+        page = await store.list(cursor=cursor, archived="include")
+        found += [meta for meta in page.sessions if harmless_line(meta.title) == title]
+        cursor = page.cursor
+        if cursor is None:
+            return found
+
+
+async def _short(store: Store, session_id: str) -> str:
+    """Return a beginning of an id that is enough to name the session."""
+    short = session_id[:SHORT]
+    return short if len(await store.names(short)) == 1 else session_id
+
+
+def _listed(ids: Sequence[str]) -> str:
+    more = ", …" if len(ids) > _NAMED else ""
+    return ", ".join(ids[:_NAMED]) + more
