@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import connect
+from dragoman import Policy, connect
 from dragoman.errors import PeerMistake, UsageError
 from tests.client.connected import connected, new_session
 
@@ -146,3 +146,13 @@ async def test_a_program_that_sends_our_words_back_is_no_agent() -> None:
     with pytest.raises(PeerMistake, match="does not speak ACP"):
         async with connect(["cat"]):
             raise AssertionError("connected")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [({"allow": "edti"}, "there is no level 'edti'"), ({"unasked": "yes"}, 'unasked is "allow" or "reject"')],
+)
+def test_a_policy_knows_its_words(words: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Policy(**words)
+    assert complaint in str(caught.value)

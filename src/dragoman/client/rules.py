@@ -5,7 +5,7 @@ What a request carries (`evidence`) is held against a policy. Reject beats ask b
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from dragoman.client.command_lines import BASH, CommandLine
 from dragoman.client.evidence import CallFacts, Judged, evidence
@@ -19,6 +19,7 @@ from dragoman.client.rule import (
     wild_words_of,
     words_of,
 )
+from dragoman.errors import UsageError
 from dragoman.host.commands import covers, denies
 from dragoman.host.protected import is_protected
 from dragoman.host.secrets import is_credential
@@ -62,8 +63,16 @@ class Policy:
     allow: Level = ""
     rules: tuple[Rule, ...] = ()
     deny_all: bool = False
-    # What a question is worth when there is nobody to ask.
+    # What a question is worth when there is no person to ask.
     unasked: Literal["allow", "reject"] = "reject"
+
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for words that are no level and no answer: a misspelt one must not pass for another."""
+        levels = get_args(Level)
+        if self.allow not in levels:
+            raise UsageError(f"there is no level {self.allow!r}; write Policy(allow=...) with one of {levels}")
+        if self.unasked not in ("allow", "reject"):
+            raise UsageError(f'unasked is "allow" or "reject", and not {self.unasked!r}')
 
 
 @dataclass(frozen=True)

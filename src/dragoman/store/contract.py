@@ -27,7 +27,7 @@ class SessionHeld(StoreFailed):
 
 
 class SessionOpenHere(SessionHeld):
-    """This store itself has the session open, or is opening it."""
+    """A store of this process has the session open, or is opening it."""
 
 
 class SessionDamaged(StoreFailed):

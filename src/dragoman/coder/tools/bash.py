@@ -69,7 +69,8 @@ class Bash:
 
     def check(self, call: JudgedCall) -> None:
         only_known(call, "command", "timeout")
-        text_input(call, "command")
+        if not text_input(call, "command").strip():
+            raise BadInput("bash needs 'command' as a command line that is not empty.")
         if (count_input(call, "timeout", 1) or 0) > MOST_SECONDS:
             raise BadInput(f"bash takes a 'timeout' of up to {MOST_SECONDS} seconds.")
 

@@ -110,8 +110,8 @@ def _steps(call: JudgedCall) -> list[PlanEntry]:
 def _step(entry: object) -> PlanEntry:
     if isinstance(entry, str):
         return PlanEntry(harmless(entry))
-    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
-        raise BadInput("A step of a plan is an object with 'content' as text.")
+    if not isinstance(entry, dict) or not isinstance(entry.get("content"), str) or not entry["content"].strip():
+        raise BadInput("A step of a plan is an object with 'content' as text that is not empty.")
     status, priority = entry.get("status", "pending"), entry.get("priority", "medium")
     if status not in _STATUSES or priority not in _PRIORITIES:
         raise BadInput(f"A step's status is one of {', '.join(_STATUSES)}, its priority {', '.join(_PRIORITIES)}.")
