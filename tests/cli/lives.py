@@ -184,7 +184,8 @@ class _Behind(Picture):
 
     def hear(self, update: Message) -> None:
         # What belongs to a request before may be told behind its answer.
-        if not self._begun and update["sessionUpdate"] not in ("session_info_update", "available_commands_update"):
+        behind = ("session_info_update", "available_commands_update", "config_option_update")
+        if not self._begun and update["sessionUpdate"] not in behind:
             self._begun = True
             self._picture.say(*self._prompt)
         self._picture.hear(update)

@@ -7,7 +7,7 @@ from tests.cli.editor import Message
 
 FINAL = ("completed", "failed", "cancelled")
 # Moments, not parts of what is drawn.
-_PASSING = {"notice", "state_update", "usage_update", "available_commands_update"}
+_PASSING = {"notice", "state_update", "usage_update", "available_commands_update", "config_option_update"}
 
 
 class Words(NamedTuple):

@@ -23,3 +23,10 @@ async def test_an_empty_text_is_told_to_the_model(tmp_path: Path, tool: str, giv
         events = await events_of(session)
     assert [event.status for event in events if isinstance(event, ToolCallUpdate)][-1] == "failed"
     assert sentence in model.asked[-1].items[-1].text  # type: ignore[union-attr]
+
+
+async def test_a_tool_without_a_name_is_shown_as_that(tmp_path: Path) -> None:
+    model = StrictModel([{"call": " ", "input": {}}, {"say": "I see."}])
+    async with whole(tmp_path, model.make) as (_, session):
+        events = await events_of(session)
+    assert [event.title for event in events if isinstance(event, ToolCallUpdate)][0] == "(a tool without a name)"

@@ -142,9 +142,8 @@ class Toolbox:
 
     async def _show_failed(self, asked: ContextToolCall, tool: Tool | None, outcome: ToolOutcome) -> None:
         kind = "other" if tool is None else tool.kind
-        shown = self.session.tool(
-            self._label + title_text(asked.tool), kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id
-        )
+        title = self._label + (title_text(asked.tool).strip() or "(a tool without a name)")
+        shown = self.session.tool(title, kind=kind, name=asked.tool, raw_input=asked.input, id=asked.id)
         async with shown:
             await self._end(shown, outcome)
 
