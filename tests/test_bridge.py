@@ -17,8 +17,8 @@ import pytest
 
 from dragoman import limits
 from dragoman.bridge import GONE, UNREADABLE, UNSAID_BYTES, Bridge
-from dragoman.bridge.crossing import ForwardedRequest
-from dragoman.bridge.unfinished import OpenWork
+from dragoman.bridge.forwarded_request import ForwardedRequest
+from dragoman.bridge.open_work import OpenWork
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import NO_FAULTS, Faults, memory_pair
 from dragoman.vocabulary.requests import ListSessions

@@ -29,7 +29,7 @@ def test_the_report_has_its_four_parts_and_no_broken_arrow(monkeypatch: pytest.M
 
 
 def test_an_arrow_that_is_broken_is_named() -> None:
-    found = list(look.arrows([source("dragoman.host.bad", "import dragoman.client.face\n")]))
+    found = list(look.arrows([source("dragoman.host.bad", "import dragoman.client.handlers\n")]))
     assert "  against the arrows: 1" in found
     assert "    dragoman.host.bad:1: host may not import client" in found
     assert any(line.startswith("  host ") and line.endswith("client 1") for line in found)

@@ -11,8 +11,8 @@ import pytest
 
 from dragoman import limits
 from dragoman.dialects.contract import Id
-from dragoman.dialects.greeting import greet
-from dragoman.dialects.handshake import SPOKEN
+from dragoman.dialects.handshake.first_bytes import greet
+from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import (
     LinkClosed,
     PeerError,
@@ -778,7 +778,7 @@ async def test_a_layer_that_does_not_take_what_it_is_told_makes_the_peer_wait(mo
 async def test_a_flood_that_nobody_reads_while_an_answer_is_waited_for_ends_the_link(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("dragoman.link.ear._FLOOD_BYTES", 500_000)
+    monkeypatch.setattr("dragoman.link.reader._FLOOD_BYTES", 500_000)
     monkeypatch.setattr(limits, "INBOX_BYTES", 100_000)
     async with client_link() as end:
         call = asyncio.ensure_future(end.link.ask(Extension("_a")))

@@ -10,7 +10,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "dragoman"
 # Methods of containers that change them.
 CHANGES = {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popleft", "remove", "update"}
 # Properties that make what they return at the first use, and change nothing else.
-MADE_AT_FIRST_USE = {"agent/agent.py store", "coder/coder.py log", "host/quarantine.py path"}
+MADE_AT_FIRST_USE = {"agent/agent.py store", "coder/session.py log", "host/quarantine.py path"}
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from dragoman.dialects.findings import FINDINGS
 from dragoman.dialects.losses import LOSSES
-from dragoman.dialects.named import named
 from dragoman.dialects.rows import ROWS, SYSTEMS, Row
+from dragoman.dialects.vendors.named import named
 from tools import peers
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -33,7 +33,7 @@ PARTS: Mapping[str, Part] = {
     "host/paths": Part("src/dragoman/host/paths.py", ["tests/host/test_paths.py"]),
     "coder/permissions": Part("src/dragoman/coder/permissions.py", ["tests/coder/test_permissions.py"]),
     "gateway/guard": Part(
-        "src/dragoman/gateway/guard.py", ["tests/gateway/test_guard.py", "tests/gateway/test_tokens.py"]
+        "src/dragoman/gateway/guard.py", ["tests/gateway/test_guard.py", "tests/gateway/test_token_store.py"]
     ),
 }
 # Together they take about as long as each other.

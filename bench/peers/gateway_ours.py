@@ -12,9 +12,9 @@ from dragoman.agent.agent import Agent
 from dragoman.gateway import guard
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.local import in_process
+from dragoman.gateway.local_agents import in_process
 from dragoman.gateway.server import GatewayServer
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.token_store import TokenStore
 from dragoman.store.contract import SessionMeta
 from dragoman.store.sqlite import SqliteStore
 

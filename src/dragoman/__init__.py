@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client as Client
     from dragoman.client.connect import connect as connect
     from dragoman.client.conversation import Conversation as Conversation
-    from dragoman.client.fleet import Fleet as Fleet
-    from dragoman.client.patience import Patience as Patience
     from dragoman.client.policy import Decider as Decider
+    from dragoman.client.registry import Fleet as Fleet
     from dragoman.client.rules import Policy as Policy
     from dragoman.client.rules import Rule as Rule
     from dragoman.client.sync import connect_sync as connect_sync
+    from dragoman.client.timeouts import Patience as Patience
     from dragoman.client.turn import Answer as Answer
     from dragoman.client.turn import Turn as Turn
     from dragoman.client.workspace import Workspace as Workspace
@@ -34,8 +34,8 @@ _HOMES = {
     "Client": "dragoman.client.client",
     "Conversation": "dragoman.client.conversation",
     "Decider": "dragoman.client.policy",
-    "Fleet": "dragoman.client.fleet",
-    "Patience": "dragoman.client.patience",
+    "Fleet": "dragoman.client.registry",
+    "Patience": "dragoman.client.timeouts",
     "PermissionOption": "dragoman.vocabulary.services",
     "Policy": "dragoman.client.rules",
     "RequestPermission": "dragoman.vocabulary.services",

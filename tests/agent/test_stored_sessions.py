@@ -12,8 +12,8 @@ import pytest
 from msgspec import UNSET
 
 from dragoman import Agent
+from dragoman.agent.history import History
 from dragoman.agent.session import Prompt, Session
-from dragoman.agent.story import History
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
 from dragoman.client.turn import Turn

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.brain import coding_agent
+from dragoman.coder.agent import coding_agent
 from dragoman.coder.setup import Setup
 from dragoman.store.sqlite import SqliteStore
 from tests.coder.whole import ENVIRONMENT, Fixed, scripted

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent
 from dragoman.agent.prompt import Prompt
 from dragoman.agent.session import Session
-from dragoman.coder.brain import coding_agent
+from dragoman.coder.agent import coding_agent
 from dragoman.coder.models.offline.model import OfflineModel
 from dragoman.coder.setup import Setup
 from dragoman.errors import RequestFailed

@@ -14,7 +14,7 @@ from tests.nursery.nursery import nursery
 PROGRAM = """
 import sys
 from pathlib import Path
-from dragoman.cli.face import interrupts
+from dragoman.cli.terminal import interrupts
 from dragoman.cli.main import main
 file = Path(sys.argv.pop(1))
 interrupts.clock = lambda: float(file.read_text())

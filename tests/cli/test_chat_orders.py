@@ -14,9 +14,9 @@ COMMANDS: dict[str, Any] = {"update": {"sessionUpdate": "available_commands_upda
 # Waits so long for commands that no test could take it for not waiting.
 PATIENT = """
 import sys
-from dragoman.cli.face import talk
+from dragoman.cli.terminal import chat_session
 from dragoman.cli.main import main
-talk.ANNOUNCE_SECONDS = 1000
+chat_session.ANNOUNCE_SECONDS = 1000
 sys.exit(main())
 """
 

@@ -22,8 +22,8 @@ IMPORT = """
 class Finder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        return stuck() if name == "dragoman.coder.models.hosted" else None
-sys.modules.pop("dragoman.coder.models.hosted", None)
+        return stuck() if name == "dragoman.coder.models.provider_connection" else None
+sys.modules.pop("dragoman.coder.models.provider_connection", None)
 sys.meta_path.insert(0, Finder)
 """
 LOOKUP = "socket.getaddrinfo = stuck\n"

@@ -120,7 +120,7 @@ def test_a_command_that_fails_is_recorded_without_its_arguments(folder: Path, mo
 
 def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
     program = (
-        "import dragoman.coder.coder as coder\n"
+        "import dragoman.coder.session as coder\n"
         "async def broken(self): raise RuntimeError('the text of it')\n"
         "coder.CodingSession.open = broken\n"
         "from dragoman.cli.main import main\n"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.editor import HELLO, Editor, Message
 from tests.cli.test_addresses import dragoman
+from tests.cli.test_builtin_agent import Plain
 from tests.cli.test_model_choice import choose, named, versions
-from tests.cli.test_ours import Plain
 from tests.coder.models.provider_server import KEY, ProviderServer, provider_server
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.opening import is_readable_on_the_way
+from dragoman.client.targets import is_readable_on_the_way
 from tests.cli import called
 
 FAR = "http://192.0.2.7:9"

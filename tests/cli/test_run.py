@@ -17,7 +17,7 @@ from typing import Any
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from dragoman.cli import errand
+from dragoman.cli import one_turn
 from tests.cli import called, rogue
 from tests.cli.editor import DRAGOMAN, turns
 from tests.cli.rogue import call, permission, text
@@ -533,7 +533,7 @@ def test_a_timeout_cancels_politely_and_is_exit_124(tmp_path: Path) -> None:
 
 
 def test_a_timeout_ends_an_agent_that_does_not_listen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errand, "CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr(one_turn, "CANCEL_SECONDS", 0.1)
     agent = rogue.written(tmp_path, text("Hm."), {"wait": "for ever"})
     done = run(tmp_path, "hi", "--timeout", "1.5", "--format", "json", "--", *agent)
     assert done.code == 124
@@ -565,9 +565,9 @@ def test_a_signal_cancels_the_turn_politely(number: signal.Signals, tmp_path: Pa
 # Waits so long for a turn that was cancelled that nobody could take it for leaving at once.
 PATIENT = """
 import sys
-from dragoman.cli import errand
+from dragoman.cli import one_turn
 from dragoman.cli.main import main
-errand.CANCEL_SECONDS = 1000
+one_turn.CANCEL_SECONDS = 1000
 sys.exit(main())
 """
 

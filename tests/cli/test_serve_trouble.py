@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_ours import dragoman
+from tests.cli.test_builtin_agent import dragoman
 from tests.needs import need
 
 

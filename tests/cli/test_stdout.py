@@ -65,6 +65,6 @@ def test_one_version_of_the_wire_is_loaded_and_no_heavy_library(version: int, tm
 
 @mostly_v1
 def test_initialize_loads_no_other_version_no_store_and_nothing_of_the_coder(version: int, tmp_path: Path) -> None:
-    """That it is answered before the loop is there, and so before the wire, is in tests/agent/test_opening.py."""
-    late = {f"dragoman.wire.v{3 - version}", "dragoman.store.sqlite", "sqlite3", "dragoman.coder.coder", "tomllib"}
+    """That it is answered before the loop is there, and so before the wire, is in tests/agent/test_first_request.py."""
+    late = {f"dragoman.wire.v{3 - version}", "dragoman.store.sqlite", "sqlite3", "dragoman.coder.session", "tomllib"}
     assert loaded(tmp_path, version, prompt=False) & late == set()

@@ -10,7 +10,7 @@ import pytest
 from dragoman.cli.token_fields import expiry_of
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import Token, TokenLimits, Unsure, digest_of
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.token_store import TokenStore
 from tests.cli.called import Called, call
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.host.trust import covered, is_trusted, trust, trust_state, trusted_files
 from tests.cli.editor import DRAGOMAN
-from tests.cli.test_ours import dragoman
+from tests.cli.test_builtin_agent import dragoman
 from tests.nursery.nursery import MAIN, nursery
 
 MCP = {

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from dragoman.cli.trust_text import agent_rows, described_url, server_rows, shown_header, shown_value
-from dragoman.client.entry import AgentEntry
-from dragoman.client.lent import FORMS_ALONE
+from dragoman.client.agent_entry import AgentEntry
+from dragoman.client.offered_capabilities import FORMS_ALONE
 from dragoman.client.rules import Rule
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpAcp, McpHttp, McpServer, McpSse, McpStdio
 

@@ -13,7 +13,7 @@ from tests.cli import rogue
 from tests.cli.called import Called
 from tests.cli.editor import turns
 from tests.cli.rogue import permission, text
-from tests.cli.test_ours import CANARY, dragoman
+from tests.cli.test_builtin_agent import CANARY, dragoman
 from tests.needs import need
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.fleet import Fleet
-from dragoman.client.fleet_edit import add_entry, remove_entry
-from dragoman.client.fleet_file import FleetFile, FleetFileWrong, RegistryFileFound, read_file, read_usable
 from dragoman.client.located import parse
+from dragoman.client.registry import Fleet
+from dragoman.client.registry_edit import add_entry, remove_entry
+from dragoman.client.registry_file import FleetFile, FleetFileWrong, RegistryFileFound, read_file, read_usable
 from dragoman.errors import UsageError
 
 FILE = Path("/home/me/acp.json")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.fleet import Fleet
 from dragoman.client.policy import Decider, Policy
+from dragoman.client.registry import Fleet
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import ToolCallUpdate
 from tests.coder.models.upstream import upstream

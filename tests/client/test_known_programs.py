@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.known import KNOWN
+from dragoman.client.known_agents import KNOWN
 from dragoman.client.known_programs import PROGRAMS, RecognisedAgent, recognise_agent
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.evidence import CallFacts, evidence
+from dragoman.client.call_facts import CallFacts, evidence
 from dragoman.client.policy import REASON_KEY, Decider, Denial, Policy, Rule, allowing, judge
 from dragoman.client.policy import PathPosition as W
 from dragoman.client.workspace import Workspace

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.entry import AgentEntry
-from dragoman.client.fleet import Fleet
-from dragoman.client.lent import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.agent_entry import AgentEntry
+from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.registry import Fleet
 from dragoman.client.rules import Policy, Rule
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import connect, connect_sync
 from dragoman.agent.agent import Agent
-from dragoman.client.fleet import Fleet
+from dragoman.client.registry import Fleet
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.store.contract import Store

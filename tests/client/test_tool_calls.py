@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from dragoman.client import calls as calls_module
-from dragoman.client.calls import ToolCalls
+from dragoman.client import tool_calls as calls_module
 from dragoman.client.client import Client
 from dragoman.client.conversation import Conversation
 from dragoman.client.policy import Decider, Policy
+from dragoman.client.tool_calls import ToolCalls
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, ToolCallSubject

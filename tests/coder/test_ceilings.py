@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder import ceilings
-from dragoman.coder.brain import coding_agent
+from dragoman.coder.agent import coding_agent
 from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
 from dragoman.coder.modes import MODES
 from dragoman.errors import RequestFailed

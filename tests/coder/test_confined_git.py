@@ -446,7 +446,7 @@ def test_a_path_that_is_protected_for_the_session_is_not_changed_by_a_command(tm
 def by_landlock(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without bubblewrap."""
     found = confinement("landlock")
-    monkeypatch.setattr("dragoman.coder.rigs.probe", lambda: found)
+    monkeypatch.setattr("dragoman.coder.execution.probe", lambda: found)
     monkeypatch.setattr("dragoman.host.sandbox.probe", lambda: found)
 
 

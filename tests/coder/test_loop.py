@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent
 from dragoman.coder import loop
-from dragoman.coder.brain import coding_agent
+from dragoman.coder.agent import coding_agent
 from dragoman.coder.context import (
     Context,
     ContextAssistantMessage,

@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 
-from dragoman.coder import coder
+from dragoman.coder import session as coding_session
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.errors import RequestFailed
 from dragoman.host.views import open_view
@@ -632,7 +632,7 @@ async def test_bad_servers_are_told_of_once_and_the_session_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Row E14: all of them at once, in one session."""
-    monkeypatch.setattr(coder, "SERVERS_SECONDS", 0.1)
+    monkeypatch.setattr(coding_session, "SERVERS_SECONDS", 0.1)
     servers = [raw(name, tmp_path / "trace", name.replace(" ", "-")) for name in BAD_SERVERS]
     servers.append(McpStdio("missing", "/nonexistent/server", []))
     outside: list[AnyEvent] = []

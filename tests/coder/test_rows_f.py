@@ -48,7 +48,7 @@ NO_YES: list[Any] = [
     {"result": {"outcome": {"outcome": "allow_once"}}},
     {"result": {"outcome": {"optionId": "allow_once"}}},
     {"result": {"outcome": {"Outcome": "selected", "OptionId": "allow_once"}}},
-    # Flat answers are read (`dialects/permissions.py`), but only as a choice of what was offered.
+    # Flat answers are read (`dialects/codec/permissions.py`), but only as a choice of what was offered.
     {"result": {"outcome": "allowed", "optionId": "yes"}},
     {"result": {"outcome": True}},
     {"result": {"allowed": True, "approve": "always"}},

@@ -1,7 +1,7 @@
 """Family J, injection, trust and MCP: what the workspace, a server or a page says starts nothing and allows nothing.
 
-Each test names its row. Trust is proved in `tests/host/test_trust.py` and `tests/cli/test_ours.py`, MCP servers in
-`tests/coder/mcp`, variables that would lead keys astray in `tests/coder/models/test_providers.py`.
+Each test names its row. Trust is proved in `tests/host/test_trust.py` and `tests/cli/test_builtin_agent.py`, MCP
+servers in `tests/coder/mcp`, variables that would lead keys astray in `tests/coder/models/test_providers.py`.
 """
 
 import json

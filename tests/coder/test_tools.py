@@ -12,9 +12,9 @@ from dragoman import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.coder.changes import Changes
 from dragoman.coder.context import ContextToolCall, ContextToolResult
+from dragoman.coder.execution import DirectExecution, Start
 from dragoman.coder.models.offline.answers import is_cut
 from dragoman.coder.permissions import Approved, Ask, Decision, JudgedCall, Look, PermissionGate, RememberedRule
-from dragoman.coder.rigs import DirectExecution, Start
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome, cut

@@ -10,7 +10,7 @@ from typing import Any
 
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
-from dragoman.coder.brain import coding_agent
+from dragoman.coder.agent import coding_agent
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.script import ScriptModel, parse
 from dragoman.coder.setup import Setup

@@ -8,8 +8,8 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from dragoman.dialects.codec.git_patches import git_patch
 from dragoman.dialects.losses import LOSSES
-from dragoman.dialects.patches import git_patch
 from dragoman.vocabulary.tools import FileChange
 
 Json = dict[str, Any]

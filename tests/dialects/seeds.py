@@ -13,7 +13,7 @@ from msgspec import Raw
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import Dialect, NotificationMessage
-from dragoman.dialects.named import named
+from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake
 from dragoman.store.sqlite import SqliteStore
 from dragoman.transports.memory import memory_pair

@@ -12,7 +12,7 @@ from msgspec import Raw
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.dialects.contract import ErrorMessage, NotificationMessage, SessionEvent
-from dragoman.dialects.named import named
+from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Image, Text

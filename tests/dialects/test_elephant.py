@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
-from dragoman.dialects.named import named
+from dragoman.dialects.vendors.named import named
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Ignored
 from dragoman.vocabulary.content import Audio, Image, Resource, Text, TextResource

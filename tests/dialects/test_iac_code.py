@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage
-from dragoman.dialects.named import named
+from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text

@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, ResultMessage
-from dragoman.dialects.handshake import hear_agent, hear_client, say_agent, say_client
+from dragoman.dialects.handshake.initialize import hear_agent, hear_client, say_agent, say_client
 from dragoman.dialects.losses import LOSSES
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary.hello import Implementation

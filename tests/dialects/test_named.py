@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.client.connect import connect
-from dragoman.dialects.named import NAMES, named
+from dragoman.dialects.vendors.named import NAMES, named
 from dragoman.errors import UsageError
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair

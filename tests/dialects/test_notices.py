@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from dragoman.dialects.contract import Dialect
-from dragoman.dialects.handshake import JUNE
-from dragoman.dialects.v1_notices import WAITING
+from dragoman.dialects.handshake.initialize import JUNE
+from dragoman.dialects.v1.notices import WAITING
 from dragoman.vocabulary import events, requests
 from dragoman.vocabulary.content import Text
 from tests.dialects import seeds

@@ -7,11 +7,16 @@ import pytest
 from msgspec import UNSET, Raw
 
 from dragoman import limits
-from dragoman.dialects import misspelt, older_draft, permissions, v1, v2_june, v2_routes
+from dragoman.dialects.codec import permissions
+from dragoman.dialects.codec.elicitations import mended_form
+from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import NotificationMessage
-from dragoman.dialects.named import named
-from dragoman.dialects.questions import mended_form
-from dragoman.dialects.transcribe import plain
+from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v2 import routes
+from dragoman.dialects.v2_june import agent as v2_june
+from dragoman.dialects.v2_june import old_names
+from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake, UsageError, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
@@ -101,7 +106,7 @@ def test_a_permission_gets_the_id_it_lacks() -> None:
 
 @pytest.mark.parametrize("message", ['{"sessionId": "s"}', '{"id": ', '["id"]'])
 def test_what_has_none_of_the_old_names_is_left_as_it_is(message: str) -> None:
-    assert older_draft.modern(Raw(message.encode())) == Raw(message.encode())
+    assert old_names.modern(Raw(message.encode())) == Raw(message.encode())
 
 
 def test_old_names_are_made_todays() -> None:
@@ -111,7 +116,7 @@ def test_old_names_are_made_todays() -> None:
         "configOptions": [7, {"id": "mode", "options": [7, {"group": "g"}]}],
         "content": {"type": "diff", "path": "/a", "newText": "x\n"},
     }
-    said = read(older_draft.modern(raw({"update": update})))["update"]
+    said = read(old_names.modern(raw({"update": update})))["update"]
     assert said["plan"] == {"planId": "p"}
     assert said["availableCommands"] == [
         7,
@@ -135,12 +140,12 @@ def test_old_names_are_made_todays() -> None:
 )
 def test_what_is_no_old_diff_is_no_new_one(item: Any) -> None:
     message = {"update": {"content": [item], "id": ""}}
-    assert read(older_draft.modern(raw(message))) == message
+    assert read(old_names.modern(raw(message))) == message
 
 
 @pytest.mark.parametrize(("title", "said"), [("Write", "Write"), (None, "Permission needed")])
 def test_an_old_question_is_about_its_call(title: str | None, said: str) -> None:
-    question = read(older_draft.modern(raw({"toolCall": {"toolCallId": "c", "title": title}, "options": []})))
+    question = read(old_names.modern(raw({"toolCall": {"toolCallId": "c", "title": title}, "options": []})))
     assert (question["title"], question["options"]) == (said, [])
     assert question["subject"]["toolCall"]["toolCallId"] == "c"
 
@@ -190,14 +195,14 @@ def test_a_client_of_version_1_hears_notes_that_are_no_updates() -> None:
     ],
 )
 def test_version_2_tells_every_state(state: Any, said: dict[str, object]) -> None:
-    found = read(wire.encode(v2_routes._say_status(requests.SessionStatus("open", state))))
+    found = read(wire.encode(routes._say_status(requests.SessionStatus("open", state))))
     assert found["state"].items() >= said.items()
 
 
 def test_a_permission_without_options_is_none_in_version_2() -> None:
     asking = services.RequestPermission("s", "May I?", [])
     with pytest.raises(PeerMistake):
-        v2_routes._say_permission(asking)
+        routes._say_permission(asking)
 
 
 def test_a_client_of_version_2_hears_notes_that_are_no_updates() -> None:

@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 
 from dragoman.dialects.contract import Dialect, SessionEvent
-from dragoman.dialects.handshake import JUNE
-from dragoman.dialects.v1_replay import WHOLE_CHARACTERS
+from dragoman.dialects.handshake.initialize import JUNE
+from dragoman.dialects.v1.replay import WHOLE_CHARACTERS
 from dragoman.errors import WireError
 from dragoman.vocabulary import events, requests, services
 from dragoman.vocabulary.content import Image, Text

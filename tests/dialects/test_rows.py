@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.dialects.findings import FINDINGS, VendorFinding
-from dragoman.dialects.named import NAMES
 from dragoman.dialects.rows import ROWS, SYSTEMS, Row
+from dragoman.dialects.vendors.named import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 # How many rows each system has.

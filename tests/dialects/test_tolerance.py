@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.contract import Dialect, NotificationMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake import hear_agent
+from dragoman.dialects.handshake.initialize import hear_agent
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension

@@ -8,8 +8,8 @@ import pytest
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, NotificationMessage, ResultMessage
-from dragoman.dialects.v1_agent import AgentV1
-from dragoman.dialects.v1_memory import GOING_ON, REMEMBERED
+from dragoman.dialects.v1.agent import AgentV1
+from dragoman.dialects.v1.memory import GOING_ON, REMEMBERED
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Done, Request

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.contract import DecodedReply, Dialect, RequestMessage, SessionEvent
-from dragoman.dialects.v1_client import ClientV1
+from dragoman.dialects.v1.client import ClientV1
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Done, Reply

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from dragoman.client.policy import Decider, Policy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
-from dragoman.dialects.greeting import greet
-from dragoman.dialects.handshake import DecodedClientHello, hear_agent, hear_client, say_agent
-from dragoman.dialects.named import named
+from dragoman.dialects.handshake.first_bytes import greet
+from dragoman.dialects.handshake.initialize import DecodedClientHello, hear_agent, hear_client, say_agent
+from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.content import Text

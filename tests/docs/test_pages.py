@@ -16,8 +16,8 @@ import yaml  # type: ignore[import-untyped]
 
 from dragoman.cli.main import command_line
 from dragoman.cli.settings import KEYS, read_settings
-from dragoman.client.fleet_file import RegistryFileFound, read_file
-from dragoman.client.known import KNOWN
+from dragoman.client.known_agents import KNOWN
+from dragoman.client.registry_file import RegistryFileFound, read_file
 from dragoman.coder.mcp.config import from_config
 from dragoman.coder.models.endpoints import configured, provider_config
 from dragoman.coder.models.script import parse

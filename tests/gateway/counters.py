@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.local import spawned
+from dragoman.gateway.local_agents import spawned
 from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 from tests.transports.pairs import until

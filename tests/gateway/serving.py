@@ -16,12 +16,12 @@ from dragoman.gateway.agents import Agents
 from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.guard import SCOPES, Scope
 from dragoman.gateway.hub import Hub, Knows
-from dragoman.gateway.local import in_process
+from dragoman.gateway.local_agents import in_process
 from dragoman.gateway.logbook import Logbook
-from dragoman.gateway.owners import SessionDirectory
-from dragoman.gateway.questions import OnPermission
+from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.session_directory import SessionDirectory
+from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.sse import EventReader
 from tests.transports.pairs import until
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import RequestFailed
+from dragoman.gateway.anonymous import NOBODY
 from dragoman.gateway.ceilings import AgentModes, Ceilings
 from dragoman.gateway.guard import SCOPES, TokenIdentity, TokenLimits
-from dragoman.gateway.nobody import NOBODY
 from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Extension
 from dragoman.vocabulary.identity import IDENTITY, LOCAL, Identity, Needs, identity_in, with_identity, without_ours

@@ -11,7 +11,7 @@ import pytest
 from dragoman.cli.main import main
 from dragoman.client.connect import connect
 from dragoman.errors import RequestFailed
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle
 from dragoman.vocabulary.services import PermissionOption, RequestPermission

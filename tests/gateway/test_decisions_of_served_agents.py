@@ -10,10 +10,10 @@ import pytest
 
 from dragoman.cli.served_decisions import ServedDecisionRecorder
 from dragoman.client.connect import connect
-from dragoman.gateway import questions
+from dragoman.gateway import open_questions
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.local import spawned
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.local_agents import spawned
+from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, Selected
 from tests.cli import rogue
@@ -62,9 +62,9 @@ async def ask(home: Path, *options: str) -> str:
         return session.id
 
 
-async def refuse_to_answer(folder: Path) -> questions.AnsweredPermission:
+async def refuse_to_answer(folder: Path) -> open_questions.AnsweredPermission:
     """Prompt the agent once, with a client that knows no questions; return what is to be recorded."""
-    recorded: list[questions.AnsweredPermission] = []
+    recorded: list[open_questions.AnsweredPermission] = []
     agents = Agents(spawned(rogue.written(folder, MAKE), cwd=None, env={}), (1,), renames=True)
     async with gateway(agents, folder, on_permission=recorded.append) as served, raw_http(served, 1) as client:
         session_id = await client.session()

@@ -21,18 +21,18 @@ from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed
 from dragoman.gateway import (
     app,
-    callers,
     connection,
     dead_peers,
-    door,
     guard,
+    http_replies,
     hub,
-    local,
-    questions,
-    replies,
-    rooms,
+    idle_sockets,
+    local_agents,
+    open_questions,
+    precheck,
+    replay_buffer,
     server,
-    window,
+    shared_session,
 )
 from dragoman.transports import http
 from dragoman.transports.remote import transport_for
@@ -173,28 +173,28 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
     probing = dead_peers.IDLE_SECONDS + dead_peers.PROBES * dead_peers.INTERVAL_SECONDS
     expected = {
         "body of a request": f"{app.BODY_BYTES // mib} MiB, within 30 s",
-        "bodies that are read or worked on at once": f"{replies.BODIES_EACH_BYTES // mib} MiB of one principal, "
-        f"{replies.BODIES_ALL_BYTES // mib} MiB of all",
-        "values in a message": f"{door.VALUES}, names and commas among them",
+        "bodies that are read or worked on at once": f"{http_replies.BODIES_EACH_BYTES // mib} MiB of one principal, "
+        f"{http_replies.BODIES_ALL_BYTES // mib} MiB of all",
+        "values in a message": f"{precheck.VALUES}, names and commas among them",
         "messages of a principal on WebSockets": f"{guard.MESSAGE_RATE:g} a second, {guard.MESSAGE_BURST:g} at once",
-        "a connection that asks nothing": f"{callers.FIRST_SECONDS:g} s at first, {callers.BETWEEN_SECONDS:g} s "
-        f"between requests; {callers.SILENT} at once",
-        "held for all streams": f"{window.HELD_EACH_BYTES // mib} MiB of one principal, "
-        f"{window.HELD_ALL_BYTES // mib} MiB of all; up to twice that, if many are new",
+        "a connection that asks nothing": f"{idle_sockets.FIRST_SECONDS:g} s at first, "
+        f"{idle_sockets.BETWEEN_SECONDS:g} s between requests; {idle_sockets.SILENT} at once",
+        "held for all streams": f"{replay_buffer.HELD_EACH_BYTES // mib} MiB of one principal, "
+        f"{replay_buffer.HELD_ALL_BYTES // mib} MiB of all; up to twice that, if many are new",
         "tokens that cannot be read": f"503 at once; who is in stays for {guard.UNSURE_SECONDS:g} s",
         "headers": f"{guard.HEADER_COUNT}, {guard.HEADER_BYTES // 1024} KiB, within 10 s",
         "requests of a principal": f"{guard.RATE:g} a second, {guard.BURST:g} at once",
         "wrong tokens from an address": f"{guard._WRONG_RATE:g} a second, {guard._WRONG_BURST:g} at once",
         "connections": f"{hub.CONNECTIONS}, {hub.CONNECTIONS_EACH} of one principal",
         "streams of a connection": f"{connection.STREAMS}",
-        "held for a stream, read or not": f"{window.WINDOW_BYTES // mib} MiB; "
+        "held for a stream, read or not": f"{replay_buffer.WINDOW_BYTES // mib} MiB; "
         f"{connection.HELD_BYTES // mib} MiB for all of a connection",
-        "held of a turn for whoever joins it": f"{rooms.TURN_BYTES // mib} MiB",
-        "a reader that stops": f"{window.STALL_SECONDS:g} s",
+        "held of a turn for whoever joins it": f"{shared_session.TURN_BYTES // mib} MiB",
+        "a reader that stops": f"{replay_buffer.STALL_SECONDS:g} s",
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
         "a connection nobody comes back to": f"{hub.KEPT_SECONDS / 60:g} minutes",
-        "a question with nobody there": f"{questions.ALONE_SECONDS / 60:g} minutes",
-        "processes of a fleet agent": f"{local.PROCESSES}",
+        "a question with nobody there": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
+        "processes of a fleet agent": f"{local_agents.PROCESSES}",
         "a stop": f"`--grace`, {server.GRACE_SECONDS:g} s; then turns are cancelled, {hub._CANCEL_SECONDS:g} s",
     }
     assert {name: rows.get(name) for name in expected} == expected

@@ -12,11 +12,11 @@ from websockets.asyncio.client import connect
 
 from dragoman.agent.agent import Agent
 from dragoman.errors import INVALID_REQUEST, PARSE_ERROR
-from dragoman.gateway import app, connection, cookies, guard, hub, replies, tokens
+from dragoman.gateway import app, connection, guard, http_replies, hub, login_store, token_store
 from dragoman.gateway.connection import Full, GatewayConnection
+from dragoman.gateway.envelope import peek
 from dragoman.gateway.guard import SCOPES, TokenIdentity
-from dragoman.gateway.peek import peek
-from dragoman.gateway.window import GONE, REPLACED
+from dragoman.gateway.replay_buffer import GONE, REPLACED
 from tests.transports.pairs import until
 
 from .serving import Served, counting, gateway, hello, http_client, prompt, raw_http, texts
@@ -31,7 +31,7 @@ WIDE = "[" + "[]," * 5_300_000 + "[]]"
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is looked at every few seconds is looked at at once."""
     monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.05)
-    monkeypatch.setattr(tokens, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(token_store, "_LOOK_SECONDS", 0.0)
 
 
 async def ended(peer: Any) -> int:
@@ -121,7 +121,7 @@ async def test_a_cookie_that_is_over_ends_its_socket_and_no_other(
         shown = await cookie_of(served, client)
         async with connect(served.ws, additional_headers=shown, proxy=None) as peer:
             await session(peer, 1)
-            monkeypatch.setattr(cookies, "LIFE_SECONDS", 0.0)
+            monkeypatch.setattr(login_store, "LIFE_SECONDS", 0.0)
             await ended(peer)
         await session(kept, 1)
 
@@ -345,7 +345,7 @@ async def begun(served: Served, size: int) -> tuple[asyncio.StreamReader, asynci
 async def test_bodies_of_one_principal_under_way_are_bounded_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replies, "BODIES_EACH_BYTES", 2 * MIB)
+    monkeypatch.setattr(http_replies, "BODIES_EACH_BYTES", 2 * MIB)
     async with gateway(counting(1), tmp_path) as served, opening(served) as watching:
         budgets = served.server._app._bodies._budgets
         held = budgets.of("default")

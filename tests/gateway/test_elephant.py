@@ -255,7 +255,7 @@ async def test_a_question_without_a_stream_waits_for_one(tmp_path: Path) -> None
 
 
 async def test_a_question_to_which_nobody_comes_back_is_a_no(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dragoman.gateway.questions.ALONE_SECONDS", 0.1)
+    monkeypatch.setattr("dragoman.gateway.open_questions.ALONE_SECONDS", 0.1)
     async with gateway(asking(), tmp_path, elephant=True) as served, elephant(served) as client:
         session_id = await client.begin()
         await client.prompt(session_id)
@@ -444,7 +444,7 @@ async def test_a_client_that_is_gone_for_good_is_forgotten(tmp_path: Path) -> No
 async def test_a_reader_that_does_not_read_costs_what_waits_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.gateway.window.STALL_SECONDS", 0.2)
+    monkeypatch.setattr("dragoman.gateway.replay_buffer.STALL_SECONDS", 0.2)
     agent = Agent("loud")
 
     @agent.prompt

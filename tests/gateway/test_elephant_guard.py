@@ -11,11 +11,11 @@ import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
+from dragoman.gateway.anonymous import NOBODY, needs_no_token, only_this_machine
 from dragoman.gateway.guard import BURST, SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.nobody import NOBODY, needs_no_token, only_this_machine
 from dragoman.gateway.server import GatewayServer
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.token_store import TokenStore
 from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
@@ -256,7 +256,7 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
     host: str, allowed: tuple[str, ...], open_to_own_user: bool, tmp_path: Path
 ) -> None:
     from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local import in_process
+    from dragoman.gateway.local_agents import in_process
 
     agents = Agents(in_process(counting(1).serve, lambda _: None), (1, 2))
     server = GatewayServer(
@@ -269,7 +269,7 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
     """A server on every address: from this machine too, and under its loopback name."""
     from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local import in_process
+    from dragoman.gateway.local_agents import in_process
 
     from .serving import free_port
 

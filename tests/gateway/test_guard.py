@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.gateway import cookies
+from dragoman.gateway import login_store
 from dragoman.gateway.guard import (
     BURST,
     HEADER_BYTES,
@@ -334,7 +334,7 @@ def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:
     door = Door()
     used, unused = (door.enter(*logged_in(door), OUR_PAGE) for _ in range(2))
     assert isinstance(used, TokenIdentity) and isinstance(unused, TokenIdentity)
-    door.clock.now += cookies.IDLE_SECONDS - 1
+    door.clock.now += login_store.IDLE_SECONDS - 1
     door.guard.pause(used)
     door.clock.now += 1
     assert [door.guard.is_logged_in(one) for one in (used, unused)] == [True, False]

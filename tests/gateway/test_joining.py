@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import rooms
+from dragoman.gateway import shared_session
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.options import Choice, Select
 from tests.transports.pairs import until
@@ -124,7 +124,7 @@ async def test_a_turn_before_this_one_is_a_gap_and_is_said(store: SqliteStore, t
 async def test_what_is_no_longer_held_of_a_turn_is_counted(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rooms, "TURN_BYTES", 10 * rooms.SHORT_BYTES)
+    monkeypatch.setattr(shared_session, "TURN_BYTES", 10 * shared_session.SHORT_BYTES)
     go_on = asyncio.Event()
     pieces = iter(range(100))
 

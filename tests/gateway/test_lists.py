@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import front
+from dragoman.gateway import client_side
 from dragoman.gateway.cursors import Cursors
 from dragoman.store import listing
 from dragoman.store.sqlite import SqliteStore
@@ -80,7 +80,7 @@ async def test_a_cursor_tells_nothing_and_is_known_to_its_connection_only(store:
 async def test_one_request_looks_through_so_many_pages(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(front, "_PAGES", 3)
+    monkeypatch.setattr(client_side, "_PAGES", 3)
     async with gateway(kept_in(store), tmp_path) as served:
         bobs = served.token_of("bob", ("read", "prompt"))
         async with raw_http(served) as mine, raw_http(served, token=bobs) as bob:

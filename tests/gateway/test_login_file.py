@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway import cookies as cookies_module
 from dragoman.gateway import login_file as login_file_module
-from dragoman.gateway.cookies import LoginHalves, LoginStore
+from dragoman.gateway import login_store as cookies_module
 from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
 from dragoman.gateway.login_file import FILE_BYTES, LOGINS, LoginFile, StoredLogin
+from dragoman.gateway.login_store import LoginHalves, LoginStore
 from tests.transports.pairs import until
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import pytest
 from dragoman.store.sqlite import SqliteStore
 
 from .serving import RawHttp, gateway, raw_http
-from .test_changes import TEXT, kept, loud, setting, values_in
-from .test_rooms import root_session
+from .test_setting_changes import TEXT, kept, loud, setting, values_in
+from .test_shared_session import root_session
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Subprotocol
 
-from dragoman.gateway import cookies as cookies_module
-from dragoman.gateway import tokens as tokens_module
+from dragoman.gateway import login_store as cookies_module
+from dragoman.gateway import token_store as tokens_module
 from dragoman.version import VERSION
 
 from .serving import Served, counting, gateway, hello, http_client, texts

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from dragoman.gateway import peer_user
-from dragoman.gateway.callers import SocketPeer, peer_of
+from dragoman.gateway.idle_sockets import SocketPeer, peer_of
 from dragoman.gateway.peer_user import can_be_known, is_own, user_of
 from tests.needs import need_other_users
 

@@ -11,9 +11,9 @@ import pytest
 
 from dragoman.cli.served_agent import fleet_agent
 from dragoman.errors import UsageError
-from dragoman.gateway import waking
+from dragoman.gateway import agent_restart
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.local import spawned
+from dragoman.gateway.local_agents import spawned
 from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 from tests.transports.pairs import until
@@ -29,7 +29,7 @@ one_version = pytest.mark.parametrize("version", [2, pytest.param(1, marks=pytes
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waking, "BACKOFF_SECONDS", 0.01)
+    monkeypatch.setattr(agent_restart, "BACKOFF_SECONDS", 0.01)
 
 
 def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> Agents:
@@ -123,7 +123,7 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
         assert resting is not None
         await resting
         await raw.post(prompt(session_id, 6, "pid"), session_id)
-        assert (await raw.answer(6))["error"]["message"] == waking.CHANGED
+        assert (await raw.answer(6))["error"]["message"] == agent_restart.CHANGED
         updates = [m["params"]["update"] for m in raw.heard if m.get("method") == "session/update"]
         told = [update for update in updates if update["sessionUpdate"] == "config_option_update"]
         assert told[-1]["configOptions"][0]["currentValue"] == "shallow"
@@ -244,7 +244,7 @@ async def test_a_client_that_greets_a_broken_agent_again_and_again_leaves_nothin
 
 
 def test_a_dialect_is_a_version_or_a_name() -> None:
-    from dragoman.gateway.local import spoken_in
+    from dragoman.gateway.local_agents import spoken_in
 
     assert spoken_in("") == ((), "")
     assert spoken_in("v1") == ((1,), "")

@@ -10,7 +10,7 @@ from dragoman.store.sqlite import SqliteStore
 from tests.transports.pairs import until
 
 from .serving import Message, RawHttp, gateway, prompt, raw_http
-from .test_rooms import root_session
+from .test_shared_session import root_session
 
 pytestmark = pytest.mark.anyio
 START: Message = {"replayFrom": {"type": "start"}}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dragoman import limits
-from dragoman.gateway import opening, rooms
-from dragoman.gateway.back import AgentSide
-from dragoman.gateway.early import PendingEvents
+from dragoman.gateway import session_opener, shared_session
+from dragoman.gateway.agent_side import AgentSide
+from dragoman.gateway.pending_events import PendingEvents
 from dragoman.vocabulary.events import AnyEvent
 from tests.transports.pairs import until
 
@@ -19,7 +19,7 @@ NEW = {"method": "session/new", "params": {"cwd": "/", "mcpServers": []}}
 
 
 async def test_a_connection_has_so_many_sessions_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "SESSIONS", 2)
+    monkeypatch.setattr(session_opener, "SESSIONS", 2)
     async with (
         gateway(counters(tmp_path / "agent", renames=True), tmp_path) as served,
         raw_http(served) as raw,
@@ -39,7 +39,7 @@ async def test_a_connection_has_so_many_sessions_open(tmp_path: Path, monkeypatc
 
 
 async def test_those_that_are_being_opened_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "SESSIONS", 2)
+    monkeypatch.setattr(session_opener, "SESSIONS", 2)
     async with gateway(counting(1), tmp_path) as served, raw_http(served) as raw:
         for id in range(1, 9):
             await raw.post(NEW | {"id": id})
@@ -49,7 +49,7 @@ async def test_those_that_are_being_opened_count(tmp_path: Path, monkeypatch: py
 
 
 async def test_a_session_has_so_many_watchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rooms, "WATCHERS", 2)
+    monkeypatch.setattr(shared_session, "WATCHERS", 2)
     async with (
         gateway(counters(tmp_path / "agent", renames=True), tmp_path) as served,
         raw_http(served) as raw,

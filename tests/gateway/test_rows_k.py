@@ -15,11 +15,11 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.cli.main import main
-from dragoman.gateway import app, replies
+from dragoman.gateway import app, http_replies
 from dragoman.gateway.connection import GatewayConnection
 from dragoman.gateway.guard import SCOPES, Guard, Refusal, Token, TokenIdentity, digest_of
+from dragoman.gateway.replay_buffer import StreamBatch, StreamMessage
 from dragoman.gateway.streaming import events
-from dragoman.gateway.window import StreamBatch, StreamMessage
 from dragoman.transports.sse import EventReader
 from tests.transports.pairs import until
 
@@ -347,7 +347,7 @@ async def test_k15_slow_headers_are_closed_at_the_deadline(tmp_path: Path, monke
 
 
 async def test_k15_a_slow_body_is_408(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replies, "BODY_SECONDS", 0.3)
+    monkeypatch.setattr(http_replies, "BODY_SECONDS", 0.3)
     data = head(served, "POST", "/acp", None, "Content-Type: application/json", "Content-Length: 100") + b"{"
     answer, _ = await raw(served, data)
     assert status(answer) == 408

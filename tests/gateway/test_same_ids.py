@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway.waking import GONE, TAKEN, UNCLEAR
+from dragoman.gateway.agent_restart import GONE, TAKEN, UNCLEAR
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted, opened

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.gateway import front
+from dragoman.gateway import client_side
 from tests.transports.pairs import until
 
 from .counters import counters, heard, loaded, loading, noted, opened
@@ -149,7 +149,7 @@ async def test_a_permission_of_a_session_nobody_knows_is_no_readers_to_give(tmp_
 
 
 async def test_a_question_about_a_readers_request_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "hello_to_read", lambda hello: hello)  # the agent would not ask at all
+    monkeypatch.setattr(client_side, "hello_to_read", lambda hello: hello)  # the agent would not ask at all
     agent = tmp_path / "elicit"
     async with gateway(counters(agent), tmp_path) as served:
         watcher = served.token_of("watcher", ("read",), principal="default")

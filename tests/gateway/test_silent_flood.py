@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.gateway import callers
+from dragoman.gateway import idle_sockets
 from tests.transports.pairs import until
 
 from .serving import Served, counting, gateway, http_client
@@ -64,8 +64,8 @@ async def health(served: Served) -> int:
 async def test_of_many_silent_sockets_few_stay_and_others_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(callers, "SILENT", 20)
+    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "SILENT", 20)
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
         await flood.add(200, served.server.port, drips=False)
@@ -78,8 +78,8 @@ async def test_of_many_silent_sockets_few_stay_and_others_are_served(
 async def test_heads_that_come_byte_by_byte_are_ended_at_the_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(callers, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(callers, "FIRST_SECONDS", 0.5)
+    monkeypatch.setattr(idle_sockets, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(idle_sockets, "FIRST_SECONDS", 0.5)
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
         await flood.add(50, served.server.port, drips=True)
@@ -94,6 +94,6 @@ async def test_a_thousand_silent_sockets_leave_half_of_them_within_seconds(tmp_p
     async with gateway(counting(1), tmp_path) as served:
         flood = Callers()
         await flood.add(1_000, served.server.port, drips=False)
-        await until(lambda: flood.open <= callers.SILENT, "the end of the oldest")
+        await until(lambda: flood.open <= idle_sockets.SILENT, "the end of the oldest")
         assert await health(served) == 200
         await flood.end()

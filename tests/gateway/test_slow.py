@@ -9,8 +9,8 @@ import httpx2
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway import streaming, window
-from dragoman.gateway.window import LAG_BYTES, TOO_SLOW, WINDOW_BYTES, ReplayBuffer
+from dragoman.gateway import replay_buffer, streaming
+from dragoman.gateway.replay_buffer import LAG_BYTES, TOO_SLOW, WINDOW_BYTES, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.transports.pairs import until
@@ -62,7 +62,7 @@ async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Far more than a window and all buffers, to a reader who takes a rest: the agent waits, and nobody is dropped."""
-    monkeypatch.setattr(window, "STALL_SECONDS", 600.0)
+    monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 600.0)
     count = 8 * WINDOW_BYTES // len(PIECE)
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
@@ -103,7 +103,7 @@ class Deaf:
 async def test_d6_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
     count = 6 * WINDOW_BYTES // len(PIECE)
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session(stream=False)
@@ -129,7 +129,7 @@ async def test_d6_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
 async def test_d6_a_websocket_that_stops_reading_is_ended_and_can_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "STALL_SECONDS", 0.2)
+    monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
     monkeypatch.setattr(streaming, "_LAST_SECONDS", 0.1)
     async with gateway(shouting(6 * WINDOW_BYTES // len(PIECE)), tmp_path) as served:
         async with opening(served) as socket:
@@ -159,7 +159,7 @@ async def test_d5_d6_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> N
         async with http_client() as client:
             for _ in range(_DEAF):
                 deaf.append(await _clogged(served, client))
-            async with asyncio.timeout(window.STALL_SECONDS / 2):
+            async with asyncio.timeout(replay_buffer.STALL_SECONDS / 2):
                 await healthy.post(prompt(session_id, 100, "/count"), session_id)
                 await healthy.answer(100)
                 assert (await client.get(served.http.replace("/acp", "/health"))).status_code == 200
@@ -230,7 +230,7 @@ async def test_d7_too_many_requests_are_refused(tmp_path: Path, monkeypatch: pyt
 async def test_a_stream_that_nobody_ever_opens_is_waited_for_and_then_not_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(window, "STALL_SECONDS", 1.0)
+    monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 1.0)
     agent = counting(1)
     known, finished = asyncio.Event(), asyncio.Event()
 

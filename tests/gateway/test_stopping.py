@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.cli.serve import _seconds
 from dragoman.client.connect import connect
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.token_store import TokenStore
 from dragoman.transports.remote import transport_for
 from dragoman.vocabulary.events import AnyEvent, Idle, ToolCallUpdate
 

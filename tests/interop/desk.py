@@ -11,8 +11,8 @@ from typing import Any
 from dragoman import connect
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
-from dragoman.client.fleet import Fleet
 from dragoman.client.policy import Decider
+from dragoman.client.registry import Fleet
 from dragoman.vocabulary.events import (
     AgentMessage,
     AgentMessageChunk,

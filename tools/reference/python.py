@@ -43,7 +43,7 @@ AGENTS: Final = (
     ),
     Shown("dragoman.agent.session", "Prompt"),
     Shown("dragoman.agent.session", "Permission"),
-    Shown("dragoman.agent.remembered", "RememberedPermission"),
+    Shown("dragoman.agent.remembered_permissions", "RememberedPermission"),
     Shown("dragoman.agent.tool", "ToolCall", ("update", "add", "diff", "end")),
     Shown("dragoman.agent.terminal", "DisplayTerminal"),
     Shown("dragoman.agent.terminal", "ClientTerminal"),
@@ -80,8 +80,8 @@ CLIENTS: Final = (
     Shown("dragoman.client.policy", "Decider", ("permits", "new_turn"), made=True),
     Shown("dragoman.client.rules", "Policy", made=True),
     Shown("dragoman.client.rules", "Rule", made=True),
-    Shown("dragoman.client.fleet", "Fleet"),
-    Shown("dragoman.client.patience", "Patience", made=True),
+    Shown("dragoman.client.registry", "Fleet"),
+    Shown("dragoman.client.timeouts", "Patience", made=True),
 )
 TESTING: Final = tuple(
     Shown("dragoman.testing", name, made=True)

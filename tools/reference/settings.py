@@ -85,8 +85,8 @@ RUN_EXITS: Final = (
 
 def settings_page() -> str:
     from dragoman.cli.settings import KEYS
-    from dragoman.client.entry import DIALECTS
-    from dragoman.client.fleet_file import _ENTRY, _TOP
+    from dragoman.client.agent_entry import DIALECTS
+    from dragoman.client.registry_file import _ENTRY, _TOP
     from dragoman.coder.mcp.config import _KEYS
     from dragoman.coder.models.endpoints import _KNOWN_KEYS
 

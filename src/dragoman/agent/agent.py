@@ -35,11 +35,11 @@ from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Optio
 
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
 if TYPE_CHECKING:
-    from dragoman.agent.opening import Opening
-    from dragoman.agent.serve import ClientConnection
+    from dragoman.agent.connection import ClientConnection
+    from dragoman.agent.first_request import Opening
     from dragoman.agent.session import Prompt, Session
     from dragoman.agent.turn import Work
-    from dragoman.dialects.greeting import Greeting
+    from dragoman.dialects.handshake.first_bytes import Greeting
     from dragoman.link import Trace
     from dragoman.store.contract import Store
     from dragoman.transports.contract import Transport
@@ -213,7 +213,7 @@ class Agent:
             self._tell_a_person()
         if (loops := sys.modules.get("asyncio")) is not None and loops._get_running_loop() is not None:
             raise UsageError("a loop runs already: use `await agent.serve_stdio()` here")
-        from dragoman.agent.opening import Opening
+        from dragoman.agent.first_request import Opening
 
         opening = Opening()
         if trace is None and not self.dialect:  # what is traced or has a dialect of its own is the link's to greet
@@ -237,19 +237,19 @@ class Agent:
         await self._connection(transport, trace, trusted=trusted).run()
 
     def _tell_a_person(self) -> None:
-        from dragoman.agent.serve import complain
+        from dragoman.agent.connection import complain
 
         complain(f"{self.info.name}: {self.at_a_terminal}\n")
 
     def _greet(self, opening: Opening) -> None:
-        from dragoman.dialects.greeting import greet
+        from dragoman.dialects.handshake.first_bytes import greet
 
         opening.hear(lambda data: greet(data, self.spoken, self.hello))
 
     def _connection(
         self, transport: Transport, trace: Trace | None, greeted: Greeting | None = None, *, trusted: bool = False
     ) -> ClientConnection:
-        from dragoman.agent.serve import ClientConnection
+        from dragoman.agent.connection import ClientConnection
 
         return ClientConnection(self, transport, trace=trace, greeted=greeted, trusted=trusted)
 
@@ -313,7 +313,7 @@ class Agent:
         """A handler raised: the author reads it on stderr, the client is told nothing but that it failed."""
         import traceback
 
-        from dragoman.agent.serve import complain
+        from dragoman.agent.connection import complain
 
         complain("".join(traceback.format_exception(error)))
         if self.also_report is not None:
@@ -346,8 +346,8 @@ def _chosen(dialect: str | None) -> tuple[str, Manner, int | None]:
     """A dialect by its name, what it asks of us, and the version where the name is that of a version."""
     if dialect is None:
         return "", PLAIN, None
-    from dragoman.agent.manners import manner_of
-    from dragoman.dialects.named import pinned
+    from dragoman.agent.dialect_rules import manner_of
+    from dragoman.dialects.vendors.named import pinned
 
     manner, version = manner_of(dialect), pinned(dialect)
     return (dialect, manner, None) if version is None else ("", manner, version)

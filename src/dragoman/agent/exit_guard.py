@@ -29,7 +29,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import Final
 
-from dragoman.agent.opening import SIGNALS
+from dragoman.agent.first_request import SIGNALS
 from dragoman.link.deadline import EXIT, Deadline
 
 # What the shutdown of the interpreter may take when the deadline has passed before it began.

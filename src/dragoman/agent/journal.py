@@ -10,8 +10,8 @@ import asyncio
 from collections import deque
 from typing import Final, NamedTuple
 
-from dragoman.agent.speech import EventSink, TextSink
-from dragoman.agent.story import History
+from dragoman.agent.event_sink import EventSink, TextSink
+from dragoman.agent.history import History
 from dragoman.errors import LinkClosed
 from dragoman.store.contract import Log, StoreFailed
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from dragoman.agent.checks import check_fields, check_known, check_list, check_optional_text, check_text
-from dragoman.agent.remembered import AnswerKey, Subject, answer_key
+from dragoman.agent.remembered_permissions import AnswerKey, Subject, answer_key
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dragoman.agent.exit_guard import ExitGuard
-from dragoman.agent.opening import Opening
+from dragoman.agent.first_request import Opening
 from dragoman.background import EventLoop
 from dragoman.link import Link
 from dragoman.link.deadline import GENERATORS, SWEEP, Deadline

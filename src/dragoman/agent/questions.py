@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from dragoman.agent.checks import check_schema, check_text
 from dragoman.agent.current_turn import check_turn
+from dragoman.agent.event_sink import EventSink
 from dragoman.agent.permission import Permission, PermissionQuestion, chosen
 from dragoman.agent.plain_values import plain_text
-from dragoman.agent.remembered import NOTE
-from dragoman.agent.speech import EventSink
+from dragoman.agent.remembered_permissions import NOTE
 from dragoman.errors import PeerError, UsageError
 from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.events import RequiresAction, Running

@@ -13,19 +13,19 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent import checks
+from dragoman.agent.client_services import ClientServices
 from dragoman.agent.current_turn import check_turn, current_turn, too_late
+from dragoman.agent.event_sink import EventSink, TextSink
 from dragoman.agent.handlers import extension_name
 from dragoman.agent.identity import new_id
-from dragoman.agent.interjections import PromptQueue
-from dragoman.agent.lender import ClientServices
-from dragoman.agent.naming import is_order, title_from
 from dragoman.agent.permission import Permission, check_question, question, subject_of
 from dragoman.agent.plain_values import exact_text, plain, plain_text
 from dragoman.agent.prompt import Prompt
+from dragoman.agent.prompt_queue import PromptQueue
 from dragoman.agent.questions import UserQuestions
-from dragoman.agent.remembered import NOTE, RememberedAnswers, RememberedPermission
-from dragoman.agent.speech import EventSink, TextSink
+from dragoman.agent.remembered_permissions import NOTE, RememberedAnswers, RememberedPermission
 from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
+from dragoman.agent.titles import is_order, title_from
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult

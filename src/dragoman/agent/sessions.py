@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
 
-from dragoman.agent import kept
-from dragoman.agent.announced import AnnouncedEvents
+from dragoman.agent import stored_settings
+from dragoman.agent.announced_events import AnnouncedEvents
+from dragoman.agent.event_sink import EventSink
 from dragoman.agent.folders import check_folders, check_same
+from dragoman.agent.history import History
 from dragoman.agent.identity import new_session_id
 from dragoman.agent.journal import Journal
 from dragoman.agent.listing import listed, newest
-from dragoman.agent.retelling import retell, retell_behind, tell_of_damage
+from dragoman.agent.replay import retell, retell_behind, tell_of_damage
 from dragoman.agent.session import Session
-from dragoman.agent.speech import EventSink
 from dragoman.agent.store_failures import as_told, missing, told
-from dragoman.agent.story import History
 from dragoman.agent.transitions import Transitions
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
@@ -71,7 +71,7 @@ class OpenSessions:
         async with self._made(session_id):
             session = await self._opened(session_id, request, log, {})
         if self._agent.manner.same_servers:
-            await kept.keep_servers(session)
+            await stored_settings.keep_servers(session)
         self._announced.announce_next(session_id)
         return _answer(session)
 
@@ -118,7 +118,7 @@ class OpenSessions:
             session, story = await self._reopen(request)
         else:
             check_same(session.cwd, request.cwd)
-            self._check_servers(kept.fingerprint(session.opening), request)
+            self._check_servers(stored_settings.fingerprint(session.opening), request)
             check_folders(request.cwd, request.additional_directories)
             session.reroot(request.additional_directories)
         # The client has named it, so it may be spoken of before the answer.
@@ -173,7 +173,7 @@ class OpenSessions:
     ) -> tuple[Session, History]:
         """A session as its log tells it, mended, and its story. `again`: the client has named it."""
         try:
-            found = await kept.read(session_id, log)
+            found = await stored_settings.read(session_id, log)
             story = found.story
             if again:
                 self._check_servers(found.servers, opening)
@@ -219,7 +219,7 @@ class OpenSessions:
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
         """Where that is asked of us, a session is opened again only with the servers it was begun with."""
-        if self._agent.manner.same_servers and known not in (None, kept.fingerprint(request)):
+        if self._agent.manner.same_servers and known not in (None, stored_settings.fingerprint(request)):
             raise RequestFailed(INVALID_PARAMS, "The MCP servers are not those that the session was begun with")
 
     # -- closing -----------------------------------------------------------------------------------------------------

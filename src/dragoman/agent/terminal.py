@@ -7,7 +7,7 @@ from typing import Self
 
 from msgspec import UNSET
 
-from dragoman.agent.speech import EventSink
+from dragoman.agent.event_sink import EventSink
 from dragoman.agent.tool import CANCELLABLE, Stoppable
 from dragoman.errors import UsageError
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate

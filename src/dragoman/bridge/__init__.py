@@ -2,6 +2,6 @@
 
 from dragoman.bridge.bridge import Bridge
 from dragoman.bridge.failures import GONE, TOO_LARGE, UNREADABLE
-from dragoman.bridge.gate import UNSAID_BYTES
+from dragoman.bridge.read_gate import UNSAID_BYTES
 
 __all__ = ["GONE", "TOO_LARGE", "UNREADABLE", "UNSAID_BYTES", "Bridge"]

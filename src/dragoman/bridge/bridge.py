@@ -18,10 +18,10 @@ Promises
 import asyncio
 
 from dragoman import limits
-from dragoman.bridge.back import BridgeAgentSide
-from dragoman.bridge.front import BridgeClientSide
+from dragoman.bridge.agent_side import BridgeAgentSide
+from dragoman.bridge.client_side import BridgeClientSide
+from dragoman.bridge.open_work import OpenWork
 from dragoman.bridge.side import Noise
-from dragoman.bridge.unfinished import OpenWork
 from dragoman.errors import LinkClosed
 from dragoman.link import Trace
 from dragoman.transports.contract import Transport

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Final
 
 from dragoman import limits
-from dragoman.bridge.crossing import ForwardedRequest
 from dragoman.bridge.failures import GONE
-from dragoman.bridge.gate import ReadGate
-from dragoman.bridge.way import ForwardingQueue
+from dragoman.bridge.forwarded_request import ForwardedRequest
+from dragoman.bridge.forwarding_queue import ForwardingQueue
+from dragoman.bridge.read_gate import ReadGate
 from dragoman.dialects.contract import Id
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError
 from dragoman.link import Link, Role, Trace

@@ -66,10 +66,10 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
+    from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.complain import CommandError
     from dragoman.cli.home import open_store
-    from dragoman.cli.ours import our_setup
-    from dragoman.coder.brain import coding_agent
+    from dragoman.coder.agent import coding_agent
     from dragoman.errors import UsageError
 
     try:
@@ -104,6 +104,6 @@ def _manner(dialect: str | None) -> "Manner":
 
     if dialect is None:
         return PLAIN
-    from dragoman.agent.manners import manner_of
+    from dragoman.agent.dialect_rules import manner_of
 
     return manner_of(dialect)

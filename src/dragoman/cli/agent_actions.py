@@ -17,11 +17,11 @@ from dragoman.cli.keys import hide_keys
 from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
 from dragoman.cli.settings import SettingsError
 from dragoman.client.connect import connect
-from dragoman.client.fleet import AgentStatus, Fleet, find_program
-from dragoman.client.fleet_edit import add_entry, remove_entry
-from dragoman.client.fleet_file import NAME, untrusted
-from dragoman.client.known import KNOWN
-from dragoman.client.opening import is_address
+from dragoman.client.known_agents import KNOWN
+from dragoman.client.registry import AgentStatus, Fleet, find_program
+from dragoman.client.registry_edit import add_entry, remove_entry
+from dragoman.client.registry_file import NAME, untrusted
+from dragoman.client.targets import is_address
 from dragoman.errors import DragomanError, UsageError
 
 NOT_DONE: Final = 1

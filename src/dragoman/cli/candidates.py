@@ -127,14 +127,14 @@ def _modes() -> Iterator[CompletionCandidate]:
 
 
 def _dialects() -> Iterator[CompletionCandidate]:
-    from dragoman.agent.manners import NAMES
+    from dragoman.agent.dialect_rules import NAMES
 
     return (CompletionCandidate(name) for name in NAMES)
 
 
 def _agents() -> Iterator[CompletionCandidate]:
     from dragoman.cli.home import home
-    from dragoman.client.fleet import Fleet
+    from dragoman.client.registry import Fleet
 
     return (CompletionCandidate(name) for name in Fleet.read(home(), environment=os.environ, folder=".").names())
 

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         return complain("a chat needs a terminal; `dragoman run` is for pipes and scripts")
     try:
-        from dragoman.cli.face.talk import ChatSession
+        from dragoman.cli.terminal.chat_session import ChatSession
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
             raise

@@ -26,7 +26,7 @@ def warn(sentence: str) -> None:
 
 def warn_of_plain_http(url: str) -> None:
     """Say on stderr that a token for this address is sent where others can read it; nothing where they cannot."""
-    from dragoman.client.opening import is_readable_on_the_way
+    from dragoman.client.targets import is_readable_on_the_way
 
     if is_readable_on_the_way(url):
         warn(

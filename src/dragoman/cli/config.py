@@ -89,7 +89,7 @@ def find_keys(settings: "Settings") -> dict[str, str]:
 
 def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict[str, str]]:
     """Return the address of each provider that has a key or an address of its own: `value`, `source` or `error`."""
-    from dragoman.cli.ours import config_of
+    from dragoman.cli.builtin_agent import config_of
     from dragoman.coder.models.endpoints import (
         ADDRESS_VARIABLES,
         CONFIG_SOURCE,
@@ -117,8 +117,8 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
 
 
 def _who_thinks() -> str:
+    from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.complain import CommandError
-    from dragoman.cli.ours import our_setup
     from dragoman.errors import DragomanError
 
     try:

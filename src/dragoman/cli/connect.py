@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
     from importlib.util import find_spec
 
     from dragoman.errors import UsageError, how_to_install
-    from dragoman.gateway.relay import far_of, relay_stdio
-    from dragoman.gateway.tokens import read_token
+    from dragoman.gateway.stdio_relay import far_of, relay_stdio
+    from dragoman.gateway.token_store import read_token
     from dragoman.host.private import blank_secrets
 
     blank_secrets()

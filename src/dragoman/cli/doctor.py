@@ -138,8 +138,8 @@ def _store() -> Finding:
 
 
 def _model(wanted: str | None) -> Finding:
+    from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.complain import CommandError
-    from dragoman.cli.ours import our_setup
     from dragoman.errors import DragomanError
 
     try:
@@ -177,9 +177,9 @@ def _providers() -> Finding:
 
 async def _lists() -> dict[str, str]:
     """Ask each provider for its models, which tells whether it accepts its key."""
+    from dragoman.cli.builtin_agent import our_setup
     from dragoman.cli.complain import CommandError
-    from dragoman.cli.ours import our_setup
-    from dragoman.coder.supply import ModelSupply
+    from dragoman.coder.model_supply import ModelSupply
 
     try:
         models = our_setup(None, None).models

@@ -84,7 +84,7 @@ def _note(call: _Call, event: ToolCallUpdate) -> None:
 
 
 def _note_content(call: _Call, items: Sequence[ToolContent]) -> None:
-    from dragoman.cli.face.telling import failure_reason
+    from dragoman.cli.terminal.event_text import failure_reason
 
     for item in items:
         if isinstance(item, Diff):

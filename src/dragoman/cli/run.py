@@ -71,7 +71,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Say it."""
     from dragoman import background
-    from dragoman.cli.errand import OneTurn
+    from dragoman.cli.one_turn import OneTurn
     from dragoman.cli.target import chosen_folder, chosen_target
 
     try:

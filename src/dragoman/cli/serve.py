@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.ceilings import Ceilings
     from dragoman.gateway.guard import TokenLimits
     from dragoman.gateway.logbook import Logbook
-    from dragoman.gateway.questions import OnPermission
+    from dragoman.gateway.open_questions import OnPermission
     from dragoman.gateway.server import GatewayServer
-    from dragoman.gateway.tokens import TokenStore
+    from dragoman.gateway.token_store import TokenStore
 
 _DESCRIPTION = """\
 Serve an agent over the network: Streamable HTTP and WebSocket at /acp, with
@@ -193,8 +193,8 @@ class _Prepared:
     def server(self) -> "GatewayServer":
         """The server, inside a running loop."""
         from dragoman.gateway.hub import Hub
-        from dragoman.gateway.owners import SessionDirectory
         from dragoman.gateway.server import GatewayServer
+        from dragoman.gateway.session_directory import SessionDirectory
 
         owners = SessionDirectory(home() / "gateway" / "owners.jsonl", agent="".join(self._arguments.agent))
         hub = Hub(

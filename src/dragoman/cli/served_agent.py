@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.agent.manners import manner_of
-from dragoman.cli import ours
+from dragoman.agent.dialect_rules import manner_of
+from dragoman.cli import builtin_agent
 from dragoman.cli.complain import CommandError
 from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
 from dragoman.gateway.agents import Agents
 from dragoman.gateway.ceilings import AgentModes
 from dragoman.gateway.hub import FolderOf, Knows
-from dragoman.gateway.local import PROCESSES, in_process, spawned, spoken_in
+from dragoman.gateway.local_agents import PROCESSES, in_process, spawned, spoken_in
 from dragoman.store.contract import StoreFailed
 
 
@@ -33,12 +33,12 @@ def our_agent(
     arguments: argparse.Namespace, private: Sequence[str], report: Callable[[Exception], None]
 ) -> ServedAgent:
     """Return our own agent. `private`: paths that none of its tools reaches. Tries out what can be confined here."""
-    from dragoman.coder.brain import coding_agent
+    from dragoman.coder.agent import coding_agent
 
     # Its clients know four modes, and none that does not ask.
     manner = manner_of("elephant" if arguments.elephant else None)
     try:
-        setup = ours.our_setup(
+        setup = builtin_agent.our_setup(
             arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
         )
     except CommandError as error:
@@ -61,9 +61,9 @@ def our_agent(
 
 def fleet_agent(name: str) -> ServedAgent:
     """Return an agent of the fleet, which is started, or called at its address, when a client needs it."""
-    from dragoman.client.fleet import Fleet, find_program
-    from dragoman.gateway.relay import far_of
-    from dragoman.gateway.tokens import read_token
+    from dragoman.client.registry import Fleet, find_program
+    from dragoman.gateway.stdio_relay import far_of
+    from dragoman.gateway.token_store import read_token
 
     fleet = Fleet.read(home(), environment=os.environ, folder=".")
     entry = fleet.entry(name).expanded(os.environ)

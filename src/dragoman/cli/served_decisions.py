@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.cli.decisions import decisions_file
 from dragoman.cli.log import append_line
+from dragoman.client.call_facts import evidence
 from dragoman.client.decision import method_of
-from dragoman.client.evidence import evidence
 from dragoman.host.environment import without_keys
 from dragoman.vocabulary.services import Selected
 
 if TYPE_CHECKING:
-    from dragoman.gateway.questions import AnsweredPermission
+    from dragoman.gateway.open_questions import AnsweredPermission
 
 # What an agent can make long is cut.
 _TEXT_CHARACTERS: Final = 500

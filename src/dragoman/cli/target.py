@@ -11,12 +11,12 @@ from dragoman.cli.complain import CommandError, warn, warn_of_plain_http
 from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
-    from dragoman.cli.offer import Offer
+    from dragoman.cli.offered_services import Offer
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
-    from dragoman.client.fleet import Fleet
-    from dragoman.client.lent import OfferedCapabilities
+    from dragoman.client.offered_capabilities import OfferedCapabilities
     from dragoman.client.policy import Level, Policy
+    from dragoman.client.registry import Fleet
 
 
 # As much of an `acp.json` as counts.
@@ -194,7 +194,7 @@ def _of_command(command: list[str], cwd: str | None) -> Target:
     found = recognise_agent(command, os.path.expanduser(cwd or "."), os.environ)
     if found is None:
         return target
-    from dragoman.client.known import KNOWN
+    from dragoman.client.known_agents import KNOWN
 
     entry = KNOWN[found.agent]
     keys = {} if found.kept_back else {name: os.environ[name] for name in entry.passed_on if name in os.environ}
@@ -208,10 +208,10 @@ def _is_address(agent: str | None) -> bool:
 
 
 def _at_address(arguments: argparse.Namespace) -> Target:
-    from dragoman.client.entry import AgentEntry
-    from dragoman.client.fleet import Fleet
-    from dragoman.client.fleet_file import FleetFile
-    from dragoman.client.lent import FORMS_ALONE
+    from dragoman.client.agent_entry import AgentEntry
+    from dragoman.client.offered_capabilities import FORMS_ALONE
+    from dragoman.client.registry import Fleet
+    from dragoman.client.registry_file import FleetFile
 
     url: str = arguments.agent
     token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
@@ -225,7 +225,7 @@ def _at_address(arguments: argparse.Namespace) -> Target:
 
 def _fleet(folder: str) -> "Fleet":
     from dragoman.cli.home import home
-    from dragoman.client.fleet import Fleet
+    from dragoman.client.registry import Fleet
     from dragoman.errors import DragomanError
 
     try:

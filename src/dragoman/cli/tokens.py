@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
     from dragoman.gateway.guard import Token
-    from dragoman.gateway.tokens import TokenStore
+    from dragoman.gateway.token_store import TokenStore
 
 _DESCRIPTION = """\
 The tokens with which clients come to `dragoman serve`. A server that runs
@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def opened(token_file: str | None) -> "TokenStore":
     """Return the file of tokens that a command line means."""
-    from dragoman.gateway.tokens import TokenStore
+    from dragoman.gateway.token_store import TokenStore
 
     return TokenStore(Path(token_file).expanduser() if token_file else home() / "gateway" / "tokens.json")
 

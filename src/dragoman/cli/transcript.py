@@ -7,8 +7,8 @@ import base64
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from dragoman.agent.story import History
-from dragoman.agent.updates import patch_text
+from dragoman.agent.event_json import patch_text
+from dragoman.agent.history import History
 from dragoman.cli.plain import harmless, harmless_line, harmless_output
 from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record

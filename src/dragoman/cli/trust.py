@@ -147,7 +147,7 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
 
     False: the person did not want to see it all.
     """
-    from dragoman.cli.face.screen import size
+    from dragoman.cli.terminal.turn_screen import size
 
     if not paged:
         print(*lines, sep="\n", file=sys.stderr)

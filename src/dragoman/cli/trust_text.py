@@ -19,10 +19,10 @@ import msgspec
 from dragoman.cli.project_servers import NAME as SERVERS_FILE
 from dragoman.cli.project_servers import document_of, tables_of
 from dragoman.cli.project_servers import part_of as server_part
-from dragoman.client.entry import AgentEntry
-from dragoman.client.fleet_file import FleetFile, FleetFileWrong, RegistryFileFound, find_files, read_usable
-from dragoman.client.known import KNOWN
+from dragoman.client.agent_entry import AgentEntry
+from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import Limited, part_of, project_entries
+from dragoman.client.registry_file import FleetFile, FleetFileWrong, RegistryFileFound, find_files, read_usable
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys

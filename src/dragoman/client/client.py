@@ -11,11 +11,11 @@ from msgspec import UNSET
 from dragoman import limits
 from dragoman.client.callbacks import check_text, folder_of, listed
 from dragoman.client.conversation import Conversation
-from dragoman.client.early import EarlyEvents
-from dragoman.client.face import ClientHandlers
-from dragoman.client.opening import Target, open_target
-from dragoman.client.patience import Clock, Patience
+from dragoman.client.early_events import EarlyEvents
+from dragoman.client.handlers import ClientHandlers
 from dragoman.client.services import Services
+from dragoman.client.targets import Target, open_target
+from dragoman.client.timeouts import Clock, Patience
 from dragoman.client.turn import TurnEvents
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError

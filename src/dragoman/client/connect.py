@@ -13,7 +13,7 @@ from dragoman import limits
 from dragoman.client.ask_user import AskUserCallback
 from dragoman.client.callbacks import check_plain
 from dragoman.client.client import Client, EventCallback, State
-from dragoman.client.face import (
+from dragoman.client.handlers import (
     ClientHandlers,
     ElicitationCallback,
     ExtensionCallback,
@@ -23,8 +23,8 @@ from dragoman.client.face import (
     Terminals,
     WriteCallback,
 )
-from dragoman.client.opening import Target, resolved
-from dragoman.client.patience import Patience
+from dragoman.client.targets import Target, resolved
+from dragoman.client.timeouts import Patience
 from dragoman.errors import UsageError
 from dragoman.link import Trace
 from dragoman.vocabulary.hello import Implementation
@@ -68,7 +68,7 @@ def connect(
     agent's version decides.
     """
     if dialect is not None:
-        from dragoman.dialects.named import check_name, pinned
+        from dragoman.dialects.vendors.named import check_name, pinned
 
         check_name(dialect)
         if pinned(dialect) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from dragoman.client.callbacks import check_text, folder_of
-from dragoman.client.calls import ToolCalls
+from dragoman.client.tool_calls import ToolCalls
 from dragoman.client.turn import Answer, Turn, TurnEvents
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
-from dragoman.client.evidence import Judged
+from dragoman.client.call_facts import Judged
 from dragoman.client.rule import Rule
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
 

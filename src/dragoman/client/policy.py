@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from dragoman.client.call_facts import CallFacts, Judged, evidence
 from dragoman.client.decision import By, OnDecision, PermissionDecision, method_of, title_of
-from dragoman.client.evidence import CallFacts, Judged, evidence
 from dragoman.client.file_questions import question_about, title_for_user
 from dragoman.client.granted_writes import GrantedWrites
 from dragoman.client.questions import Questions

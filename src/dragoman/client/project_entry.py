@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dragoman.client.entry import AgentEntry, PermissionPolicy
-from dragoman.client.fleet_file import FleetFile, Terms, project_folder
-from dragoman.client.lent import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.agent_entry import AgentEntry, PermissionPolicy
+from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
+from dragoman.client.registry_file import FleetFile, Terms, project_folder
 from dragoman.client.rules import Rule
 from dragoman.host.trust import TrustState
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, get_args
 
+from dragoman.client.call_facts import CallFacts, Judged, evidence
 from dragoman.client.command_lines import BASH, CommandLine
-from dragoman.client.evidence import CallFacts, Judged, evidence
 from dragoman.client.rule import (
     RULE_KINDS,
     Effect,

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.client.ask_user import ASK_USER, answered
-from dragoman.client.calls import ToolCalls
-from dragoman.client.early import EarlyEvents
-from dragoman.client.face import ClientHandlers
+from dragoman.client.early_events import EarlyEvents
+from dragoman.client.handlers import ClientHandlers
 from dragoman.client.questions import Questions
+from dragoman.client.tool_calls import ToolCalls
 from dragoman.errors import NOT_FOUND, RequestFailed, echo
 from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate

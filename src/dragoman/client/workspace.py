@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.client.command_lines import check_terminal
-from dragoman.client.face import ReadCallback, Terminals, WriteCallback
+from dragoman.client.handlers import ReadCallback, Terminals, WriteCallback
 from dragoman.client.terminals import RealTerminals
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, RequestFailed, UsageError
 from dragoman.host.paths import PathRefused, Place, Roots, read_bytes, write_bytes

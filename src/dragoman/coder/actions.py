@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
-from dragoman.agent.kept import keep_option
 from dragoman.agent.permission import YES_OR_NO
+from dragoman.agent.stored_settings import keep_option
 from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.compaction import Compaction
@@ -19,7 +19,7 @@ from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, Option
 from dragoman.vocabulary.identity import Needs
 
 if TYPE_CHECKING:
-    from dragoman.coder.work import SessionRuntime
+    from dragoman.coder.runtime import SessionRuntime
 
 
 async def run(name: str, arguments: str, work: "SessionRuntime") -> AsyncGenerator[AnyEvent, None]:

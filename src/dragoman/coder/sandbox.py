@@ -19,9 +19,9 @@ from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
 from dragoman.coder.decision_log import DecisionLog, answered_by
+from dragoman.coder.execution import SandboxExecution, ViewRoots
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, Decision, JudgedCall, leaves_confinement
-from dragoman.coder.rigs import SandboxExecution, ViewRoots
 from dragoman.coder.sandbox_report import (
     APPLYING,
     NOTHING_CHANGED,

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from dragoman.agent.connection import complain
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.agent.serve import complain
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.ceilings import may_answer

@@ -30,22 +30,22 @@ def _make_dialect(
     version: int, role: Literal["agent", "client"], client: "ClientHello", agent: "AgentHello", name: str
 ) -> "Dialect":
     if name:
-        from dragoman.dialects.named import named
+        from dragoman.dialects.vendors.named import named
 
         found = named(name)
         return found.agent(client, agent) if role == "agent" else found.client(client, agent)
     if version == 1:
         if role == "agent":
-            from dragoman.dialects.v1_agent import AgentV1
+            from dragoman.dialects.v1.agent import AgentV1
 
             return AgentV1(client, agent)
-        from dragoman.dialects.v1_client import ClientV1
+        from dragoman.dialects.v1.client import ClientV1
 
         return ClientV1(client, agent)
     if role == "agent":
-        from dragoman.dialects.v2_agent import AgentV2
+        from dragoman.dialects.v2.agent import AgentV2
 
         return AgentV2(client, agent)
-    from dragoman.dialects.v2_client import ClientV2
+    from dragoman.dialects.v2.client import ClientV2
 
     return ClientV2(client, agent)

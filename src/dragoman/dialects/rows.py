@@ -40,7 +40,7 @@ _SIMSE: Final = f"{_D}test_simse.py::test_"
 _CLI: Final = "tests/cli/test_dialects.py::test_"
 _ASKED: Final = "tests/agent/test_permission.py::test_"
 _THEIRS: Final = "tests/interop/test_agentao_client.py::test_"
-_PATIENCE: Final = "tests/client/test_patience.py::test_"
+_PATIENCE: Final = "tests/client/test_timeouts.py::test_"
 _V1: Final = f"{_D}test_v1_agent.py::test_"
 _LINK: Final = "tests/test_link.py::test_"
 

@@ -24,19 +24,19 @@ import msgspec
 
 from dragoman import limits
 from dragoman.errors import LinkClosed
-from dragoman.gateway.callers import IdleSockets, peer_of
+from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connection import Full, GatewayConnection
-from dragoman.gateway.door import refused
 from dragoman.gateway.elephant import RPC, SSE, Elephant
-from dragoman.gateway.front import ClientSide
+from dragoman.gateway.envelope import Envelope, NotAMessage, peek
 from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
+from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in, number_in, refuse
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.idle_sockets import IdleSockets, peer_of
 from dragoman.gateway.metrics import metrics_of
 from dragoman.gateway.pages import Pages
-from dragoman.gateway.peek import Envelope, NotAMessage, peek
-from dragoman.gateway.replies import Bodies, Stop, answer, message_in, number_in, refuse
+from dragoman.gateway.precheck import refused
+from dragoman.gateway.replay_buffer import StreamReader
 from dragoman.gateway.streaming import GOODBYE, Event, Receive, Send, send_messages, stream_events
-from dragoman.gateway.window import StreamReader
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute

@@ -18,9 +18,9 @@ import msgspec
 from dragoman import limits
 from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
+from dragoman.gateway.envelope import Envelope, Id, NotAMessage, peek
 from dragoman.gateway.guard import TokenIdentity
-from dragoman.gateway.peek import Envelope, Id, NotAMessage, peek
-from dragoman.gateway.window import GONE, WINDOW_BYTES, ReplayBuffer, StreamPosition, StreamReader
+from dragoman.gateway.replay_buffer import GONE, WINDOW_BYTES, ReplayBuffer, StreamPosition, StreamReader
 from dragoman.transports.contract import Receiver
 
 Kind = Literal["http", "websocket", "elephant"]

@@ -22,15 +22,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from dragoman import limits
-from dragoman.gateway.callers import SocketPeer
+from dragoman.gateway.anonymous import NOBODY, needs_no_token
+from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connection import Full
 from dragoman.gateway.elephant_stream import stream
-from dragoman.gateway.front import ClientSide
 from dragoman.gateway.guard import Guard, Headers, Refusal, TokenIdentity, value_of
+from dragoman.gateway.http_replies import Bodies, Stop, answer, message_in
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.nobody import NOBODY, needs_no_token
+from dragoman.gateway.idle_sockets import SocketPeer
 from dragoman.gateway.peer_user import is_own
-from dragoman.gateway.replies import Bodies, Stop, answer, message_in
 from dragoman.gateway.streaming import Receive, Send
 
 if TYPE_CHECKING:

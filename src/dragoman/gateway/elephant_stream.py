@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.gateway.front import ClientSide
-from dragoman.gateway.replies import number_in
+from dragoman.gateway.client_side import ClientSide
+from dragoman.gateway.http_replies import number_in
+from dragoman.gateway.replay_buffer import REPLACED, TOO_SLOW, StreamBatch, StreamReader
 from dragoman.gateway.streaming import Receive, Send, beginning, gap, last_word, part, pump, until_gone
-from dragoman.gateway.window import REPLACED, TOO_SLOW, StreamBatch, StreamReader
 
 # As the system itself has it.
 PING_SECONDS: Final = 5.0

@@ -21,7 +21,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from dragoman.errors import UsageError
-from dragoman.gateway.cookies import LoginHalves, LoginStore, page_key_in
+from dragoman.gateway.login_store import LoginHalves, LoginStore, page_key_in
 
 Scope = Literal["read", "prompt", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = ("read", "prompt", "admin")

@@ -16,21 +16,21 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
+from dragoman.gateway.agent_restart import TAKEN, start_failure
+from dragoman.gateway.agent_side import AgentSide
 from dragoman.gateway.agents import Agents
-from dragoman.gateway.back import AgentSide
 from dragoman.gateway.budget import ByteBudgets
 from dragoman.gateway.ceilings import Ceilings
+from dragoman.gateway.client_side import ClientSide
 from dragoman.gateway.connection import Full, GatewayConnection, Kind
-from dragoman.gateway.front import ClientSide
 from dragoman.gateway.guard import TokenIdentity
 from dragoman.gateway.logbook import Logbook, connection_name, principal_name
 from dragoman.gateway.metrics import Metrics
-from dragoman.gateway.owners import SessionDirectory
-from dragoman.gateway.questions import AnsweredPermission, OnPermission
-from dragoman.gateway.reading import reads
-from dragoman.gateway.rooms import SharedSession
-from dragoman.gateway.waking import TAKEN, start_failure
-from dragoman.gateway.window import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
+from dragoman.gateway.open_questions import AnsweredPermission, OnPermission
+from dragoman.gateway.read_only import reads
+from dragoman.gateway.replay_buffer import GOING_AWAY, HELD_ALL_BYTES, HELD_EACH_BYTES, ReplayBuffer
+from dragoman.gateway.session_directory import SessionDirectory
+from dragoman.gateway.shared_session import SharedSession
 from dragoman.vocabulary.asking import Reply, Request
 from dragoman.vocabulary.hello import ClientHello
 from dragoman.vocabulary.identity import Identity

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from dragoman.gateway.guard import Guard, Headers, TokenIdentity, has_our_header, value_of
+from dragoman.gateway.http_replies import Stop, answer
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.replies import Stop, answer
 from dragoman.gateway.streaming import Receive, Send
 from dragoman.version import VERSION
 

@@ -16,7 +16,7 @@ import socket
 import struct
 from typing import Final
 
-from dragoman.gateway.callers import SocketPeer, peer_of
+from dragoman.gateway.idle_sockets import SocketPeer, peer_of
 
 # linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h; the order of bytes is the machine's, that of ports the net's.
 _NETLINK_SOCK_DIAG: Final = 4

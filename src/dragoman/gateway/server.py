@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from dragoman.errors import StartFailed
-from dragoman.gateway import callers
+from dragoman.gateway import idle_sockets
+from dragoman.gateway.anonymous import only_this_machine
 from dragoman.gateway.app import Gateway
-from dragoman.gateway.callers import connected_to, hang_up
-from dragoman.gateway.cookies import LoginStore
 from dragoman.gateway.dead_peers import find_dead_peers
 from dragoman.gateway.elephant import Elephant
 from dragoman.gateway.guard import LOOPBACK, Guard, is_loopback
 from dragoman.gateway.hub import Hub
+from dragoman.gateway.idle_sockets import connected_to, hang_up
 from dragoman.gateway.login_file import LoginFile
-from dragoman.gateway.nobody import only_this_machine
-from dragoman.gateway.tokens import TokenStore
+from dragoman.gateway.login_store import LoginStore
+from dragoman.gateway.token_store import TokenStore
 
 # From the first byte of a request to the end of its headers.
 _HEADER_MILLISECONDS: Final = 10_000
@@ -160,7 +160,7 @@ class GatewayServer:
     async def _hang_up_on_silence(self) -> None:
         """For as long as the server runs. In a thread: there may be thousands of descriptors."""
         while True:
-            await asyncio.sleep(callers.LOOK_SECONDS)
+            await asyncio.sleep(idle_sockets.LOOK_SECONDS)
             connected = await asyncio.to_thread(connected_to, self.port)
             hopeless = self._app.callers.hopeless(connected)
             if hopeless:

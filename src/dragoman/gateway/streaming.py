@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dragoman.gateway.window import TOO_SLOW, StreamBatch, StreamReader
+from dragoman.gateway.replay_buffer import TOO_SLOW, StreamBatch, StreamReader
 
 Event = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Event]]

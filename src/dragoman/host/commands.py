@@ -15,7 +15,7 @@ from typing import Final
 
 from dragoman.host import wildcards
 from dragoman.host.danger import is_unrecoverable
-from dragoman.host.loose import HOLE, Loose, TooMuchToParse, commands_in, name_of
+from dragoman.host.loose_shell import HOLE, Loose, TooMuchToParse, commands_in, name_of
 from dragoman.host.options import Grammar
 from dragoman.host.readonly import KNOWN, is_read_only, read_paths
 from dragoman.host.shell import Parsed, Simple, Unparsed, parse

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from dragoman.host.loose import HOLE, Loose, TooMuchToParse, commands_in
+from dragoman.host.loose_shell import HOLE, Loose, TooMuchToParse, commands_in
 from dragoman.host.shell import Parsed
 from dragoman.host.working_folder import WorkingFolders, without_proc
 

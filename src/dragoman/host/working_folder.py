@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Final
 
-from dragoman.host.loose import HOLE, Loose
+from dragoman.host.loose_shell import HOLE, Loose
 
 # Folders that are remembered, and how long their names may be; a text that names more of them is judged by the first.
 _FOLDERS: Final = 4

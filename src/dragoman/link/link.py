@@ -20,17 +20,17 @@ import msgspec
 from dragoman import limits
 from dragoman.dialects import dialect_for
 from dragoman.dialects.contract import AnswerByNotification, Dialect, Id, SessionEvent
-from dragoman.dialects.greeting import Greeting
-from dragoman.dialects.handshake import SPOKEN
+from dragoman.dialects.handshake.first_bytes import Greeting
+from dragoman.dialects.handshake.initialize import SPOKEN
 from dragoman.errors import LinkClosed, PeerMistake, UsageError, WireError
-from dragoman.link.answering import IncomingRequests
-from dragoman.link.asking import OutgoingRequests
-from dragoman.link.calls import PendingCall
 from dragoman.link.contract import Handler, Role
 from dragoman.link.deadline import ANSWERS, FLUSH, Deadline
-from dragoman.link.ear import LinkReader
+from dragoman.link.incoming import IncomingRequests
+from dragoman.link.outgoing import OutgoingRequests
+from dragoman.link.pending_calls import PendingCall
+from dragoman.link.reader import LinkReader
 from dragoman.link.streams import text_stream
-from dragoman.link.voice import LinkWriter
+from dragoman.link.writer import LinkWriter
 from dragoman.outbox import Outbox, TextStream, Trace
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary.asking import Note

@@ -10,7 +10,7 @@ from typing import Any, cast
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp import Config, McpServers, McpServerStatus
 from dragoman.coder.mcp.servers import allow_all
-from dragoman.coder.mcp.terms import Bounds
+from dragoman.coder.mcp.settings import Bounds
 from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, RememberedRule
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian

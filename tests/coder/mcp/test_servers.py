@@ -17,7 +17,7 @@ import pytest
 from dragoman.coder.mcp import Config, describe
 from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
-from dragoman.coder.mcp.terms import Bounds
+from dragoman.coder.mcp.settings import Bounds
 from dragoman.coder.permissions import JudgedCall, decide, offers
 from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
 from dragoman.host.guardian import Guardian

@@ -7,8 +7,8 @@ from dragoman.coder.context import ContextUserMessage, Item
 from dragoman.coder.credentials import Secret
 from dragoman.coder.models.contract import ModelRequest, Piece, RawResponse, TextDelta, ThoughtDelta, ToolSpec
 from dragoman.coder.models.endpoints import Endpoint, Family, ProviderConfig
-from dragoman.coder.models.patience import ModelTimeouts
 from dragoman.coder.models.providers import ProviderModel
+from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.vocabulary.content import Text
 from tests.coder.models.upstream import Upstream
 

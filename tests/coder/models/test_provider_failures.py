@@ -144,9 +144,9 @@ async def test_who_takes_too_long_is_left_and_told(reply: Reply) -> None:
 
 @pytest.mark.parametrize("status", [200, 500])
 async def test_a_line_without_an_end_is_not_kept(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.coder.models import hosted
+    from dragoman.coder.models import provider_connection
 
-    monkeypatch.setattr(hosted, "ANSWER_BYTES", 3_000_000)
+    monkeypatch.setattr(provider_connection, "ANSWER_BYTES", 3_000_000)
     sent = 0
 
     async def floods(exchange: Exchange) -> None:
@@ -252,7 +252,7 @@ async def test_the_key_is_in_no_sentence_no_traceback_and_no_log(
 
 
 async def test_a_missing_package_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "dragoman.coder.models.hosted", None)
+    monkeypatch.setitem(__import__("sys").modules, "dragoman.coder.models.provider_connection", None)
     async with upstream() as up, connected(endpoint(up)) as model:
         with pytest.raises(ModelFailed, match=r"pip install 'dragoman\[models\]'"):
             await ask(model)

@@ -9,7 +9,7 @@ from dragoman.background import call_in_background
 from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
 from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
-from dragoman.coder.mcp.terms import Bounds, Manners, Surroundings
+from dragoman.coder.mcp.settings import Bounds, Manners, Surroundings
 from dragoman.coder.mcp.tool import ForeignTool
 from dragoman.coder.tools.contract import Tool
 from dragoman.errors import how_to_install

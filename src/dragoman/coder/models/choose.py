@@ -8,7 +8,7 @@ from dragoman.coder.credentials import KEY_VARIABLES, OLLAMA_VARIABLE, Credentia
 from dragoman.coder.models.contract import Model
 from dragoman.coder.models.endpoints import ModelUnavailable, configured, find_endpoint, provider_config
 from dragoman.coder.models.names import LOCAL, OFFLINE, SCRIPT, BadModelName, ModelName, parse
-from dragoman.coder.models.patience import ModelTimeouts
+from dragoman.coder.models.timeouts import ModelTimeouts
 
 __all__ = ["DEFAULTS", "ModelUnavailable", "choices", "find_default_model", "make_model", "usable_providers"]
 

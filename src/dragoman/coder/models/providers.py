@@ -16,11 +16,11 @@ from dragoman.coder.models.abilities import Abilities, abilities
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.overflow import NEVER
-from dragoman.coder.models.patience import ModelTimeouts
+from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.errors import how_to_install
 
 if TYPE_CHECKING:
-    from dragoman.coder.models.hosted import ProviderConnection
+    from dragoman.coder.models.provider_connection import ProviderConnection
 
 # Before the first retry; then twice as long each time.
 _RETRY_SECONDS: Final = 1.0
@@ -129,5 +129,5 @@ def loading() -> Iterator[None]:
 
 def _open(endpoint: Endpoint, known: Abilities, patience: ModelTimeouts) -> "ProviderConnection":
     with loading():
-        from dragoman.coder.models.hosted import ProviderConnection
+        from dragoman.coder.models.provider_connection import ProviderConnection
     return ProviderConnection(endpoint, known, patience)

@@ -9,9 +9,9 @@ from typing import Final
 
 from dragoman.agent.terminal import DisplayTerminal
 from dragoman.agent.tool import ToolCall
+from dragoman.coder.execution import Start
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.rigs import Start
 from dragoman.coder.tools.contract import (
     BadInput,
     Preview,

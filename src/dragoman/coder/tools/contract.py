@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple, Protocol
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.changes import Changes
+from dragoman.coder.execution import Execution
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, JudgedCall
-from dragoman.coder.rigs import Execution
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.host.text import visible

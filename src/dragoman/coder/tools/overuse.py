@@ -2,7 +2,7 @@
 
 import asyncio
 
-from dragoman.coder.rigs import Start
+from dragoman.coder.execution import Start
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.host.process import Child
 from dragoman.host.resources import WATCH_SECONDS, UsageWatch

@@ -28,7 +28,7 @@ from dragoman.coder.mcp.definition import TOOLS, Definitions, read_definitions
 from dragoman.coder.mcp.sdk.filter import filtered, said_of
 from dragoman.coder.mcp.sdk.peer import SdkPeer, leaf, peer_for
 from dragoman.coder.mcp.sdk.results import outcome_of
-from dragoman.coder.mcp.terms import Surroundings
+from dragoman.coder.mcp.settings import Surroundings
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.version import VERSION
 

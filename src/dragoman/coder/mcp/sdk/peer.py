@@ -16,7 +16,7 @@ from dragoman.coder.mcp.config import Config, hide, secrets_of
 from dragoman.coder.mcp.plain import one_line, plain
 from dragoman.coder.mcp.sdk.lines import TOO_LARGE, Lines
 from dragoman.coder.mcp.sdk.web import Web
-from dragoman.coder.mcp.terms import Surroundings
+from dragoman.coder.mcp.settings import Surroundings
 from dragoman.errors import StartFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.process import Child

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final
 
-from dragoman.agent.serve import complain
+from dragoman.agent.connection import complain
 from dragoman.coder.context import ContextAssistantMessage, ContextSummary, ContextToolResult, ContextUserMessage, Item
 from dragoman.coder.models.contract import (
     ModelRequest,

@@ -1,0 +1,34 @@
+"""Events and sessions as programs read them: version 2's JSON, which has the vocabulary's meaning, whichever version
+they were lived in."""
+
+from dragoman.dialects.codec.git_patches import git_patch
+from dragoman.dialects.v2.codec import WORDS, say_event
+from dragoman.store.contract import SessionMeta
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.tools import Diff, FileChange, Patch
+from dragoman.wire import types as wire
+
+
+def update_json(event: AnyEvent) -> bytes | None:
+    """An event as an update, `{"sessionUpdate": ...}` on one line; None where it has no name that is its own."""
+    update = say_event(event)
+    return None if update is None else wire.encode(update)
+
+
+def info_json(meta: SessionMeta) -> bytes:
+    """A session as a list shows it, on one line."""
+    from dragoman.agent.listing import info_of  # a reader of events alone needs no agent
+
+    return wire.encode(WORDS.say(info_of(meta)))
+
+
+def patch_text(diff: Diff) -> str:
+    """File changes as a patch to read; a change whose texts nobody knows is a line."""
+    if isinstance(diff.patch, Patch):
+        return diff.patch.text
+    return "".join(
+        (git_patch(change) or f"{change.operation} {change.path}\n")
+        if isinstance(change, FileChange)
+        else f"{change.kind}\n"
+        for change in diff.changes
+    )

@@ -1,0 +1,117 @@
+"""The first moment of an agent process: `initialize` is answered before the event loop is imported.
+
+asyncio and what serves a client take longer to import than everything before them, and an editor's user waits. So the
+first bytes are waited for here, blocking. If they are a plain `initialize` they are answered and `greeted` says how;
+if they are anything else they are `unread`, and the link sees them as if nobody had looked before. Signals are caught
+from here on: `received` has the one that came, for whoever serves to act upon.
+
+Only pipes and sockets are waited for: that is what clients start agents with. The end of a terminal's input is told
+once and must not be eaten here, and a file is not worth the trouble.
+"""
+
+import os
+import select
+import signal
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Final
+
+from dragoman import limits
+from dragoman.dialects.handshake.first_bytes import Greeting
+from dragoman.transports.takeover import take_stdio
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+Greet = Callable[[bytes], Greeting | None]
+
+
+class Opening:
+    """The stdin and stdout of this process, and what happened on them so far."""
+
+    def __init__(self) -> None:
+        self.unread = b""
+        self.greeted: Greeting | None = None
+        self.received: Final[list[int]] = []
+        self._wake: tuple[int, int] | None = None
+        self.stdin, self.stdout = take_stdio()
+        self._catch_signals()
+
+    def hear(self, greet: Greet) -> None:
+        """Wait for the first bytes, or a signal; answer them if `greet` can."""
+        if not _is_stream(self.stdin):
+            return
+        waiting = select.poll()
+        waiting.register(self.stdin, select.POLLIN)
+        if self._wake is not None:
+            waiting.register(self._wake[0], select.POLLIN)
+        waiting.poll()
+        if self.received:
+            return
+        with suppress(OSError):  # whoever reads next finds out what is wrong
+            self.unread = os.read(self.stdin, limits.READ_BYTES)
+        greeted = _or_none(greet, self.unread)
+        if greeted is not None and self._send(greeted.sent):
+            self.unread = b""
+            self.greeted = greeted
+
+    def hand_over(self) -> None:
+        """Somebody else waits now. Signals are still noted, until their handlers are replaced."""
+        if self._wake is not None:
+            signal.set_wakeup_fd(-1)
+            for fd in self._wake:
+                os.close(fd)
+            self._wake = None
+
+    def _send(self, data: bytes) -> bool:
+        """Whether it has left, whole. A pipe that is ready takes PIPE_BUF bytes at once, and so do sockets."""
+        ready = select.poll()
+        ready.register(self.stdout, select.POLLOUT)
+        if len(data) > select.PIPE_BUF or not ready.poll(0):
+            return False
+        try:
+            taken = os.write(self.stdout, data)
+        except OSError:
+            return False
+        while taken < len(data):  # a device may do as it likes; it has begun, so it is seen through
+            ready.poll()
+            try:
+                taken += os.write(self.stdout, data[taken:])
+            except BlockingIOError:
+                continue
+            except OSError:
+                break  # nobody reads: the next one to write finds out
+        return True
+
+    def _catch_signals(self) -> None:
+        wake = os.pipe()
+        try:
+            for fd in wake:
+                os.set_blocking(fd, False)
+            # Written to inside the handler in C: a signal between our last look and the wait is not missed.
+            signal.set_wakeup_fd(wake[1], warn_on_full_buffer=False)
+        except ValueError:  # not in the main thread
+            for fd in wake:
+                os.close(fd)
+            return
+        self._wake = wake
+        for number in SIGNALS:
+            signal.signal(number, self._caught)
+
+    def _caught(self, number: int, _: FrameType | None) -> None:
+        self.received.append(number)
+        for each in SIGNALS:  # a second signal ends us at once
+            signal.signal(each, signal.default_int_handler if each == signal.SIGINT else signal.SIG_DFL)
+
+
+def _is_stream(fd: int) -> bool:
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _or_none(greet: Greet, data: bytes) -> Greeting | None:
+    """What fails here fails again where it can be answered and reported."""
+    try:
+        return greet(data)
+    except Exception:
+        return None

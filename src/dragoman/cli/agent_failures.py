@@ -1,0 +1,76 @@
+"""How an agent has failed, in words that say what to do: `run` and `chat` say it alike."""
+
+from typing import Final
+
+from dragoman.cli.target import Target
+from dragoman.errors import INTERNAL_ERROR, AuthRequired, DragomanError, RequestFailed
+from dragoman.host.failure_text import failure_text
+
+USAGE: Final = 2
+# Of what our own store and its kin say, the part that a person can mend is where they are.
+_STORE: Final = ("session store", "session's file", "the disk", "cannot be stored")
+
+
+def own_complaint(error: DragomanError, target: Target) -> str | None:
+    """What our own agent did not like about its command line; None if it was something else."""
+    if not target.ours or getattr(error, "exit_code", None) != USAGE:
+        return None
+    told = str(getattr(error, "stderr_tail", "")).strip()
+    return told.removeprefix("dragoman: ") or None
+
+
+def failure_words(error: DragomanError, target: Target, *, greeted: bool) -> str:
+    """What to tell a person. `greeted`: the agent had answered `initialize` before."""
+    words = failure_text(error)
+    if isinstance(error, AuthRequired):
+        kept = "" if target.ours else _kept_back(target)
+        if "log in" in words.lower() or "login" in words.lower():
+            return words + kept
+        how = "`dragoman login` helps" if target.ours else "log in with the agent's own program"
+        return f"{words.rstrip('.')}: {how}{kept}"
+    if not greeted and not target.ours and hasattr(error, "exit_code"):
+        ending, newline, rest = words.partition("\n")
+        ending = ending.removesuffix(" It last wrote to stderr:").removesuffix(".")
+        told = f" It last wrote to stderr:\n{rest}" if newline else ""
+        return f"{ending} before it answered; it may not speak ACP.{told}"
+    if target.ours and isinstance(error, RequestFailed) and any(mark in error.message for mark in _STORE):
+        from dragoman.cli.home import home_folder
+
+        return f"{words}; sessions are kept in {home_folder()}, and DRAGOMAN_HOME can name another folder"
+    return words
+
+
+def _kept_back(target: Target) -> str:
+    """Say which keys are set here that the agent may want and was not given, and what would pass them on."""
+    import os
+
+    from dragoman.client.known_agents import KNOWN
+
+    entry = None if target.fleet is None else target.fleet.entry(target.name)
+    if entry is not None and entry.url:
+        return ""  # no variable of ours reaches it
+    name = target.known if entry is None else target.name
+    wanted = [key for known in ([KNOWN[name]] if name in KNOWN else KNOWN.values()) for key in known.passed_on]
+    given = set(target.env or ()) if entry is None else {*entry.passed_on, *entry.env}
+    kept = [key for key in dict.fromkeys(wanted) if os.environ.get(key) and key not in given]
+    if not kept:
+        return ""
+    told = f". {', '.join(kept)} {'is set here and was' if len(kept) == 1 else 'are set here and were'} not passed on"
+    if target.kept_back:
+        return f"{told}: {target.kept_back}. `--agent {name}` passes what {name} needs"
+    first = "`dragoman agents add NAME -- CMD`, then " if entry is None else ""
+    setting = f'"env": {{"{kept[0]}": "${kept[0]}"}} of {"NAME" if entry is None else name} in acp.json'
+    return f"{told}; to pass one: {first}{setting}"
+
+
+def error_fields(error: BaseException | None) -> dict[str, object]:
+    """Return an error as `--format json` has it: an error answer with its code and all of its data."""
+    if not isinstance(error, RequestFailed):
+        return {"message": str(error)}
+    fields: dict[str, object] = {"code": error.code, "message": error.message}
+    return fields if error.data is None else fields | {"data": error.data}
+
+
+def is_a_bug(error: DragomanError) -> bool:
+    """Whether the agent says no more than that something in it went wrong; then its stderr may say what."""
+    return isinstance(error, RequestFailed) and error.code == INTERNAL_ERROR

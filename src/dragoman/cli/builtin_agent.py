@@ -1,0 +1,219 @@
+"""Our own agent, as the command line and the settings want it."""
+
+import os
+from typing import TYPE_CHECKING
+
+from dragoman.cli.complain import CommandError
+from dragoman.cli.home import home_folder
+from dragoman.cli.keys import keep_keys_back
+from dragoman.cli.settings import Settings, SettingsError, read_settings
+from dragoman.cli.started_files import started_files
+from dragoman.coder.model_supply import OFFLINE, ModelSupply, ProviderAccess
+from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
+from dragoman.vocabulary.manner import PLAIN, Manner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dragoman.cli.project_servers import OfProject
+    from dragoman.coder.models.contract import Model
+    from dragoman.coder.resolver import Provider
+    from dragoman.host.resources import ResourceLimits
+    from dragoman.vocabulary.requests import McpServer
+
+_ALIASES = {"full": "full-access"}
+# Those of `coder.models.endpoints`, which is not imported before a variable is set.
+_ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_HOST")
+
+
+def our_setup(
+    model: str | None,
+    mode: str | None,
+    manner: Manner = PLAIN,
+    *,
+    audit_content: bool = False,
+    private: "Sequence[str]" = (),
+) -> Setup:
+    """Models, mode and servers. `private`: paths that are out of reach of a served agent.
+
+    `CommandError` for what can be seen to be wrong before the first request.
+    """
+    try:
+        settings = read_settings()
+    except SettingsError as error:
+        raise CommandError(str(error)) from None
+    keep_keys_back(settings)
+    config = config_of(settings)
+    provider = _provider() if manner.open_models else None
+    wanted = model or settings.text("model")
+    if provider is not None:
+        config, wanted = _with_provider(config, provider, wanted)
+    chosen = _mode(mode, settings.text("mode"), manner)
+    if chosen != DEFAULT_MODE:
+        _check_mode(chosen)
+    script = _script(wanted)
+    if script is None and wanted and wanted != OFFLINE:
+        _check_model(wanted, config)
+    means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
+    supply: Models = ModelSupply(means, script=script)
+    _check_address(supply, config)
+    if manner.open_models:
+        from dragoman.coder.resolver import Resolver
+
+        supply = Resolver(supply, provider.name if provider is not None else "", _tell)
+    return Setup(
+        supply,
+        os.environ,
+        mode=chosen,
+        home=home_folder(),
+        model_calls=settings.number("max_turn_requests"),
+        thought_level=settings.text("thought_level"),
+        servers=lambda cwd: _servers(settings, cwd),
+        remarks=_remarks,
+        protected_paths=started_files,
+        fetches=manner.fetches,
+        sandbox_limits=_sandbox_limits(settings),
+        private=private,
+        audit_content=audit_content or settings.flag("audit_content"),
+        before_children=_hide_keys,
+    )
+
+
+def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
+    """What confined commands may have, if the user has said anything about it."""
+    memory, processes = settings.text("sandbox_memory"), settings.number("sandbox_processes")
+    if not memory and not processes:
+        return None
+    from dragoman.host.resources import read_limits  # few have set it, and editors wait for our start
+
+    try:
+        return read_limits(memory, processes)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+def _hide_keys() -> None:
+    """No command that we start reads them out of /proc."""
+    from dragoman.host.private import blank_secrets
+
+    blank_secrets()
+
+
+def _mode(given: str | None, set_: str, manner: Manner) -> str:
+    """The mode to begin with. A dialect that has modes of its own begins with one of those."""
+    if not manner.modes:
+        chosen = given or set_
+        return _ALIASES.get(chosen, chosen)
+    if given:
+        if given not in manner.modes:
+            raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(manner.modes)}")
+        return manner.modes[given]
+    return set_ if set_ in manner.modes.values() else DEFAULT_MODE
+
+
+def _tell(text: str) -> None:
+    from dragoman.agent.connection import complain
+
+    complain(text)
+
+
+def _provider() -> "Provider | None":
+    from dragoman.coder.resolver import provider_of
+
+    return provider_of(os.environ)
+
+
+def _with_provider(config: dict[str, object], provider: "Provider", wanted: str) -> tuple[dict[str, object], str]:
+    """The settings with the provider of the environment among theirs, and its model where no other is wanted."""
+    providers = config["providers"]
+    assert isinstance(providers, dict)
+    named = f"{provider.name}/{provider.model}" if provider.model else ""
+    return {**config, "providers": {provider.name: provider.table, **providers}}, wanted or named
+
+
+def config_of(settings: Settings) -> dict[str, object]:
+    """The part of the settings that models are made from."""
+    return {"providers": settings.tables["providers"]}
+
+
+def _script(wanted: str) -> "Callable[[], Model] | None":
+    """A script is read now: its mistakes are the command line's."""
+    kind, colon, path = wanted.partition(":")
+    if not colon or kind.lower() != "script":
+        return None
+    from dragoman.coder.models.script import ScriptError, ScriptModel, load
+
+    if not path:
+        raise CommandError("which script? --model script:FILE")
+    try:
+        script = load(path)
+    except ScriptError as error:
+        raise CommandError(f"{path}: {error}") from None
+    return lambda: ScriptModel(script)
+
+
+def _check_mode(chosen: str) -> None:
+    from dragoman.coder.modes import MODES
+
+    if chosen not in MODES:
+        raise CommandError(f"unknown mode {chosen!r}; there are {', '.join(MODES)}")
+
+
+def _check_model(wanted: str, config: dict[str, object]) -> None:
+    from dragoman.coder.models.names import BadModelName, parse
+
+    try:
+        providers = config["providers"]
+        parse(wanted, configured=list(providers) if isinstance(providers, dict) else ())
+    except BadModelName as error:
+        raise CommandError(f"--model {wanted}: {error}") from None
+
+
+def _check_address(models: Models, config: dict[str, object]) -> None:
+    """Refuse an address in the environment that can be none, if the model that a session begins with needs it.
+
+    Most users have set no such variable: for them nothing is imported here, and no file is read.
+    """
+    if not any(os.environ.get(variable, "").strip() for variable in _ADDRESS_VARIABLES):
+        return
+    from dragoman.coder.models.endpoints import ModelUnavailable, find_address
+    from dragoman.coder.models.names import PROVIDERS
+
+    try:
+        provider = models.current().partition("/")[0]
+        if provider in PROVIDERS:
+            find_address(provider, environment=os.environ, config=config)
+    except ModelUnavailable as error:
+        raise CommandError(str(error)) from None
+
+
+def _servers(settings: Settings, cwd: str) -> "list[McpServer]":
+    """The user's own MCP servers, and those of a project that is trusted as it is."""
+    project = _of_project(cwd)
+    of_theirs = [] if project is None else list(project.servers)
+    own = settings.tables["mcp"]
+    if not own:
+        return of_theirs
+    from dragoman.coder.mcp import from_config
+    from dragoman.coder.mcp.config import name_of
+    from dragoman.errors import RequestFailed, UsageError
+
+    try:
+        of_ours = from_config(own, os.environ)
+    except UsageError as error:
+        raise RequestFailed(-32603, f"The MCP servers cannot be read: {error}") from None
+    return [*(server for server in of_theirs if name_of(server) not in own), *of_ours]
+
+
+def _remarks(cwd: str) -> list[str]:
+    project = _of_project(cwd)
+    return [] if project is None else list(project.remarks)
+
+
+def _of_project(cwd: str) -> "OfProject | None":
+    """What a project brings along. Most bring nothing, and their sessions open without a further import."""
+    if not os.path.lexists(os.path.join(cwd, ".mcp.json")):
+        return None
+    from dragoman.cli.project_servers import of_project
+
+    return of_project(cwd, os.environ)

@@ -1,0 +1,396 @@
+"""One turn with an agent, from its start to an exit code: what `dragoman run` does.
+
+Promise: however it ends, the agent and what it started are gone, and with `--format json` the last line is the result.
+Ctrl-C, a signal and a timeout cancel politely first; a second Ctrl-C leaves at once.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.cli.agent_failures import error_fields, failure_words, is_a_bug, own_complaint
+from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.failed_changes import FailedChanges
+from dragoman.cli.offered_services import Offer
+from dragoman.cli.target import Target, choose, opened
+from dragoman.cli.terminal.inert import inert, inert_line
+from dragoman.cli.terminal.interrupts import Interrupts
+from dragoman.cli.terminal.stderr import Stderr
+from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
+from dragoman.host.failure_text import failure_text
+from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
+
+if TYPE_CHECKING:
+    from dragoman.cli.terminal.asking import Asker
+    from dragoman.cli.terminal.event_text import EventText
+    from dragoman.cli.terminal.json_lines import JsonLines
+    from dragoman.cli.terminal.turn_screen import TurnScreen
+    from dragoman.client.connect import Client
+    from dragoman.client.conversation import Conversation, Turn
+    from dragoman.vocabulary.content import Content
+    from dragoman.vocabulary.events import AnyEvent, Usage
+    from dragoman.vocabulary.services import PermissionOption, RequestPermission
+
+OK: Final = 0
+UNWRITTEN: Final = 1
+USAGE: Final = 2
+DENIED: Final = 5
+FAILED: Final = 6
+TIMED_OUT: Final = 124
+CANCELLED: Final = 130
+_CODES: Final = {"end_turn": OK, "refusal": 3, "max_tokens": 4, "max_turn_requests": 4, "cancelled": CANCELLED}
+# A turn that was cancelled may take so long to end by itself.
+CANCEL_SECONDS: Final = 3.0
+# Denials and pieces of noise that are told one by one.
+_TOLD: Final = 5
+# Refusals of a person that the result of `--format json` names.
+_REFUSALS: Final = 100
+# Of one notice, or one piece of trouble.
+_SENTENCE: Final = 1000
+
+
+class OneTurn:
+    """What `dragoman run` was told to do."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, target: Target, folder: str, words: Sequence[str], piped: str | None
+    ) -> None:
+        self._arguments = arguments
+        self._target = target
+        self._folder = folder
+        self._words = words
+        self._piped = piped
+        self._json: JsonLines | None = None
+        self._screen: TurnScreen
+        self._teller: EventText
+        self._offer: Offer | None = None  # until somebody is connected
+        self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
+        self._greeted = False
+        self._turn: Turn | None = None
+        self._session_id: str | None = None
+        self._stop_reason = ""
+        self._usage: Usage | None = None
+        self._error: dict[str, object] | None = None
+        self._noise = 0
+        self._changes = FailedChanges()
+        self._is_called_off = False  # by a signal or the clock
+        self._refusals: list[dict[str, str]] = []  # what a person has refused
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+
+    async def perform(self) -> int:
+        """Do it; the exit code."""
+        from dragoman.cli.terminal.event_text import EventText
+        from dragoman.cli.terminal.turn_screen import TurnScreen
+
+        if sys.stdout is None:  # started without one
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, ASYNC230
+        self._screen = TurnScreen(sys.stdout, sys.stderr)
+        self._teller = EventText()
+        if self._arguments.format == "json":
+            from dragoman.cli.terminal.json_lines import JsonLines
+
+            self._json = JsonLines(sys.stdout.write)
+        try:
+            code = await self._supervised()
+            if self._json is not None:
+                denied = [] if self._offer is None else [denial.as_json() for denial in self._offer.denials]
+                denied += self._refusals
+                self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise  # whoever reads us has seen enough
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again, at exit
+            return complain(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
+        return code
+
+    async def _supervised(self) -> int:
+        """The work, ended early by a signal or the clock."""
+        with Interrupts() as interrupts:
+            work = asyncio.ensure_future(self._work())
+            calling_off = asyncio.ensure_future(interrupts.wait())
+            either: list[asyncio.Future[Any]] = [work, calling_off]
+            await asyncio.wait(either, timeout=self._arguments.timeout, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                calling_off.cancel()
+                return work.result()
+            code = CANCELLED if calling_off.done() else TIMED_OUT
+            calling_off.cancel()
+            await self._call_off(work)
+            self._stop_reason = "cancelled"
+            if code == TIMED_OUT:
+                sentence = f"not done after {self._arguments.timeout:g} s: cancelled"
+                self._fail(sentence, {"message": sentence})
+            return code
+
+    async def _call_off(self, work: "asyncio.Future[int]") -> None:
+        self._is_called_off = True
+        if self._turn is not None and self._offer is not None:
+            await self._turn.cancel()
+            self._offer.dismiss()
+            await asyncio.wait([work], timeout=CANCEL_SECONDS)
+        work.cancel()
+        await asyncio.wait([work])
+        if not work.cancelled():
+            work.exception()
+
+    # -- the work ----------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> int:
+        try:
+            async with AsyncExitStack() as stack:
+                await self._talk(stack)
+        except (CommandError, UsageError) as error:
+            # A request that the agent has answered with an error is told whole to programs.
+            cause = error.__cause__ if isinstance(error.__cause__, RequestFailed) else error
+            return self._fail(str(error), error_fields(cause), USAGE)
+        except DragomanError as error:
+            return self._failed(error, await self._stderr.last_words() if is_a_bug(error) else "")
+        return self._ended()
+
+    async def _talk(self, stack: AsyncExitStack) -> None:
+        wanted = await self._wanted()
+        client = await self._connected(stack)
+        self._greeted = True
+        conversation = await self._session(client, wanted)
+        self._session_id = conversation.id
+        await choose(conversation, self._target, self._arguments)
+        prompt = self._prompt(client)
+        ticking = asyncio.ensure_future(self._screen.tick(lambda: self._teller.running))
+        stack.callback(ticking.cancel)
+        self._stderr.begin()
+        turn = self._turn = conversation.prompt(prompt)
+        try:
+            async for event in turn:
+                await self._quiet.wait()
+                self._show([event, *turn.ready()])
+        finally:
+            ticking.cancel()
+            self._stop_reason, self._usage = turn.stop_reason, turn.usage
+            if self._json is None:
+                self._screen.show(self._teller.finish())
+                self._screen.finish()
+
+    def _prompt(self, client: "Client") -> "str | list[Content]":
+        text, typed = self._text(), " ".join(self._words)
+        if "@" not in typed:
+            return text
+        from dragoman.cli.terminal.attaching import attached
+
+        prompt = attached(text, self._folder, client.agent.capabilities, typed=typed)
+        if prompt.problems:
+            raise CommandError(f"{inert_line('; '.join(prompt.problems))}. Nothing was sent")
+        for name in prompt.missing:
+            self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
+        return prompt.blocks
+
+    def _text(self) -> str:
+        """Words as they were typed; what came on stdin stands apart."""
+        piped = "" if self._piped is None else self._piped.rstrip("\n")
+        if self._words[:1] == ["-"] and len(self._words) > 1 and piped.lstrip().startswith("/"):
+            piped = f"Piped in:\n{piped}"  # beside words of the user it is data, and no slash command
+        parts = [piped if word == "-" else word for word in self._words]
+        return " ".join(parts) if self._piped is None else "\n\n".join(part for part in parts if part)
+
+    async def _connected(self, stack: AsyncExitStack) -> "Client":
+        asker = self._asker(stack)
+        settings: dict[str, Any] = {
+            "on_noise": self._hear_noise,
+            "on_trouble": self._tell,
+            "on_stderr": self._stderr.hear,
+            "on_event": lambda conversation, event: self._warn(event),
+        }
+        if asker is not None:
+            from dragoman.cli.terminal.forms import answered, filled
+
+            settings["elicitation"] = partial(filled, asker)
+            settings["ask_user"] = partial(answered, asker)
+        level, target = self._arguments.allow, self._target
+        ask = None if asker is None else partial(self._ask, asker)
+        self._offer = Offer(
+            self._folder,
+            lambda: target.run_policy(level, self._folder),
+            ask,
+            self._terminal_output,
+            agent=target.recorded_as,
+        )
+        return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+
+    def _asker(self, stack: AsyncExitStack) -> Any:
+        """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
+        from dragoman.cli.terminal.turn_screen import colours_wanted, is_terminal, size
+
+        if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
+            return None
+        from dragoman.cli.terminal.asking import Asker, Keyboard
+        from dragoman.cli.terminal.permission_box import secret_word
+        from dragoman.cli.terminal.viewer import find_pager
+
+        keyboard = Keyboard.find(sys.stderr)
+        if keyboard is None:
+            return None
+        stack.callback(keyboard.close)
+        coloured = colours_wanted(sys.stderr)
+        return Asker(
+            keyboard,
+            self._screen.ask,
+            size,
+            secret_word(),
+            self._hold,
+            coloured=coloured,
+            find_pager=lambda: find_pager(os.environ, [self._folder]),
+        )
+
+    async def _ask(self, asker: "Asker", request: "RequestPermission") -> "PermissionOption | None":
+        self._teller.asked(request)
+        option = await asker.permission(request)
+        if (option is None or not option.kind.startswith("allow")) and len(self._refusals) < _REFUSALS:
+            self._refusals.append({"what": request.title, "reason": "you said no"})
+        return option
+
+    def _hold(self, asking: bool) -> None:
+        """While a question stands there, nothing is written under it; what came before it is shown first."""
+        if asking and self._turn is not None:
+            self._show(self._turn.ready())
+        self._screen.asking = asking
+        if asking:
+            self._quiet.clear()
+        else:
+            self._quiet.set()
+
+    async def _wanted(self) -> str | None:
+        """The session to go on with. Where it is one of ours we know its folder, and work there."""
+        wanted: str | None = self._arguments.session
+        if wanted is None or not self._target.ours:
+            return wanted
+        from dragoman.cli.target import session_of_ours
+
+        wanted, kept = await session_of_ours(wanted, self._folder)
+        if self._arguments.cwd is None:
+            self._folder = kept
+        return wanted
+
+    async def _session(self, client: "Client", wanted: str | None) -> "Conversation":
+        if wanted is None:
+            return await client.new_session(self._folder)
+        from dragoman.cli.target import reopen
+
+        try:
+            return await reopen(client, wanted, self._folder, replay=False)
+        except RequestFailed as error:
+            raise CommandError(f"--session {wanted}: {inert_line(failure_text(error))}") from error
+
+    def _show(self, events: "Sequence[AnyEvent]") -> None:
+        for event in events:
+            if event.__class__ is ToolCallUpdate or event.__class__ is ToolCallContentChunk:
+                self._changes.apply(event)
+        if self._json is not None:
+            self._screen.pause()
+            for event in events:
+                self._json.tell(event)
+            sys.stdout.flush()
+            return
+        for event in events:
+            pieces = self._teller.tell(event)
+            if self._screen.answer_alone:
+                self._warn(event)
+                if any(piece.form == "break" for piece in pieces):
+                    self._tell("the answer so far is broken off; the whole of it follows on a new line")
+            self._screen.show(pieces)
+        self._screen.flush()
+
+    def _warn(self, event: "AnyEvent") -> None:
+        """What is no part of the answer and has to be known: also where nothing but the answer is shown."""
+        if isinstance(event, Notice) and event.severity != "info":
+            from dragoman.cli.terminal.event_text import notice_text
+
+            self._tell(notice_text(event))
+
+    def _tell(self, sentence: str) -> None:
+        if self._quiet.is_set():
+            self._screen.say(f"dragoman: {inert_line(sentence)[:_SENTENCE]}")
+
+    def _show_stderr(self, line: str) -> None:
+        if self._quiet.is_set():
+            self._screen.say(line)
+
+    def _terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
+        if self._json is None and self._turn is not None and self._quiet.is_set():
+            self._screen.show(self._teller.client_terminal(terminal_id, text, ended=ended))
+            self._screen.flush()
+
+    def _hear_noise(self, reason: str) -> None:
+        self._noise += 1
+        if self._noise <= _TOLD and self._quiet.is_set():
+            self._screen.say(f"dragoman: skipped what the agent wrote: {inert_line(reason)[:200]}")
+
+    # -- how it ended ------------------------------------------------------------------------------------------------
+
+    def _ended(self) -> int:
+        code = _CODES.get(self._stop_reason)
+        if code is None:
+            return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
+        offer = self._offer
+        assert offer is not None  # a turn has ended, so somebody was connected
+        for denial in offer.denials[:_TOLD]:
+            self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
+        # Some agents end a turn as cancelled when something is not allowed. That is no Ctrl-C of ours.
+        is_over = code == OK or (code == CANCELLED and not self._is_called_off)
+        if offer.denied and is_over:
+            self._screen.say(f"dragoman: {_denied(offer)}")
+            return DENIED
+        if offer.refused and is_over:
+            count = "1 request" if offer.refused == 1 else f"{offer.refused} requests"
+            self._screen.say(f"dragoman: you refused {count}")
+            return DENIED
+        if code not in (OK, CANCELLED):
+            self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
+        if self._screen.answer_alone or self._json is not None:  # else each call was shown, and how it ended
+            for sentence in self._changes.sentences()[:_TOLD]:
+                self._screen.say(f"dragoman: a change failed: {inert_line(sentence)[:_SENTENCE]}")
+        return code
+
+    def _failed(self, error: DragomanError, last_words: str) -> int:
+        """The agent's doing. One of ours that did not like its command line has said what was wrong with it."""
+        self._stop_reason = "error"
+        words = failure_words(error, self._target, greeted=self._greeted) + last_words
+        told = error_fields(error)
+        complaint = own_complaint(error, self._target)
+        if complaint is not None and self._session_id is None:
+            return self._fail(complaint, told, USAGE)
+        if isinstance(error, TimedOut):
+            return self._fail(words, told, TIMED_OUT)
+        return self._fail(words, told)
+
+    def _fail(self, sentence: str, error: dict[str, object] | None, code: int = FAILED) -> int:
+        self._error = error
+        self._screen.pause()
+        return complain(inert(sentence), code)
+
+
+def _denied(offer: Offer) -> str:
+    """Return how many requests were denied, and which levels of `--allow` would have allowed them, if any does."""
+    requests = "1 request was denied" if offer.denied == 1 else f"{offer.denied} requests were denied"
+    parts = [*_levels(offer)]
+    if any(denial.is_outside for denial in offer.denials):
+        parts.append("no --allow lends files outside of the folder")
+    return f"{requests}; {', '.join(parts)}" if parts else requests
+
+
+def _levels(offer: Offer) -> Iterator[str]:
+    """Yield the levels that would have allowed more of what was denied, each with how much of it."""
+    at_least = "at least " if offer.denied > len(offer.denials) else ""  # not all of them are kept
+    covered = 0
+    for level in ("read", "edit", "all"):
+        more = sum(denial.level == level for denial in offer.denials)
+        covered += more
+        if more and covered == offer.denied:
+            yield f"--allow {level} covers {'it' if covered == 1 else 'all of them'}"
+        elif more:
+            yield f"--allow {level} covers {at_least}{covered} of them"

@@ -1,0 +1,143 @@
+"""What the user tells the chat itself: `/mode`, `/model`, `/sessions` and their kin.
+
+A first word with one slash, at its start, is an order: one of ours, or a command that the agent has announced. Any
+other such word, with whatever signs are in it, is a mistake, and is not sent, unless it is the path of something (`/etc
+is odd`). A word with another slash in it is a path (`/etc/hosts`), and is sent. A blank before the slash, and a second
+slash behind it, send the line to the agent: `//word` as `/word`.
+"""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from dragoman.cli.terminal.composer import CompletionWord
+from dragoman.cli.terminal.inert import inert_line
+from dragoman.client.conversation import Conversation
+from dragoman.vocabulary.options import Command, Select
+
+ORDERS: Final = {
+    "/help": "what there is",
+    "/mode": "show or choose the agent's mode",
+    "/model": "show or choose the model",
+    "/sessions": "show the sessions of this folder, or go to one",
+    "/new": "begin another session",
+    "/exit": "leave",
+}
+# Also an order, and not worth a line of the help.
+_QUIT: Final = "/quit"
+LEAVING: Final = ("/exit", _QUIT)
+_ORDER: Final = re.compile(r"/[^/\s]*")
+# What a mistyped command begins with, before signs that no name has: `/mode` of `/mode=plan`.
+_STEM: Final = re.compile(r"/[\w:.-]*\w|/")
+# What may stand behind a path in a sentence, and is not its end.
+_PUNCTUATION: Final = ".,:;!?)'\""
+# Shown of a list that an agent has made.
+SHOWN: Final = 100
+# Characters shown of a word that is no command.
+_SHOWN_WORD: Final = 80
+
+
+class ChatCommand(NamedTuple):
+    """A word that begins with a slash, and the rest of the line."""
+
+    name: str
+    rest: str
+
+
+def order_in(text: str) -> ChatCommand | None:
+    """Return the order that a prompt is, known or not; None for what is said to the agent, as `/etc/hosts` is."""
+    first, *rest = text.split(maxsplit=1) or [""]
+    if not text.startswith("/") or not _ORDER.fullmatch(first):
+        return None
+    return ChatCommand(first, rest[0].strip() if rest else "")
+
+
+def as_sent(text: str) -> str:
+    """Return what the agent gets of a prompt that is no order: `//word` is for it, as `/word`."""
+    first = text.split(maxsplit=1)[0] if text.strip() else ""
+    is_escaped = text.startswith("//") and first != "//" and _ORDER.fullmatch(first[1:])
+    return text[1:] if is_escaped else text
+
+
+def is_path(order: ChatCommand) -> bool:
+    """Return whether something on this machine is called so; the root is not meant: `/ help` is a slip."""
+    path = order.name.rstrip(_PUNCTUATION)
+    return path not in ("", "/") and os.path.lexists(path)
+
+
+def is_ours(order: ChatCommand) -> bool:
+    """Return whether the chat itself knows what to do."""
+    return order.name in ORDERS or order.name == _QUIT
+
+
+def is_announced(conversation: Conversation, order: ChatCommand) -> bool:
+    """Return whether the agent has a command of that name."""
+    return any(isinstance(one, Command) and f"/{one.name}" == order.name for one in conversation.commands)
+
+
+def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
+    """Return what to say of a word that is no command, with the one that was perhaps meant."""
+    known = {offered.word.casefold(): offered.word for offered in commands_of(conversation)}
+    found = _STEM.match(order.name.casefold())
+    stem = found[0] if found else "/"
+    near = difflib.get_close_matches(stem, known, n=5) or difflib.get_close_matches(order.name.casefold(), known, n=5)
+    near.sort(key=lambda word: sorted(word) != sorted(stem))  # two letters in the wrong order come first
+    meant = f"did you mean {inert_line(known[near[0]])}?" if near else "/help shows what there is."
+    name = inert_line(order.name)[:_SHOWN_WORD]
+    way = "a space before it" if order.name == "/" else f"/{name}"
+    return f"no such command: {name}; {meant} ({way} sends it to the agent)"
+
+
+def commands_of(conversation: Conversation) -> list[CompletionWord]:
+    """Ours, then the agent's."""
+    ours = [CompletionWord(name, about) for name, about in ORDERS.items()]
+    theirs = [
+        CompletionWord(f"/{command.name}", command.description)
+        for command in conversation.commands[:SHOWN]
+        if isinstance(command, Command) and f"/{command.name}" not in ORDERS and _can_be_typed(command.name)
+    ]
+    return ours + theirs
+
+
+def _can_be_typed(name: str) -> bool:
+    """Return whether the name of a command is one word of characters that show."""
+    return bool(name) and name.isprintable() and _ORDER.fullmatch(f"/{name}") is not None
+
+
+def values_of(conversation: Conversation, order: str) -> list[CompletionWord]:
+    """What may stand after an order."""
+    option = chosen_option(conversation, order.removeprefix("/"))
+    if option is None or order not in ("/mode", "/model"):
+        return []
+    return [CompletionWord(choice.value, choice.name) for choice in option.choices()[:SHOWN]]
+
+
+def chosen_option(conversation: Conversation, category: str) -> Select | None:
+    """The option for the mode, or for the model, if the agent has one."""
+    for option in conversation.options:
+        if isinstance(option, Select) and category in (option.category, option.config_id):
+            return option
+    return None
+
+
+def help_lines(conversation: Conversation) -> Iterator[str]:
+    """All there is."""
+    for offered in commands_of(conversation):
+        yield f"{inert_line(offered.word):<14} {inert_line(offered.about)[:200]}"
+    yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
+    yield "@path          a file that goes along; Tab completes"
+    yield "Alt-Enter      a new line; so does a \\ at the end of one"
+    yield "Ctrl-C         stop the agent, or give up the line (Up: again); twice on an empty line: leave"
+    yield "Ctrl-D         leave"
+
+
+def option_lines(option: Select) -> Iterator[str]:
+    """The values of an option, the one that is set marked."""
+    for choice in option.choices()[:SHOWN]:
+        mark = "*" if choice.value == option.current_value else " "
+        about = inert_line(choice.name) if choice.name != choice.value else ""
+        more = inert_line(choice.description) if isinstance(choice.description, str) else ""
+        said = ": ".join(part for part in (about, more) if part)
+        yield f"{mark} {inert_line(choice.value):<20} {said}".rstrip()[:200]

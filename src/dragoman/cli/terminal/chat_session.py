@@ -1,0 +1,389 @@
+"""A conversation at a terminal, from the first connection to the last: what `dragoman chat` does."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from types import FrameType
+from typing import Final
+
+from dragoman.cli.agent_failures import failure_words, is_a_bug, own_complaint
+from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.home import home
+from dragoman.cli.offered_services import Offer
+from dragoman.cli.target import Target, choose, opened, reopen, session_of_ours
+from dragoman.cli.terminal.asking import Asker, Keyboard
+from dragoman.cli.terminal.attaching import attached
+from dragoman.cli.terminal.chat_commands import (
+    LEAVING,
+    ChatCommand,
+    as_sent,
+    chosen_option,
+    commands_of,
+    help_lines,
+    is_announced,
+    is_ours,
+    is_path,
+    option_lines,
+    order_in,
+    unknown_order,
+    values_of,
+)
+from dragoman.cli.terminal.composer import Composer
+from dragoman.cli.terminal.event_text import EventText, title
+from dragoman.cli.terminal.folder_sessions import FolderSessions
+from dragoman.cli.terminal.forms import answered, filled
+from dragoman.cli.terminal.inert import inert, inert_line
+from dragoman.cli.terminal.interrupts import LEFT, Interrupts
+from dragoman.cli.terminal.permission_box import secret_word
+from dragoman.cli.terminal.recap import Recap
+from dragoman.cli.terminal.screen import Stage
+from dragoman.cli.terminal.stderr import Stderr
+from dragoman.cli.terminal.turn_screen import colours_wanted, size
+from dragoman.cli.terminal.viewer import find_pager
+from dragoman.client.connect import Client
+from dragoman.client.conversation import Conversation, Turn
+from dragoman.errors import DragomanError, LinkClosed, RequestFailed, UsageError
+from dragoman.host.failure_text import failure_text
+from dragoman.vocabulary.events import AnyEvent, CommandsChanged
+from dragoman.vocabulary.services import PermissionOption, RequestPermission
+
+FAILED: Final = 6
+USAGE: Final = 2
+# How long a word with a slash waits for an agent that has not announced any command yet.
+ANNOUNCE_SECONDS: Final = 2.0
+_ENDS: Final = {
+    "cancelled": "Stopped.",
+    "refusal": "The agent refuses to go on with this.",
+    "max_tokens": "The model's limit of tokens is reached.",
+    "max_turn_requests": "The limit of model calls in one turn is reached.",
+}
+
+
+class ChatSession:
+    """What `dragoman chat` was told to do."""
+
+    def __init__(self, arguments: argparse.Namespace, target: Target, folder: str) -> None:
+        self._arguments = arguments
+        self._target = target
+        self._folder = folder
+        self._stage = Stage()
+        self._paper = self._stage.paper
+        self._word = secret_word()
+        self._offer: Offer
+        self._client: Client
+        self._sessions: FolderSessions
+        self._here: Conversation | None = None  # the session we are in
+        self._recap: Recap | None = None
+        self._stderr = Stderr(self._stage.say_or_keep if arguments.show_stderr else None)
+        self._greeted = False
+        self._announced = asyncio.Event()  # the agent has told its commands, or has had the time for it
+        self._is_pressed = False  # Ctrl-C, while neither the line was read nor anything was done
+
+    @property
+    def _conversation(self) -> Conversation:
+        assert self._here is not None
+        return self._here
+
+    async def perform(self) -> int:
+        """Talk until somebody leaves; the exit code."""
+        loop, talking = asyncio.get_running_loop(), asyncio.current_task()
+        assert talking is not None
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, talking.cancel)
+        try:
+            async with AsyncExitStack() as stack:
+                stack.callback(self._stage.leave)
+                wanted = await self._wanted()
+                await self._connect(stack)
+                await self._begin(wanted)
+                return await self._converse(stack)
+        except (CommandError, UsageError) as error:
+            return complain(inert(str(error)))
+        except DragomanError as error:
+            complaint = own_complaint(error, self._target)
+            if complaint is not None and not self._greeted:
+                return complain(inert(complaint), USAGE)
+            return complain(inert(self._words(error) + self._how_to_go_on()), FAILED)
+        except asyncio.CancelledError:
+            return LEFT
+
+    # -- beginning ---------------------------------------------------------------------------------------------------
+
+    async def _connect(self, stack: AsyncExitStack) -> None:
+        keyboard = Keyboard.find(sys.stdout)
+        asker = None
+        settings: dict[str, object] = {
+            "on_event": self._heard_outside,
+            "on_noise": self._stage.noise,
+            "on_trouble": self._stage.in_trouble,
+            "on_stderr": self._stderr.hear,
+        }
+        if keyboard is not None:
+            stack.callback(keyboard.close)
+            asker = Asker(
+                keyboard,
+                self._paper.ask,
+                lambda: (self._paper.console.width, size()[1]),
+                self._word,
+                self._stage.hold,
+                coloured=colours_wanted(sys.stdout),
+                find_pager=lambda: find_pager(os.environ, [self._folder]),
+            )
+            settings["elicitation"] = partial(filled, asker)
+            settings["ask_user"] = partial(answered, asker)
+        target = self._target
+        ask = None if asker is None else partial(self._ask, asker)
+        self._offer = Offer(
+            self._folder, lambda: target.policy(""), ask, self._stage.terminal_output, agent=target.recorded_as
+        )
+        self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
+        self._greeted = True
+
+    async def _ask(self, asker: Asker, request: RequestPermission) -> PermissionOption | None:
+        self._stage.teller.asked(request)
+        return await asker.permission(request)
+
+    async def _connect_again(self, stack: AsyncExitStack, lost: LinkClosed) -> None:
+        """The server has forgotten us, as after a restart: the session is kept there, so we go on with it. Once."""
+        if not self._target.elsewhere:
+            raise lost
+        self._stage.trouble = ""
+        self._paper.say(f"{inert(str(lost))}; connecting again…", "yellow")
+        try:
+            await self._connect(stack)
+            self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
+        except (DragomanError, CommandError) as error:
+            raise LinkClosed(failure_text(error) if isinstance(error, DragomanError) else str(error)) from lost
+        self._stage.teller = EventText()
+        self._paper.say("Connected again; the session goes on. What ran was perhaps cut off.", "yellow")
+
+    async def _wanted(self) -> str | None:
+        """The session to go on with; empty is the newest. The folder of one of ours is known: we talk there."""
+        wanted: str | None = self._arguments.resume
+        if wanted and self._target.ours:
+            wanted, kept = await session_of_ours(wanted, self._folder)
+            self._folder = kept if self._arguments.cwd is None else self._folder
+        return wanted
+
+    async def _begin(self, wanted: str | None) -> None:
+        self._sessions = FolderSessions(self._target, self._folder)
+        if wanted is None:
+            self._here = await self._client.new_session(self._folder)
+        else:
+            await self._resume(wanted or await self._sessions.newest(self._client))
+        await choose(self._conversation, self._target, self._arguments)
+        info = self._client.agent.info
+        name = self._name() if info is None else f"{self._name()} {info.version}"
+        self._paper.say(f"{title(name)} in {inert_line(self._folder)}")
+        self._paper.say("/help shows what there is.")
+        self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
+
+    async def _resume(self, session_id: str) -> None:
+        recap = self._recap = Recap()
+        try:
+            self._here = await reopen(self._client, session_id, self._folder, replay=True)
+        except RequestFailed as error:
+            raise CommandError(f"session {inert_line(session_id)}: {inert_line(failure_text(error))}") from None
+        finally:
+            self._recap = None
+        self._stage.teller = EventText()
+        for who, text in recap.told():
+            self._paper.say(f"{who}:")
+            self._paper.markdown(text)
+        name = inert_line(self._conversation.title) or session_id
+        self._paper.say(f"({recap.count} messages so far in “{title(name)}”)")
+
+    # -- talking -----------------------------------------------------------------------------------------------------
+
+    async def _converse(self, stack: AsyncExitStack) -> int:
+        composer = self._stage.composer = Composer(
+            home() / "history",
+            self._folder,
+            lambda: commands_of(self._conversation),
+            lambda order: values_of(self._conversation, order),
+            lambda: self._stage.status(self._name(), self._conversation),
+            lambda: self._paper.say("Ctrl-C once more leaves, and so does Ctrl-D."),
+        )
+        before = signal.signal(signal.SIGINT, self._on_press)
+        stack.callback(signal.signal, signal.SIGINT, before)
+        typed = ""
+        while True:
+            self._stage.say_what_waited()
+            try:
+                if self._is_pressed:
+                    composer.press()
+                text = await composer.read(typed)
+            except EOFError:
+                return 0
+            finally:
+                typed = ""
+                self._is_pressed = False
+            if not text.strip():
+                continue
+            order = await self._order(text)
+            if order is not None and order.name in LEAVING:
+                return 0
+            try:
+                if order is not None:
+                    await self._obey_or_stop(order)
+                else:
+                    typed = "" if await self._prompt(as_sent(text)) else text
+            except LinkClosed as lost:
+                await self._connect_again(stack, lost)
+                typed = text  # whoever wrote it sees whether it is to be said again
+
+    def _on_press(self, number: int, frame: FrameType | None) -> None:
+        """Keep a Ctrl-C that comes between a turn and the line: it is the first of two at an empty line."""
+        self._is_pressed = True
+
+    async def _prompt(self, text: str) -> bool:
+        """Send a prompt and follow its turn; False: it cannot be sent as it is, and the user was told why."""
+        prompt = attached(text, self._folder, self._client.agent.capabilities)
+        for problem in prompt.problems:
+            self._paper.say(inert_line(f"{problem}. Nothing was sent."), "red")
+        if prompt.problems:
+            return False
+        for name in prompt.missing:
+            self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
+        self._offer.new_turn()
+        self._stderr.begin()
+        self._paper.begin()
+        with Interrupts([signal.SIGINT]) as interrupts:
+            turn = self._conversation.prompt(prompt.blocks)
+            stopping = asyncio.ensure_future(self._stop_when_told(turn, interrupts))
+            with self._stage.playing(turn):
+                try:
+                    await self._stage.follow(turn)
+                except LinkClosed:
+                    raise
+                except DragomanError as error:
+                    last_words = await self._stderr.last_words() if is_a_bug(error) else ""
+                    self._stage.end_turn()
+                    self._paper.say(inert(self._words(error) + last_words), "red")
+                finally:
+                    stopping.cancel()
+        if turn.stop_reason in _ENDS:
+            self._paper.say(_ENDS[turn.stop_reason])
+        return True
+
+    async def _stop_when_told(self, turn: Turn, interrupts: Interrupts) -> None:
+        await interrupts.wait()
+        await turn.cancel()
+        self._offer.dismiss()
+        await self._stage.free()  # a question that stood there has gone away
+        self._paper.say("(stopping; Ctrl-C once more leaves at once)")
+
+    def _heard_outside(self, conversation: Conversation, event: AnyEvent) -> None:
+        if isinstance(event, CommandsChanged):
+            self._announced.set()
+        if self._recap is not None:
+            self._recap.hear(event)
+        else:
+            self._stage.hear_outside(event)
+
+    # -- orders ------------------------------------------------------------------------------------------------------
+
+    async def _order(self, text: str) -> ChatCommand | None:
+        """Return the order for the chat itself that a line is, a mistyped one included; None: it is for the agent."""
+        order = order_in(text)
+        if order is None or is_ours(order):
+            return order
+        if is_path(order):
+            return None
+        if not self._conversation.commands and not self._announced.is_set():
+            # Agents announce their commands after they have opened a session.
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._announced.wait(), ANNOUNCE_SECONDS)
+            self._announced.set()
+        return None if is_announced(self._conversation, order) else order
+
+    async def _obey_or_stop(self, order: ChatCommand) -> None:
+        """Do what the chat itself is told; Ctrl-C gives it up."""
+        with Interrupts([signal.SIGINT]) as interrupts:
+            obeying = asyncio.ensure_future(self._obey(order))
+            stopping = asyncio.ensure_future(interrupts.wait())
+            try:
+                await asyncio.wait([obeying, stopping], return_when=asyncio.FIRST_COMPLETED)
+                if not obeying.done():
+                    obeying.cancel()
+                    await asyncio.wait([obeying])
+                if obeying.cancelled():
+                    self._paper.say(_ENDS["cancelled"])
+                else:
+                    obeying.result()
+            finally:
+                obeying.cancel()
+                stopping.cancel()
+
+    async def _obey(self, order: ChatCommand) -> None:
+        try:
+            match order.name:
+                case "/help":
+                    for line in help_lines(self._conversation):
+                        self._paper.say(line)
+                case "/mode" | "/model":
+                    await self._choose(order)
+                case "/sessions":
+                    await self._go(order.rest)
+                case "/new":
+                    before = self._conversation
+                    self._here = await self._client.new_session(self._folder)
+                    self._paper.say("A new session.")
+                    await self._leave(before)
+                case _:
+                    self._paper.say(unknown_order(self._conversation, order), "yellow")
+        except LinkClosed:
+            raise
+        except DragomanError as error:
+            self._paper.say(inert(failure_text(error)), "red")
+        except CommandError as error:
+            self._paper.say(inert(str(error)), "red")
+
+    async def _choose(self, order: ChatCommand) -> None:
+        option = chosen_option(self._conversation, order.name.removeprefix("/"))
+        if option is None:
+            self._paper.say(f"This agent has no {order.name.removeprefix('/')} to choose.", "yellow")
+        elif not order.rest:
+            for line in option_lines(option):
+                self._paper.say(line)
+        else:
+            await self._conversation.set_option(option.config_id, order.rest)
+            now = chosen_option(self._conversation, order.name.removeprefix("/"))
+            self._paper.say(f"{order.name.removeprefix('/')}: {inert_line(now.current_value if now else order.rest)}")
+
+    async def _go(self, wanted: str) -> None:
+        if not wanted:
+            for line in await self._sessions.lines(self._client, self._conversation.id):
+                self._paper.say(line)
+            return
+        session_id = await self._sessions.named(wanted)
+        if session_id == self._conversation.id:
+            self._paper.say("You are there.")
+            return
+        before = self._conversation
+        await self._resume(session_id)
+        await self._leave(before)
+
+    async def _leave(self, conversation: Conversation) -> None:
+        """Free a session that we have left; its history stays."""
+        if self._client.agent.capabilities.close:
+            with suppress(RequestFailed):
+                await conversation.close()
+
+    def _name(self) -> str:
+        """What the agent calls itself."""
+        info = self._client.agent.info
+        return self._target.name if info is None else info.title or info.name
+
+    def _words(self, error: DragomanError) -> str:
+        return failure_words(error, self._target, greeted=self._greeted)
+
+    def _how_to_go_on(self) -> str:
+        """What to type for the same conversation with an agent that may be there again."""
+        if self._here is None or not self._target.elsewhere:
+            return ""
+        return f"\ngo on with: dragoman chat --agent {self._target.name} --resume {self._here.id}"

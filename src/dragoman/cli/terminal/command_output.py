@@ -1,0 +1,151 @@
+"""What commands print while they run, in whole lines: the first of them as they come, the last at the end.
+
+A screen is a display terminal of the agent, or a text in a tool call that grows. Its bytes may be cut anywhere.
+"""
+
+import base64
+import binascii
+import codecs
+from collections import deque
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from dragoman.cli.terminal.inert import inert_output
+from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
+from dragoman.vocabulary.tools import ExitStatus, TerminalOutput
+
+# Lines of one command shown as they come; after that only the last ones, when it ends.
+LIVE_LINES: Final = 40
+LAST_LINES: Final = 5
+# A line that goes on beyond this is shown in parts.
+LINE_LENGTH: Final = 4 * 1024
+# Screens of one turn that are followed.
+SCREENS: Final = 1000
+
+
+class Outputs:
+    """The screens of one turn, by id."""
+
+    def __init__(self) -> None:
+        self._screens: dict[str, CommandOutput] = {}
+
+    def update(self, event: TerminalUpdate) -> list[str]:
+        """A display terminal was made or patched; the lines to show now."""
+        screen = self._screen(event.terminal_id)
+        lines: list[str] = []
+        if isinstance(event.output, TerminalOutput):
+            lines += screen.become_bytes(_decoded(event.output.data))
+        if isinstance(event.exit_status, ExitStatus):
+            lines += screen.end(_ending(event.exit_status))
+        return lines
+
+    def chunk(self, event: TerminalOutputChunk) -> list[str]:
+        """More of what a display terminal shows."""
+        return self._screen(event.terminal_id).feed_bytes(_decoded(event.data))
+
+    def text(self, id: str, text: str) -> list[str]:
+        """A text as it is now: told whole each time, and mostly longer than before."""
+        return self._screen(id).become(text)
+
+    def pending(self, id: str) -> list[str]:
+        """Nothing new: what was heard of a screen before it was named has been shown already."""
+        self._screen(id)
+        return []
+
+    def finish(self, ids: Iterable[str]) -> list[str]:
+        """These have nothing more to show."""
+        return [line for id in ids if id in self._screens for line in self._screens[id].end("")]
+
+    def finish_all(self) -> list[str]:
+        """None has."""
+        return self.finish(list(self._screens))
+
+    def _screen(self, id: str) -> "CommandOutput":
+        screen = self._screens.get(id)
+        if screen is None:
+            if len(self._screens) >= SCREENS:
+                del self._screens[next(iter(self._screens))]
+            screen = self._screens[id] = CommandOutput()
+        return screen
+
+
+class CommandOutput:
+    """The output of one command."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._rest = ""
+        self._shown = 0
+        self._later: deque[str] = deque(maxlen=LAST_LINES)
+        self._skipped = 0
+        self._length = 0
+        self._start = ""
+        self._ended = False
+
+    def feed_bytes(self, data: bytes) -> list[str]:
+        """More of it."""
+        self._length += len(data)
+        return self._feed(self._decoder.decode(data))
+
+    def become_bytes(self, data: bytes) -> list[str]:
+        """All of it, of which some is known."""
+        return self.feed_bytes(data[self._length :])
+
+    def become(self, text: str) -> list[str]:
+        """The same as text. One that is another than before is shown from its start."""
+        new = text[self._length :] if text.startswith(self._start) else text
+        self._start, self._length = text[:LINE_LENGTH], len(text)
+        return self._feed(new)
+
+    def end(self, words: str) -> list[str]:
+        """What is left to show, once; `words` say how it ended."""
+        if self._ended:
+            return []
+        self._ended = True
+        lines = self._take(inert_output(self._rest).split("\n")) if self._rest else []
+        self._rest = ""
+        left_out = self._skipped - len(self._later)
+        if left_out > 0:
+            lines.append(f"({left_out:,} more lines)")
+        lines += self._later
+        self._later.clear()
+        return [*lines, words] if words else lines
+
+    def _feed(self, text: str) -> list[str]:
+        text = self._rest + text
+        whole, newline, rest = text.rpartition("\n")
+        if len(rest) > LINE_LENGTH:
+            whole, newline, rest = text, "\n", ""
+        self._rest = rest
+        return self._take(_lines(whole)) if newline else []
+
+    def _take(self, lines: Iterable[str]) -> list[str]:
+        shown: list[str] = []
+        for line in lines:
+            if self._shown < LIVE_LINES:
+                self._shown += 1
+                shown.append(line)
+            else:
+                self._skipped += 1
+                self._later.append(line)
+        return shown
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Its lines, none longer than a line may be."""
+    for line in inert_output(text).split("\n"):
+        for start in range(0, max(len(line), 1), LINE_LENGTH):
+            yield line[start : start + LINE_LENGTH]
+
+
+def _decoded(data: str) -> bytes:
+    try:
+        return base64.b64decode(data)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+def _ending(status: ExitStatus) -> str:
+    if status.signal:
+        return f"(signal {inert_output(str(status.signal))[:40]})"
+    return f"(exit code {status.exit_code})" if status.exit_code else ""

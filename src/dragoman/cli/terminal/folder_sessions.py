@@ -1,0 +1,63 @@
+"""The sessions of one folder, as the agent lists them: newest first, and each with a number to go to it by.
+
+A number means what it meant in the list that the user has seen last.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Final
+
+from dragoman.cli.complain import CommandError
+from dragoman.cli.target import Target, session_of_ours
+from dragoman.cli.terminal.event_text import title
+from dragoman.cli.terminal.inert import inert_line
+from dragoman.client.connect import Client
+from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+
+# Sessions listed at once.
+LISTED: Final = 20
+
+
+class FolderSessions:
+    """Those of one target. Which connection leads there changes; what the user has seen does not."""
+
+    def __init__(self, target: Target, folder: str) -> None:
+        self._target = target
+        self._folder = os.path.abspath(folder)
+        self._seen: Sequence[SessionInfo] = ()
+
+    async def newest(self, client: Client) -> str:
+        """The id of the newest; `CommandError` if there is none."""
+        sessions = await self._listed(client)
+        if not sessions:
+            raise CommandError("there is no session of this folder to go on with")
+        return sessions[0].session_id
+
+    async def lines(self, client: Client, here: str) -> list[str]:
+        """The list as it is shown; the session we are in is marked."""
+        self._seen = await self._listed(client)
+        lines = [_line(number, info, here) for number, info in enumerate(self._seen, 1)]
+        return [*lines, "/sessions NUMBER goes to one." if self._seen else "No sessions of this folder."]
+
+    async def named(self, wanted: str) -> str:
+        """The id of the session that is meant by a number, by (the beginning of) its id or by its title."""
+        if wanted.isdecimal() and len(wanted) < 4 and 0 < int(wanted) <= len(self._seen):
+            return self._seen[int(wanted) - 1].session_id
+        if self._target.ours:
+            session_id, _ = await session_of_ours(wanted, self._folder)
+            return session_id
+        return wanted
+
+    async def _listed(self, client: Client) -> list[SessionInfo]:
+        if not client.agent.capabilities.list:
+            raise CommandError("this agent does not list its sessions")
+        page = await client.ask(ListSessions(self._folder))
+        assert isinstance(page, SessionList)
+        return page.sessions[:LISTED]
+
+
+def _line(number: int, info: SessionInfo, here: str) -> str:
+    mark = "*" if info.session_id == here else " "
+    when = info.updated_at[:16].replace("T", " ") if isinstance(info.updated_at, str) else ""
+    name = title(info.title if isinstance(info.title, str) and info.title else info.session_id)
+    return f"{mark}{number:>3}  {inert_line(when)}  {name}"

@@ -1,0 +1,73 @@
+"""`--format json`: one object a line, with version 2's names and fields, whatever the agent speaks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.agent.event_json import update_json
+from dragoman.cli.plain import harmless_json
+from dragoman.vocabulary.events import AnyEvent, UnknownEvent, Usage
+
+_NAME: Final = b'{"sessionUpdate":'
+_TYPE: Final = b'{"type":'
+
+
+class JsonLines:
+    """Events in, lines out."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def tell(self, event: AnyEvent) -> None:
+        """One event."""
+        line = update_json(event)
+        if line is not None:
+            self._line(_typed(line, plain=event.extras is UNSET and type(event) is not UnknownEvent))
+
+    def result(
+        self,
+        session_id: str | None,
+        stop_reason: str,
+        usage: Usage | None,
+        error: object,
+        denied: Sequence[Mapping[str, str]] = (),
+    ) -> None:
+        """The last line. `denied` is what the agent wanted to do and was not allowed to."""
+        body: dict[str, object] = {
+            "type": "result",
+            "sessionId": session_id,
+            "stopReason": stop_reason,
+            "usage": None if usage is None else _plain(usage),
+        }
+        if denied:
+            body["denied"] = denied
+        if error is not None:
+            body["error"] = error
+        self._line(msgspec.json.encode(body))
+
+    def _line(self, line: bytes) -> None:
+        self._write(harmless_json(line) + "\n")
+
+
+def _typed(line: bytes, *, plain: bool) -> bytes:
+    """`sessionUpdate` is also `type` here. An update with a `type` of its own does not get to say what it is."""
+    if plain and line.startswith(_NAME):
+        name = line[len(_NAME) : line.index(b'"', len(_NAME) + 1) + 1]
+        return _TYPE + name + b"," + line[1:]
+    fields = msgspec.json.decode(line)
+    fields.pop("type", None)
+    return msgspec.json.encode({"type": fields["sessionUpdate"], **fields})
+
+
+def _plain(usage: Usage) -> dict[str, object]:
+    fields = {
+        "totalTokens": usage.total_tokens,
+        "inputTokens": usage.input_tokens,
+        "outputTokens": usage.output_tokens,
+        "thoughtTokens": usage.thought_tokens,
+        "cachedReadTokens": usage.cached_read_tokens,
+        "cachedWriteTokens": usage.cached_write_tokens,
+    }
+    return {name: value for name, value in fields.items() if isinstance(value, int)}

@@ -1,0 +1,320 @@
+"""The frame that our own questions stand in, and what can be answered to a permission request inside it.
+
+No agent can draw it: its glyphs are taken out of everything an agent says, and it bears a word that no agent was told.
+What an agent wrote stands behind our own labels (`request_lines`), and an option is named by what it does and not by
+what it is called.
+
+What does not fit on the screen is shown when the person asks for it (`v`, in `asking`), and can be allowed only after
+that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from dragoman.cli.plain import pad, width
+from dragoman.cli.terminal.inert import exact_line
+from dragoman.cli.terminal.request_lines import (
+    LINES,
+    MUCH,
+    SOME,
+    WHOLE,
+    ChangedLine,
+    CutLine,
+    is_incomplete,
+    judged_texts,
+    request_lines,
+)
+from dragoman.host.text import hidden_character
+from dragoman.vocabulary.services import PermissionOption, RequestPermission, UnknownSubject
+
+# A wider frame is harder to read and not more informative.
+WIDEST: Final = 100
+# How much of a request is looked at to see whether it fits on the screen.
+QUESTION_CHARACTERS: Final = 500_000
+MOST_ROWS: Final = 3_000
+# Rows that are shown of what does not fit, also where the choices leave no room for them.
+LEAST_HEAD: Final = 3
+# Columns and rows that one row of the frame and the line below it need.
+SMALLEST: Final = (20, 6)
+# Options that fit on a screen. An agent that offers more is mistaken.
+OPTIONS: Final = 20
+# Characters of what an agent calls an option: our own says there what an "always" covers.
+NAME_CHARACTERS: Final = 400
+_MEANINGS: Final = {
+    "allow_once": "yes, this once",
+    "allow_always": "yes, and do not ask again",
+    "reject_once": "no",
+    "reject_always": "no, and do not ask again",
+}
+_YES: Final = ("y", "yes")
+_NO: Final = ("n", "no")
+_WORDS: Final = (
+    "amber anchor apple badge basil beach birch brook candle cedar cherry cliff clover cobalt copper coral "
+    "cotton daisy delta ember fable falcon fern flint forest garnet ginger harbor hazel heron indigo island ivory "
+    "jasper kettle lagoon lantern lemon lilac linen lotus maple marble meadow mint nectar nutmeg oak olive onyx "
+    "opal orchid otter panda pearl pebble pepper pine plum poppy quartz raven reef river robin rose saffron "
+    "sage satin shell silver sparrow spruce stone sugar summit swan thistle tiger topaz tulip velvet violet walnut "
+    "willow winter wren"
+)
+
+
+def secret_word() -> str:
+    """Two words that an agent cannot guess within a conversation."""
+    import secrets
+
+    words = _WORDS.split()
+    return f"{secrets.choice(words)}-{secrets.choice(words)}"
+
+
+_GOES_ON: Final = "  … "
+
+
+_COLOURS: Final = {"+": "32", "-": "31", "@": "36"}
+
+
+# As long as a heading can be: our word is chosen elsewhere.
+_HEADING: Final = f"dragoman asks · {'x' * 17}"
+
+
+def framed(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> list[str]:
+    """Yield the lines inside the frame; long ones are wrapped."""
+    return list(frame_rows(heading, lines, columns, coloured=coloured))
+
+
+def frame_rows(heading: str, lines: Iterable[str], columns: int, *, coloured: bool = False) -> Iterator[str]:
+    """Yield the rows of the frame, each as it is needed."""
+    inner = _inner(columns)
+    top = f"═ {heading} "
+    yield f"╔{top}{'═' * max(inner + 2 - width(top), 0)}╗"
+    for line in lines:
+        for part in wrapped(line, inner):
+            row = pad(part, inner)
+            yield f"║ {_painted(row, line) if coloured else row} ║"
+    yield f"╚{'═' * (inner + 2)}╝"
+
+
+def _inner(columns: int) -> int:
+    """How wide the inside of the frame is."""
+    return max(min(columns - 1, WIDEST) - 4, 16)
+
+
+def _painted(part: str, line: str) -> str:
+    colour = _COLOURS.get(line.lstrip(" ")[:1]) if isinstance(line, ChangedLine) else None
+    return part if colour is None else f"\x1b[{colour}m{part}\x1b[0m"
+
+
+def wrapped(line: str, columns: int) -> Iterator[str]:
+    """Cut a line in parts that fit.
+
+    What goes on stands behind a mark: only our own words are at the margin, and no long text of an agent can look like
+    a line of ours.
+    """
+    line = line.expandtabs(4)
+    if width(line) <= columns:
+        yield line
+        return
+    if line.isascii():  # a character a column, which is quick for the longest lines
+        yield line[:columns]
+        step = columns - width(_GOES_ON)
+        yield from (f"{_GOES_ON}{line[at : at + step]}" for at in range(columns, len(line), step))
+        return
+    part: list[str] = []
+    used = 0
+    for character in line:
+        wide = width(character)
+        if used + wide > columns:
+            yield "".join(part)
+            part, used = [_GOES_ON], width(_GOES_ON)
+        part.append(character)
+        used += wide
+    yield "".join(part)
+
+
+class PermissionBox(NamedTuple):
+    """What an agent wants to do, in lines, and what can be answered.
+
+    An option has the number of its place among all that the agent offers, whether or not the others can be chosen.
+    `closed` has the places of those that cannot, and why. `hides`: not all of it is in the lines.
+    """
+
+    lines: list[str]
+    options: list[PermissionOption]
+    closed: dict[int, str]
+    hides: bool
+
+    @property
+    def open(self) -> list[PermissionOption]:
+        """The options that can be chosen."""
+        return [option for place, option in enumerate(self.options) if place not in self.closed]
+
+    @property
+    def keys(self) -> str:
+        """What can be typed now, in words: `1-3, v, y or n`."""
+        places = [place for place in range(min(len(self.options), OPTIONS)) if place not in self.closed]
+        is_row = len(places) > 1 and len(places) == places[-1] - places[0] + 1
+        parts = [f"{places[0] + 1}-{places[-1] + 1}"] if is_row else [str(place + 1) for place in places]
+        parts += ["v"] if self.hides else []
+        parts += [words for words in ("y", "n") if self.chosen(words) or self.refuses(words)]
+        return " or ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
+
+    def chosen(self, words: str) -> PermissionOption | None:
+        """Return the option that an answer means: its number, `y` or `n`. None where it means none that is open."""
+        option = chosen(words, self.options)
+        if option is None or option in self.open:
+            return option
+        return None
+
+    def instead(self, words: str) -> str:
+        """Return what to say of an answer that chooses nothing."""
+        option = chosen(words, self.options)
+        if option is not None and (reason := self.closed.get(self.options.index(option))):
+            return f"That cannot be chosen: {reason}."
+        return f"That is no answer; type {self.keys}."
+
+    def refuses(self, words: str) -> bool:
+        """Return whether an answer is a no to a request that offers no option for it: then none is chosen."""
+        return words.strip().lower() in _NO and not any(option.kind == "reject_once" for option in self.options)
+
+
+_LATER: Final = "not all of it is shown yet, and v shows it"
+
+
+def question(request: RequestPermission, columns: int = 80, rows: int = 24, *, viewed: bool = False) -> PermissionBox:
+    """Put a permission request into lines for the frame, on a screen of this size.
+
+    `viewed`: the person has been shown all of it, so nothing is kept back because it does not fit.
+    """
+    lines = list(_up_to(QUESTION_CHARACTERS, MOST_ROWS, request_lines(request, MUCH)))
+    is_cut = any(isinstance(line, CutLine) for line in lines) or _height(lines, columns) > MOST_ROWS
+    if is_cut:
+        lines = list(_up_to(30 * WIDEST, 3 * LINES, request_lines(request, SOME)))
+    options = list(request.options)
+    closed: dict[int, str] = {}
+    notes: list[str] = []
+    allowing = [place for place, one in enumerate(options) if one.kind not in ("reject_once", "reject_always")]
+    always = [place for place in allowing if options[place].kind == "allow_always"]
+    if reason := _only_refused(request, columns, rows):
+        closed = dict.fromkeys(allowing, reason)
+        notes.append(f"(!) {_sentence(reason)}, so it can only be refused.")
+    elif (reason := _once_only(request)) and always:
+        closed = dict.fromkeys(always, reason)
+        notes.append(f"(!) {_sentence(reason)}, so it cannot be allowed for ever.")
+    hides = is_cut or is_taller([*lines, *notes, "", *_choices(options, closed)], columns, rows)
+    if hides and not viewed:
+        closed = dict.fromkeys(allowing, _LATER) | closed
+    choices = list(_choices(options, closed))
+    if hides:
+        lines = _head(lines, [*notes, "", *choices], columns, rows, _Hidden(is_cut, viewed))
+    return PermissionBox([*lines, *notes, "", *choices], options, closed, hides)
+
+
+def whole_question(request: RequestPermission) -> Iterator[str]:
+    """Yield all lines of a permission request, however many there are, without the choices."""
+    return request_lines(request, WHOLE)
+
+
+class _Hidden(NamedTuple):
+    """What is known of the rows that are not shown."""
+
+    is_cut: bool  # how many there are is not known
+    viewed: bool
+
+    def note(self, count: int) -> str:
+        """Return the line that says so."""
+        if self.viewed:
+            return "(All of it was shown; v shows it again.)"
+        many = "Most of it is" if self.is_cut else f"{count:,} more rows are"
+        return f"(!) {many} not shown here; v shows all of it."
+
+
+def _head(lines: Sequence[str], below: Sequence[str], columns: int, rows: int, hidden: _Hidden) -> list[str]:
+    """Return the first rows of what does not fit on the screen above `below`, and a line that says so."""
+    inner = _inner(columns)
+    taken = sum(screen_rows(row, columns) for row in framed(_HEADING, [hidden.note(MOST_ROWS), *below], columns))
+    each = screen_rows("x" * (inner + 4), columns)
+    room = max((rows - 2 - taken) // each, LEAST_HEAD)
+    parts: list[str] = []
+    count = 0
+    for line in lines:
+        for part in wrapped(line, inner):
+            count += 1
+            if count <= room:
+                parts.append(ChangedLine(part) if isinstance(line, ChangedLine) else part)
+    return [*parts, hidden.note(count - len(parts))]
+
+
+def _up_to(characters: int, most: int, lines: Iterator[str]) -> Iterator[str]:
+    """The lines, until there are more of them, or more characters, than that."""
+    for number, line in enumerate(lines, 1):
+        yield line
+        characters -= len(line)
+        if characters < 0 or number > most:
+            yield CutLine("(!) More of it is not shown here")
+            return
+
+
+def _only_refused(request: RequestPermission, columns: int, rows: int) -> str:
+    """Return the reason why a request cannot be allowed at all, or the empty text."""
+    if is_incomplete(request):
+        return "not all of it is known here"
+    if columns < SMALLEST[0] or rows < SMALLEST[1]:
+        return f"the screen is smaller than {SMALLEST[0]} columns and {SMALLEST[1]} rows"
+    return ""
+
+
+def _once_only(request: RequestPermission) -> str:
+    """Return the reason why only this one call may be allowed, or the empty text."""
+    if isinstance(request.subject, UnknownSubject):
+        return "it is about something this release does not know"
+    if any(map(hidden_character, judged_texts(request))):
+        return "it has characters that do not show, which are spelled out here"
+    return ""
+
+
+def _sentence(reason: str) -> str:
+    return reason[:1].upper() + reason[1:]
+
+
+def screen_rows(row: str, columns: int) -> int:
+    """Return how many rows of a screen a row of ours takes: it is wider than a narrow screen."""
+    return max(1, -(-width(row) // max(columns, 1)))
+
+
+def is_taller(lines: Sequence[str], columns: int, rows: int) -> bool:
+    """Whether the lines in their frame leave no room for the line of the answer, and the one the cursor moves to."""
+    return sum(screen_rows(row, columns) for row in framed(_HEADING, lines, columns)) > rows - 2
+
+
+def _height(lines: Sequence[str], columns: int) -> int:
+    """How many rows the lines take inside the frame."""
+    return sum(1 for line in lines for _ in wrapped(line, _inner(columns)))
+
+
+def _choices(options: Sequence[PermissionOption], closed: Mapping[int, str]) -> Iterator[str]:
+    for place, option in enumerate(options[:OPTIONS]):
+        reason = closed.get(place)
+        if reason is None:
+            yield f"{place + 1}  {_meaning(option)}"
+        else:  # its number means nothing else meanwhile
+            yield f"{place + 1}  {_meaning(option)} (after v)" if reason == _LATER else f"{place + 1}  (not for this)"
+
+
+def _meaning(option: PermissionOption) -> str:
+    called = exact_line(option.name[: NAME_CHARACTERS + 1])
+    if len(called) > NAME_CHARACTERS:
+        called = f"{called[: NAME_CHARACTERS - 1]}…"
+    known = _MEANINGS.get(option.kind)
+    if known is None:
+        return f"(something else) “{called}”"
+    return f"{known}  “{called}”" if called else known
+
+
+def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
+    """The option that somebody's answer means: its number, `y` or `n`. None where it means none of them."""
+    answer = words.strip().lower()
+    if answer.isdecimal() and len(answer) < 4:
+        number = int(answer)
+        return options[number - 1] if 0 < number <= min(len(options), OPTIONS) else None
+    kind = "allow_once" if answer in _YES else "reject_once" if answer in _NO else None
+    found = [option for option in options if option.kind == kind]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,52 @@
+"""The end of a story that an agent tells again: enough to remember what it was about."""
+
+from collections import deque
+from typing import Final
+
+from dragoman.cli.terminal.event_text import shortened
+from dragoman.cli.terminal.inert import inert
+from dragoman.vocabulary import events
+from dragoman.vocabulary.content import text_of
+
+# Messages shown, lines of each, and characters kept of one.
+MESSAGES: Final = 4
+LINES: Final = 8
+LENGTH: Final = 4000
+
+
+class Recap:
+    """Hears a story; remembers its end."""
+
+    def __init__(self) -> None:
+        self._messages: deque[list[str]] = deque(maxlen=MESSAGES)
+        self._last = ("", "")
+        self.count = 0
+
+    def hear(self, event: events.AnyEvent) -> None:
+        """One event of it."""
+        match event:
+            case events.UserMessageChunk() | events.UserMessage():
+                self._add("You", event.message_id, event)
+            case events.AgentMessageChunk() | events.AgentMessage():
+                self._add("Agent", event.message_id, event)
+            case events.ToolCallUpdate():
+                self._last = ("", "")
+            case _:
+                pass
+
+    def told(self) -> list[tuple[str, str]]:
+        """Who said what last."""
+        return [(who, "\n".join(shortened(inert(text).strip().split("\n"), LINES))) for who, text in self._messages]
+
+    def _add(self, who: str, message_id: str, event: events.Chunk | events.Message) -> None:
+        if isinstance(event, events.Chunk):
+            text = text_of((event.content,))
+            if self._last == (who, message_id) and self._messages:
+                if len(self._messages[-1][1]) < LENGTH:
+                    self._messages[-1][1] += text
+                return
+        else:
+            text = text_of(event.content or ())
+        self._last = (who, message_id)
+        self.count += 1
+        self._messages.append([who, text[:LENGTH]])

@@ -1,0 +1,168 @@
+"""The terminal of a conversation, shared by three who write there: the agent's turn, our questions, the user.
+
+- While a question stands there nothing is written under it; what came before it is shown first.
+- While the user writes, lines that come stand above theirs; in a turn they are shown at once.
+- While the agent works, what is typed is not echoed, and something moves.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from dragoman.cli.terminal.chat_commands import chosen_option
+from dragoman.cli.terminal.composer import Composer
+from dragoman.cli.terminal.echo import Echo
+from dragoman.cli.terminal.event_text import EventText, notice_text, title
+from dragoman.cli.terminal.inert import inert_line
+from dragoman.cli.terminal.renderer import Renderer
+from dragoman.client.conversation import Conversation, Turn
+from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
+
+# Lines that came while the user was writing; more of them nobody reads.
+_WAITING_LINES: Final = 200
+_STEP_SECONDS: Final = 0.12
+
+
+class Stage:
+    """Who may write now, and what has to wait. Whoever reads the user's line says so with `composer`."""
+
+    def __init__(self) -> None:
+        self.paper: Final = Renderer()
+        self.teller = EventText()
+        self.composer: Composer | None = None
+        self.trouble = ""  # why the agent cannot be reached now
+        self._echo = Echo()
+        self._turn: Turn | None = None
+        self._usage: UsageChanged | None = None
+        self._waiting: deque[str] = deque(maxlen=_WAITING_LINES)
+        self._free = asyncio.Event()  # no question stands there
+        self._free.set()
+
+    def leave(self) -> None:
+        """Give the terminal back as it was."""
+        try:
+            self.paper.still()
+        finally:
+            self._echo.on()
+
+    # -- a turn ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def playing(self, turn: Turn) -> Iterator[None]:
+        """The terminal is the turn's."""
+        self._turn = turn
+        moving = asyncio.ensure_future(self._move())
+        self._echo.off()
+        try:
+            yield
+        finally:
+            self._turn = None
+            moving.cancel()
+            self.end_turn()
+            self._echo.on()
+
+    async def follow(self, turn: Turn) -> None:
+        """Show a turn as it comes, until its end."""
+        async for event in turn:
+            await self._free.wait()
+            self._show([event, *turn.ready()])
+
+    def end_turn(self) -> None:
+        """Nothing more of it comes."""
+        self.paper.show(self.teller.finish())
+        self.paper.finish()
+
+    async def _move(self) -> None:
+        while True:
+            self.paper.tick(self.teller.running)
+            await asyncio.sleep(_STEP_SECONDS)
+
+    def _show(self, events: Sequence[AnyEvent]) -> None:
+        for event in events:
+            if isinstance(event, UsageChanged):
+                self._usage = event
+            self.paper.show(self.teller.tell(event))
+
+    # -- a question --------------------------------------------------------------------------------------------------
+
+    def hold(self, asking: bool) -> None:
+        """A question stands there, or does not any more."""
+        if asking:
+            if self._turn is not None:
+                self._show(self._turn.ready())
+            self._free.clear()
+            self._echo.on()
+        else:
+            self._free.set()
+            if self._turn is not None:
+                self._echo.off()
+        self.paper.hold(asking)
+
+    async def free(self) -> None:
+        """Until no question stands there."""
+        await self._free.wait()
+
+    # -- what comes at any time --------------------------------------------------------------------------------------
+
+    @property
+    def _is_the_turns(self) -> bool:
+        return self._turn is not None and self._free.is_set()
+
+    def hear_outside(self, event: AnyEvent) -> None:
+        """Something the agent says while no turn of ours runs."""
+        if isinstance(event, UsageChanged):
+            self._usage = event
+        elif isinstance(event, Notice) and event.severity != "info":
+            self.say_or_keep(f"! {notice_text(event)}")
+
+    def say_or_keep(self, line: str) -> None:
+        """In a turn it is shown at once, and else above the line the user writes."""
+        self._waiting.append(line)
+        if self._turn is not None:
+            if self._free.is_set():
+                self.say_what_waited()
+        elif self.composer is not None:
+            self.composer.above(self.say_what_waited)
+
+    def say_what_waited(self) -> None:
+        """Show the lines that were kept."""
+        while self._waiting:
+            self.paper.say(self._waiting.popleft(), "yellow")
+
+    def terminal_output(self, terminal_id: str, text: str, ended: bool) -> None:
+        """What a command has printed that we run for the agent."""
+        if self._is_the_turns:
+            self.paper.show(self.teller.client_terminal(terminal_id, text, ended=ended))
+
+    def noise(self, reason: str) -> None:
+        """The agent wrote what is no message."""
+        if self._is_the_turns:
+            self.paper.say(f"(skipped what the agent wrote: {inert_line(reason)[:200]})")
+
+    def in_trouble(self, sentence: str) -> None:
+        """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
+        so."""
+        self.trouble = "" if self.trouble else inert_line(sentence)
+        if self._is_the_turns:
+            self.paper.say(f"({inert_line(sentence)})", "yellow")
+        elif self.composer is None:
+            self.paper.say(inert_line(sentence), "yellow")
+        else:
+            self.composer.refresh()
+
+    def status(self, agent: str, conversation: Conversation) -> str:
+        """The line below the one the user writes."""
+        if self.trouble:
+            return self.trouble
+        parts = [title(agent)[:40]]
+        for category in ("mode", "model"):
+            option = chosen_option(conversation, category)
+            if option is not None:
+                parts.append(inert_line(option.current_value)[:40])
+        if self._usage is not None and self._usage.size > 0:
+            parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
+        if conversation.title:
+            parts.append(title(conversation.title))
+        return " · ".join(parts)

@@ -1,0 +1,59 @@
+"""What an agent writes to stderr: its last lines for when it fails, and all of them, live, for whoever wants that.
+
+Promise: lines are inert, and what is kept is bounded, however much an agent writes.
+"""
+
+import asyncio
+import codecs
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from dragoman.cli.terminal.inert import inert_output
+
+# A traceback has about as many lines.
+KEPT_LINES: Final = 20
+# A line that goes on beyond this is shown in parts.
+_LINE_LENGTH: Final = 4 * 1024
+# An agent reports its own failure on stderr before or just after it answers, and pipes have no common order.
+_LATE_SECONDS: Final = 0.3
+
+
+class Stderr:
+    """The stderr of one agent. `show` is told each line as it comes."""
+
+    def __init__(self, show: Callable[[str], None] | None = None) -> None:
+        self._show = show
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._rest = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._heard: asyncio.Event = asyncio.Event()
+
+    def hear(self, data: bytes) -> None:
+        """It has written something."""
+        *lines, self._rest = (self._rest + self._decoder.decode(data)).split("\n")
+        if len(self._rest) > _LINE_LENGTH:
+            lines, self._rest = [*lines, self._rest], ""
+        for line in lines:
+            shown = inert_output(line)[:_LINE_LENGTH]
+            self._lines.append(shown)
+            if self._show is not None:
+                self._show(shown)
+        if lines:
+            self._heard.set()
+
+    def begin(self) -> None:
+        """A turn begins: what was written before has nothing to do with it."""
+        self._lines.clear()
+        self._heard.clear()
+
+    async def last_words(self) -> str:
+        """What it last wrote in this turn, to be put behind a failure; empty where that was shown, or nothing came."""
+        if self._show is not None:
+            return ""
+        try:
+            async with asyncio.timeout(_LATE_SECONDS):
+                await self._heard.wait()
+        except TimeoutError:
+            return ""
+        return "\n".join(["", "It last wrote to stderr:", *self._lines])

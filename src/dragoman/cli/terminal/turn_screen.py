@@ -1,0 +1,216 @@
+"""A turn as text on stdout and stderr: live with colours on a terminal, the answer alone where stdout is a pipe.
+
+Everything written here is inert already, or ours. The line with the clock is drawn only where a cursor can move.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Final, TextIO
+
+from dragoman.cli.plain import fit, harmless_line
+from dragoman.cli.terminal.event_text import StyledText
+
+_USUAL_COLUMNS: Final = 80
+_USUAL_ROWS: Final = 24
+_STEP_SECONDS: Final = 0.1
+# Before that a turn needs no clock.
+_PATIENCE_SECONDS: Final = 0.5
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_STYLES: Final = {
+    "thought": "2",
+    "tool": "1",
+    "failed": "31",
+    "output": "2",
+    "plan": "36",
+    "notice": "33",
+    "break": "2",
+}
+_LEADS: Final = {"tool": "• ", "failed": "✗ ", "output": "  ", "diff": "  ", "plan": "  ", "notice": "! "}
+_DIFF_STYLES: Final = {"+": "32", "-": "31", "@": "36"}
+
+
+def colours_wanted(stream: TextIO) -> bool:
+    """Whether a stream is a terminal, and the user has nothing against colours."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person looks at it."""
+    return stream is not None and stream.isatty()
+
+
+def columns() -> int:
+    """How wide the terminal is that people see us on."""
+    return size()[0]
+
+
+def size() -> tuple[int, int]:
+    """How many columns and rows the terminal has that people see us on."""
+    for number in (2, 1, 0):
+        try:
+            found = os.get_terminal_size(number)
+        except (OSError, ValueError):
+            continue
+        return found.columns or _USUAL_COLUMNS, found.lines or _USUAL_ROWS
+    return _USUAL_COLUMNS, _USUAL_ROWS
+
+
+def prepare(stream: TextIO | None) -> None:
+    """A terminal may know ASCII alone: then other letters are shown as escapes."""
+    reconfigure: Callable[..., None] | None = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+
+
+class TurnScreen:
+    """Where a turn is shown. `side` is for what is not the answer: tool calls, thoughts, plans."""
+
+    def __init__(self, out: TextIO, err: TextIO | None) -> None:
+        prepare(out)
+        prepare(err)
+        self._out = out
+        self._err = err
+        self._live = is_terminal(out)
+        self._side: TextIO | None = out if self._live else err if is_terminal(err) else None
+        self._coloured = self._side is not None and colours_wanted(self._side)
+        self._clock = _Clock(err) if err is not None and is_terminal(err) and os.environ.get("TERM") != "dumb" else None
+        # What the last line of the terminal, and of the answer, holds.
+        self._open = False
+        self._answer_open = False
+        self._form = ""
+        self.asking = False  # a question stands at the bottom: no clock over it
+
+    @property
+    def answer_alone(self) -> bool:
+        """Whether nothing but the answer is shown: nobody looks at this."""
+        return self._side is None
+
+    def show(self, pieces: Iterable[StyledText]) -> None:
+        """Show them, in order."""
+        for piece in pieces:
+            if piece.form == "answer":
+                self._answer(piece.text)
+            elif self._side is not None:
+                self._beside(self._side, piece)
+            else:
+                self._form = piece.form
+
+    def flush(self) -> None:
+        """Whoever watches sees it now."""
+        self._out.flush()
+        if self._side is not None and self._side is not self._out:
+            self._side.flush()
+
+    def say(self, sentence: str) -> None:
+        """Something of our own, for people: on stderr, on a line of its own."""
+        if self._err is None:
+            return
+        self.pause()
+        self._fresh_line()
+        with suppress(OSError):
+            self._err.write(f"{sentence}\n")
+            self._err.flush()
+
+    def ask(self, text: str) -> None:
+        """The same for a question, as it is."""
+        if self._err is not None:
+            self.pause()
+            self._fresh_line()
+            self._err.write(text)
+            self._err.flush()
+
+    def finish(self) -> None:
+        """The turn is over: the answer ends with its line."""
+        self.pause()
+        self._fresh_line()
+        if self._answer_open:
+            self._out.write("\n")
+            self._answer_open = False
+        self.flush()
+
+    # -- the clock ---------------------------------------------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Take the line with the clock away."""
+        if self._clock is not None:
+            self._clock.hide()
+
+    async def tick(self, what: Callable[[], list[str]]) -> None:
+        """Draw the clock for as long as this is not cancelled."""
+        if self._clock is None:
+            return
+        started = time.monotonic()
+        await asyncio.sleep(_PATIENCE_SECONDS)
+        while True:
+            if not self._open and not self.asking:
+                running = what()
+                doing = running[-1] if running else "working"
+                self._clock.draw(time.monotonic() - started, doing)
+            await asyncio.sleep(_STEP_SECONDS)
+
+    # -- lines -------------------------------------------------------------------------------------------------------
+
+    def _answer(self, text: str) -> None:
+        self.pause()
+        if self._form not in ("", "answer"):
+            self._fresh_line()
+            if self._answer_open:
+                self._out.write("\n")
+                self._answer_open = False
+            text = text.lstrip("\n")
+        self._form = "answer"
+        if not text:
+            return
+        self._out.write(text)
+        if self._live:
+            self._open = not text.endswith("\n")
+        else:
+            self._answer_open = not text.endswith("\n")
+
+    def _beside(self, side: TextIO, piece: StyledText) -> None:
+        self.pause()
+        if piece.form != self._form or piece.form != "thought":
+            self._fresh_line()
+        text = piece.text.lstrip("\n") if piece.form == "thought" and piece.form != self._form else piece.text
+        self._form = piece.form
+        style = _DIFF_STYLES.get(text[:1], "") if piece.form == "diff" else _STYLES.get(piece.form, "")
+        whole = f"{_LEADS.get(piece.form, '')}{text}"
+        side.write(f"\x1b[{style}m{whole}\x1b[0m" if self._coloured and style else whole)
+        if piece.form == "thought":
+            self._open = not text.endswith("\n")
+        else:
+            side.write("\n")
+
+    def _fresh_line(self) -> None:
+        if self._open and self._side is not None:
+            self._side.write("\n")
+            self._side.flush()
+        self._open = False
+
+
+class _Clock:
+    """One line at the bottom that moves."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._shown = False
+        self._step = 0
+
+    def draw(self, seconds: float, what: str) -> None:
+        self._step += 1
+        line = f"{_SPINNER[self._step % len(_SPINNER)]} {seconds:.0f} s  {harmless_line(what)}"
+        self._write("\r\x1b[K" + fit(line, max(columns() - 1, 10)))
+        self._shown = True
+
+    def hide(self) -> None:
+        if self._shown:
+            self._shown = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError):
+            self._stream.write(text)
+            self._stream.flush()

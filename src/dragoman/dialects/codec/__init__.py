@@ -1,0 +1,1 @@
+"""What all dialects share: the tables and functions that turn wire values into vocabulary values and back."""

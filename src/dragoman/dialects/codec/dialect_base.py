@@ -1,0 +1,325 @@
+"""What every dialect does alike: requests and replies by a table of routes, notes, extensions, gates.
+
+A dialect of one version and role adds what its wire does differently: how events are said or heard, and what a prompt
+is. `Route`s are data; where a request is more than names, a route carries small functions.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman import limits
+from dragoman.dialects.codec.elicitations import unoffered
+from dragoman.dialects.codec.permissions import only_offered, refuse_duplicates, unfolded
+from dragoman.dialects.codec.transcriber import Renames, Transcriber, plain
+from dragoman.dialects.contract import (
+    DecodedReply,
+    ErrorMessage,
+    Heard,
+    Id,
+    NotificationMessage,
+    Out,
+    RequestMessage,
+    ResultMessage,
+    SessionEvent,
+)
+from dragoman.dialects.tolerance.requests import ALIASES, SIBLINGS, mended
+from dragoman.errors import (
+    CANCELLED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PeerMistake,
+    RequestFailed,
+    UsageError,
+    WireError,
+)
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, ClientCapabilities
+from dragoman.vocabulary.requests import (
+    ForkSession,
+    ListSessions,
+    Login,
+    Logout,
+    NewSession,
+    PromptRequest,
+    ResumeSession,
+)
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    CreateTerminal,
+    Dismissed,
+    Elicit,
+    PermissionAnswer,
+    PermissionOption,
+    ReadTextFile,
+    RequestPermission,
+    WriteTextFile,
+)
+from dragoman.wire import types as wire
+
+# Outside the vocabulary and passed on as they are: extensions, and what is typed on the wire but not served.
+PASSED_ON: Final = ("_", "providers/", "mcp/", "proxy/")
+# How every known peer begins an update. A frame that starts so, and whose rest is one object, has no second `method`.
+UPDATE_HEADS: Final = (
+    b'{"jsonrpc":"2.0","method":"session/update","params":',
+    b'{"jsonrpc": "2.0", "method": "session/update", "params": ',
+)
+# Of a path that is refused, enough to know it by.
+_SHOWN_CHARACTERS: Final = 200
+UNLIMITED: Final = frozenset({"session/cancel", "session/close", "session/list", "sessions/list"})
+
+
+class Route(NamedTuple):
+    """One method: which word it is, and how its params and result stand on the wire."""
+
+    method: str
+    request: type[Request]
+    params: Any
+    result: Any
+    reply: type[Reply] = Done
+    # What the other side must have said it can do; empty: always there.
+    needs: str = ""
+    renames: Renames = {}  # noqa: RUF012  # never changed
+    hear_params: Callable[[Any], Request] | None = None
+    say_params: Callable[[Any], Any] | None = None
+    hear_result: Callable[[Any], Reply] | None = None
+    say_result: Callable[[Any], Any] | None = None
+
+
+class NoteRoute(NamedTuple):
+    """One notification."""
+
+    method: str
+    note: type[Note]
+    params: Any
+
+
+class Speaker:
+    """The common part of every dialect."""
+
+    unlimited = UNLIMITED
+    null_ids = True
+    salt = ""
+
+    def __init__(
+        self,
+        words: Transcriber,
+        *,
+        hears: Iterable[Route],
+        says: Iterable[Route],
+        hears_notes: Iterable[NoteRoute] = (),
+        says_notes: Iterable[NoteRoute] = (),
+        offered: AgentCapabilities | ClientCapabilities,
+        granted: AgentCapabilities | ClientCapabilities,
+    ) -> None:
+        self.words: Final = words
+        self._heard: Final = {route.method: route for route in hears}
+        self._heard_by_type: Final = {route.request: route for route in self._heard.values()}
+        self._said: Final = {route.request: route for route in says}
+        self._heard_notes: Final = {route.method: route for route in hears_notes}
+        self._said_notes: Final = {route.note: route for route in says_notes}
+        self._offered: Final = offered
+        self._granted: Final = granted
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """The request behind a method name; refused where we did not offer it."""
+        route = self._heard.get(ALIASES.get(method, method)) or self._heard.get(SIBLINGS.get(method, ""))
+        if route is None:
+            return self._foreign(method, params)
+        if route.needs and not getattr(self._offered, route.needs):
+            raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+        value = self.read_params(route, params)
+        request = (
+            route.hear_params(value) if route.hear_params else self.words.hear_as(value, route.request, route.renames)
+        )
+        check_paths(request)
+        if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
+            raise PeerMistake(*problem)
+        return request
+
+    def read_params(self, route: Route, params: Raw) -> Any:
+        """The params as the wire types them, or as a peer that is known to be wrong can only have meant them."""
+        try:
+            return wire.decode(params or b"{}", route.params)
+        except PeerMistake:
+            meant = mended(route.method, params)
+            if meant is None:
+                raise
+            return wire.decode(meant, route.params)
+
+    def _foreign(self, method: str, params: Raw) -> Request | Note:
+        note = self._heard_notes.get(method)
+        if note is not None:
+            # A notification sent as a request: clients exist that do this with `session/cancel`.
+            return self.words.hear_as(wire.decode(params or b"{}", note.params), note.note)
+        if method.startswith(PASSED_ON):
+            return Extension(method, plain(params) if params else UNSET)
+        raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+
+    def asked(self, request: Request) -> Sequence[SessionEvent]:
+        """By default the wire says so itself."""
+        return ()
+
+    def answered(self, request: Request) -> Sequence[SessionEvent]:
+        """By default the wire says so itself."""
+        return ()
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """The note behind a method name."""
+        route = self._heard_notes.get(method)
+        if route is not None:
+            return [self.words.hear_as(wire.decode(params or b"{}", route.params), route.note)]
+        if method.startswith(PASSED_ON):
+            return [ExtensionNote(method, plain(params) if params else UNSET)]
+        raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
+
+    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+        """Agents hear no updates."""
+        return None
+
+    def hear_cancel(self, id: Id) -> Note | None:
+        """By default a cancelled request is just that."""
+        return None
+
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+        """The answer to a request of ours."""
+        if isinstance(request, Extension):
+            return DecodedReply(ExtensionResult(plain(result)))
+        route = self._said[type(request)]
+        if isinstance(request, RequestPermission):
+            refuse_duplicates(result)
+            result = unfolded(result, self.offers(request))
+        value = wire.decode(or_nothing(result), route.result)
+        reply = route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply)
+        if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
+            reply = only_offered(reply, self.offers(request))
+        return DecodedReply(reply)
+
+    def offers(self, request: RequestPermission) -> list[PermissionOption]:
+        """The options of a permission that this wire could offer."""
+        return request.options
+
+    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+        """By default a failed request is just that. A question that was called off was answered by nobody."""
+        if isinstance(request, RequestPermission) and error.code == CANCELLED:
+            return DecodedReply(PermissionAnswer(Dismissed()))
+        return None
+
+    def asks_again(self, method: str, error: WireError) -> bool:
+        """By default everything has one name."""
+        return False
+
+    # -- saying ------------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> RequestMessage:
+        """A request of ours."""
+        if isinstance(request, Extension):
+            return RequestMessage(
+                request.method, b"" if request.params is UNSET else msgspec.json.encode(request.params)
+            )
+        route = self.route_of(request)
+        value = (
+            route.say_params(request)
+            if route.say_params
+            else self.words.say_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
+        )
+        return RequestMessage(route.method, wire.encode(value))
+
+    def route_of(self, request: Request) -> Route:
+        """How a request of ours is asked. What the peer does not have fails as if the peer had said so."""
+        route = self._said.get(type(request))
+        if route is None or (route.needs and not getattr(self._granted, route.needs)):
+            raise not_offered()
+        if isinstance(request, Elicit) and (problem := unoffered(request, self._granted)):
+            raise RequestFailed(*problem)
+        return route
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """The answer to a request of theirs."""
+        if isinstance(reply, ExtensionResult):
+            return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
+        route = self._heard_by_type[type(request)]
+        value = route.say_result(reply) if route.say_result else self.words.say_as(reply, route.result)
+        return [ResultMessage(id, wire.encode(value))]
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """A request of theirs failed."""
+        return [ErrorMessage(id, error)]
+
+    def note(self, note: Note) -> Sequence[Out]:
+        """A notification of ours."""
+        if isinstance(note, ExtensionNote):
+            return [NotificationMessage(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
+        route = self._said_notes.get(type(note))
+        if route is None:
+            return []
+        return [NotificationMessage(route.method, wire.encode(self.words.say_as(note, route.params)))]
+
+    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+        """Only agents tell events."""
+        raise UsageError("a client tells no events")
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """Only agents tell events."""
+        raise UsageError("a client tells no events")
+
+
+def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request]) -> list[Route]:
+    """The routes; the ones named (login, logout) only where the agent has a way to log in."""
+    return [route for route in routes if agent.auth_methods or route.request not in (only or (Login, Logout))]
+
+
+def or_nothing(result: Raw) -> "Raw | bytes":
+    """Where nothing has to be said, peers exist that say null instead of an empty object."""
+    return b"{}" if len(memoryview(result)) == 4 and bytes(result) == b"null" else result
+
+
+def check_paths(request: Request) -> None:
+    """Paths are absolute, everywhere, always: a relative one would mean another file on the other side."""
+    match request:
+        case NewSession() | ResumeSession() | ForkSession():
+            _check(request.cwd, *(request.additional_directories or ()))
+        case ReadTextFile() | WriteTextFile():
+            _check(request.path)
+        case ListSessions() | CreateTerminal():
+            _check(*([request.cwd] if isinstance(request.cwd, str) else ()))
+        case RequestPermission(subject=CommandSubject(cwd=cwd)):
+            _check(cwd)
+        case _:
+            pass
+
+
+def _check(*paths: str) -> None:
+    for path in paths:
+        if not is_path(path):
+            shown = path if len(path) <= _SHOWN_CHARACTERS else f"{path[:_SHOWN_CHARACTERS]}…"
+            raise PeerMistake(INVALID_PARAMS, f"Paths must be absolute; this one is not: {shown!r}")
+
+
+def is_path(path: str) -> bool:
+    """An absolute path, of a sane length, without NUL."""
+    drive = path[:1].isascii() and path[:1].isalpha() and path[1:3] in (":\\", ":/")
+    absolute = drive or path.startswith(("/", "\\\\"))
+    return absolute and "\0" not in path and len(path.encode("utf-8", "replace")) <= limits.PATH_BYTES
+
+
+def not_offered() -> RequestFailed:
+    """What asking for something unadvertised comes to."""
+    return RequestFailed(METHOD_NOT_FOUND, "The other side does not offer this")
+
+
+def busy() -> PeerMistake:
+    """What a second prompt hears where the wire can only end one turn at a time."""
+    return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
+
+
+def refuse_empty(request: PromptRequest) -> None:
+    """An empty prompt says nothing."""
+    if not request.prompt:
+        raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

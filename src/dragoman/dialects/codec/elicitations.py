@@ -1,0 +1,162 @@
+"""`elicitation/create` and its answer, which both versions spell alike: a mode and a scope in one object.
+
+The two differ in what a form may hold; `Form mending` below makes a form valid where that changes nothing a user sees.
+"""
+
+from typing import Any, Final, cast
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.dialects.codec.transcriber import hear_extras, plain, say_extras
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, PeerMistake
+from dragoman.vocabulary import services
+from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.word import Extras
+from dragoman.wire import types as wire
+
+JsonObject = dict[str, Any]
+FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
+
+
+class Elicitation:
+    """How one version asks the user.
+
+    `closed`: it knows four formats of text, and answers are text, numbers, switches and lists of text. `null_ids`: a
+    request may have the id null.
+    """
+
+    def __init__(self, w: Any, *, closed: bool, null_ids: bool) -> None:
+        self._w = w
+        self._closed = closed
+        self._null_ids = null_ids
+
+    def hear(self, value: Any) -> services.Elicit:
+        """The question."""
+        mode: services.Form | services.Url | services.UnknownMode
+        if isinstance(value, wire.UnknownVariant):
+            fields = plain(value.raw)
+            mode = services.UnknownMode(value.tag, fields)
+            return services.Elicit(str(fields.get("message", "")), mode, _loose_scope(fields))
+        if isinstance(value, self._w.CreateElicitationRequestForm):
+            mode = services.Form(plain(Raw(wire.encode(value.requested_schema))))
+        else:
+            mode = services.Url(value.elicitation_id, value.url)
+        return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=hear_extras(value))
+
+    def say(self, question: services.Elicit) -> Any:
+        """The question, as one object."""
+        mode = question.mode
+        if isinstance(mode, services.UnknownMode):
+            return wire.UnknownVariant(mode.kind, Raw(msgspec.json.encode(mode.fields)))
+        if question.scope == services.RequestScope(None) and not self._null_ids:
+            raise PeerMistake(INVALID_PARAMS, "There is no request with the id null")
+        kind = self._w.CreateElicitationRequestUrl
+        said: JsonObject = {"message": question.message, "meta": question.meta, **_said_scope(question.scope)}
+        if isinstance(mode, services.Form):
+            kind = self._w.CreateElicitationRequestForm
+            form = msgspec.json.encode(mended_form(mode.requested_schema, FORMATS if self._closed else None))
+            said["requested_schema"] = wire.decode(form, self._w.ElicitationSchema)
+        else:
+            said |= {"elicitation_id": mode.elicitation_id, "url": mode.url}
+        return kind(**said, extras=say_extras(question, kind))
+
+    def hear_answer(self, value: Any) -> services.ElicitationAnswer:
+        """What the user did."""
+        if isinstance(value, wire.UnknownVariant):
+            fields = plain(value.raw)
+            meta = fields.pop("_meta", UNSET)
+            fields.pop("action")
+            return services.ElicitationAnswer(value.tag, meta=meta, extras=Extras(fields) if fields else UNSET)
+        found = getattr(value, "content", UNSET)
+        if isinstance(found, dict):
+            found = {name: list(item) if isinstance(item, tuple) else item for name, item in found.items()}
+        action = str(value.__struct_config__.tag)
+        return services.ElicitationAnswer(action, found, meta=value.meta, extras=hear_extras(value))
+
+    def say_answer(self, answer: services.ElicitationAnswer) -> Any:
+        """What the user did; an action without a name on this wire is sent as it is."""
+        kinds = {
+            "accept": self._w.CreateElicitationResponseAccept,
+            "decline": self._w.CreateElicitationResponseDecline,
+            "cancel": self._w.CreateElicitationResponseCancel,
+        }
+        kind = kinds.get(answer.action)
+        if kind is None:
+            body = answer.extras.fields if isinstance(answer.extras, Extras) else {}
+            meta = {} if answer.meta is UNSET else {"_meta": answer.meta}
+            return wire.UnknownVariant(
+                answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action}))
+            )
+        content = {"content": self._values(answer.content)} if answer.action == "accept" else {}
+        return kind(**content, meta=answer.meta, extras=say_extras(answer, kind))
+
+    def _values(self, content: Any) -> Any:
+        if not self._closed or not isinstance(content, dict):
+            return content
+        return {name: value for name, value in content.items() if _is_plain(value)}
+
+
+def unoffered(question: services.Elicit, offered: object) -> tuple[int, str] | None:
+    """Why a client cannot be asked this: it is asked only in the ways it has offered; `{}` offers none."""
+    if not isinstance(offered, ClientCapabilities) or not (offered.elicitation_form or offered.elicitation_url):
+        return METHOD_NOT_FOUND, "Method not found"
+    form, url = isinstance(question.mode, services.Form), isinstance(question.mode, services.Url)
+    if (form and not offered.elicitation_form) or (url and not offered.elicitation_url):
+        return INVALID_PARAMS, "The client cannot ask the user in this way"
+    return None
+
+
+def _scope(value: Any) -> services.SessionScope | services.RequestScope:
+    if value.session_id is UNSET:
+        return services.RequestScope(value.request_id)
+    return services.SessionScope(value.session_id, value.tool_call_id)
+
+
+def _loose_scope(fields: JsonObject) -> services.SessionScope | services.RequestScope:
+    if isinstance(fields.get("sessionId"), str):
+        return services.SessionScope(fields["sessionId"])
+    return services.RequestScope(fields.get("requestId"))
+
+
+def _said_scope(scope: services.SessionScope | services.RequestScope) -> JsonObject:
+    if isinstance(scope, services.RequestScope):
+        return {"request_id": scope.request_id}
+    return {"session_id": scope.session_id, "tool_call_id": scope.tool_call_id}
+
+
+def _is_plain(value: object) -> bool:
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return texts or isinstance(value, (str, int, float))
+
+
+# -- Form mending ----------------------------------------------------------------------------------------------------
+
+
+def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> JsonObject:
+    """The form as every version takes it: an object with properties, no empty choices, no format nobody knows."""
+    form: JsonObject = {"type": "object", "properties": {}, **schema}
+    properties = form["properties"]
+    if not isinstance(properties, dict):
+        return form
+    kept = {name: _mended(field, formats) for name, field in properties.items() if not _offers_nothing(field)}
+    gone = properties.keys() - kept.keys()
+    if gone and isinstance(form.get("required"), list):
+        form["required"] = [name for name in form["required"] if name not in gone]
+    return {**form, "properties": kept}
+
+
+def _mended(field: object, formats: frozenset[str] | None) -> object:
+    if not isinstance(field, dict) or field.get("type") != "string":
+        return field
+    known = cast(JsonObject, field)
+    dropped = {key for key in ("enum", "oneOf") if known.get(key) == []}
+    if formats is not None and known.get("format") is not None and known["format"] not in formats:
+        dropped.add("format")
+    return {key: value for key, value in known.items() if key not in dropped} if dropped else field
+
+
+def _offers_nothing(field: object) -> bool:
+    """A list to choose from with nothing in it."""
+    items = field.get("items") if isinstance(field, dict) and field.get("type") == "array" else None
+    return isinstance(items, dict) and [] in (items.get("enum"), items.get("anyOf"))

@@ -1,0 +1,107 @@
+"""What versions 1 and 2 call the same: the shared part of their tables.
+
+Both wires have structs of these names with the same meaning, so the table is made once, from whichever module of the
+wire is given. It imports neither.
+"""
+
+from types import ModuleType
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.dialects.codec.transcriber import Renames, Transcriber, plain
+from dragoman.errors import INVALID_PARAMS, PeerMistake
+from dragoman.vocabulary import content, events, options, requests, services, tools
+from dragoman.vocabulary.word import Extras, Unknown, Word
+from dragoman.wire import types as wire
+
+_SHARED: dict[str, type[Word]] = {
+    "Annotations": content.Annotations,
+    "TextContent": content.Text,
+    "ImageContent": content.Image,
+    "AudioContent": content.Audio,
+    "ResourceLink": content.ResourceLink,
+    "TextResourceContents": content.TextResource,
+    "BlobResourceContents": content.BlobResource,
+    "EmbeddedResource": content.Resource,
+    "Content": tools.ContentItem,
+    "ToolCallLocation": tools.Location,
+    "TerminalExitStatus": tools.ExitStatus,
+    "PlanEntry": options.PlanEntry,
+    "PlanItems": options.PlanItems,
+    "PlanFile": options.PlanFile,
+    "PlanMarkdown": options.PlanMarkdown,
+    "PlanUpdate": events.PlanUpdate,
+    "PlanRemoved": events.PlanRemoved,
+    "AvailableCommandsUpdate": events.CommandsChanged,
+    "ConfigOptionUpdate": events.OptionsChanged,
+    "SessionInfoUpdate": events.SessionInfoChanged,
+    "Cost": events.Cost,
+    "UsageUpdate": events.UsageChanged,
+    "Notice": events.Notice,
+    "CompactionUpdate": events.CompactionUpdate,
+    "CompactionSummaryChunk": events.CompactionSummaryChunk,
+    "Usage": events.Usage,
+    "SessionUpdateUserMessageChunk": events.UserMessageChunk,
+    "SessionUpdateAgentMessageChunk": events.AgentMessageChunk,
+    "SessionUpdateAgentThoughtChunk": events.AgentThoughtChunk,
+    "SessionUpdateToolCallUpdate": events.ToolCallUpdate,
+    "ToolCallUpdate": events.ToolCallUpdate,
+    "SessionConfigSelectOption": options.Choice,
+    "EnvVariable": requests.EnvVariable,
+    "HttpHeader": requests.HttpHeader,
+    "McpServerStdio": requests.McpStdio,
+    "McpServerHttp": requests.McpHttp,
+    "McpServerAcp": requests.McpAcp,
+    "SystemPrompt": requests.SystemPrompt,
+    "SessionInfo": requests.SessionInfo,
+    "AuthAccount": requests.Account,
+    "PermissionOption": services.PermissionOption,
+    "SelectedPermissionOutcome": services.Selected,
+    "Error": events.Failure,
+}
+
+
+def transcriber(
+    w: ModuleType,
+    own: dict[str, type[Word] | tuple[type[Word], Renames]],
+    *,
+    hear: dict[str, Any] | None = None,
+    say: dict[type[Word], Any] | None = None,
+    unknown: dict[type[Unknown], Any] | None = None,
+) -> Transcriber:
+    """The table of one version: the shared words and its `own`; the rest is what is more than names."""
+    pairs: list[Any] = []
+    for name, word in {**_SHARED, **own}.items():
+        if isinstance(word, tuple):
+            pairs.append((getattr(w, name), *word))
+        else:
+            pairs.append((getattr(w, name), word))
+    readers = {getattr(w, name): reader for name, reader in (hear or {}).items()}
+    return Transcriber(pairs, hear=readers, say=say, unknown=unknown)
+
+
+_VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
+
+
+def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
+    """`session/set_config_option` with a value of a type nobody knows. A known type that does not fit is malformed."""
+    fields = plain(value.raw)
+    session_id, config_id = fields.get("sessionId"), fields.get("configId")
+    if not isinstance(session_id, str) or not isinstance(config_id, str) or value.tag in ("id", "boolean"):
+        raise PeerMistake(INVALID_PARAMS, "Invalid params")
+    unknown = requests.UnknownValue(value.tag, fields.get("value", UNSET))
+    rest = {name: item for name, item in fields.items() if name not in _VALUE_FIELDS}
+    extras = Extras(rest) if rest else UNSET
+    return requests.SetOption(session_id, config_id, unknown, meta=fields.get("_meta", UNSET), extras=extras)
+
+
+def say_unknown_value(request: requests.SetOption) -> wire.UnknownVariant:
+    """The same request, as it came."""
+    assert isinstance(request.value, requests.UnknownValue)
+    body = dict(request.extras.fields) if isinstance(request.extras, Extras) else {}
+    body |= {"sessionId": request.session_id, "configId": request.config_id, "type": request.value.kind}
+    body |= {} if request.value.value is UNSET else {"value": request.value.value}
+    body |= {} if request.meta is UNSET else {"_meta": request.meta}
+    return wire.UnknownVariant(request.value.kind, Raw(msgspec.json.encode(body)))

@@ -1,0 +1,48 @@
+"""`initialize` answered from the first bytes alone: no link, no loop, no tables of any version.
+
+A process that is started for every conversation answers before it has imported what serves the rest of it. Only the
+plain case is taken: one whole message that is an `initialize` and succeeds. Whatever else the bytes are, they are for
+the link, which reads them from the beginning as if nobody had looked.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from dragoman import limits
+from dragoman.dialects.handshake.initialize import check_hello_id, hear_client, say_agent
+from dragoman.errors import PeerMistake
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire.framing import Framer, frame
+from dragoman.wire.jsonrpc import JsonRpcPeer, RequestEnvelope
+
+
+class Greeting(NamedTuple):
+    """An answered `initialize`: what is to be sent, and what a link goes on from."""
+
+    sent: bytes
+    framer: Framer
+    version: int
+    client: ClientHello
+    agent: AgentHello
+
+
+def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello]) -> Greeting | None:
+    """The greeting, if `data` is one and nothing behind it is complete; None: let the link see to it."""
+    framer = Framer(limit=limits.FRAME_BYTES)
+    frames = framer.feed(data)
+    if len(frames) != 1 or framer.style is None:
+        return None
+    peer: JsonRpcPeer[None] = JsonRpcPeer(answers_noise=True)
+    request = peer.receive(frames[0])
+    if not isinstance(request, RequestEnvelope) or request.method != "initialize":
+        return None
+    try:
+        version, client, name = heard = hear_client(request.params, spoken)
+        check_hello_id(request.id, heard)
+    except PeerMistake:
+        return None
+    if name:
+        return None  # no plain case: the link greets in that dialect
+    agent = hello()
+    payload = peer.answer(request.id, say_agent(version, agent, client))
+    return None if payload is None else Greeting(frame(payload, framer.style), framer, version, client, agent)

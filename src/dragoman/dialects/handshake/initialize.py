@@ -1,0 +1,363 @@
+"""`initialize`, in every version, from both sides: who we are, who they are, and which dialect follows.
+
+It is written by hand and loads no generated types, so that an agent answers its first request before it has
+imported the tables of the version it is going to speak.
+"""
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.dialects.handshake.logins import hear_method_1, hear_method_2, say_method_1, say_method_2
+from dragoman.dialects.handshake.loose_json import (
+    Json,
+    as_object,
+    extras_of,
+    given,
+    has_texts,
+    items,
+    loosely,
+    marked,
+    meta_of,
+    part,
+    present,
+    whole,
+    words,
+)
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
+from dragoman.vocabulary.hello import (
+    AgentCapabilities,
+    AgentHello,
+    AuthMethod,
+    ClientCapabilities,
+    ClientHello,
+    Implementation,
+    TerminalAuth,
+    UnknownAuth,
+)
+
+SPOKEN: Final = (1, 2)
+# The dialect that no number tells from version 2.
+JUNE: Final = "v2-june"
+LARGEST_VERSION: Final = 65535
+
+
+class DecodedClientHello(NamedTuple):
+    """A client's `initialize`: the version we will speak, the client, and its dialect if that has a name."""
+
+    version: int
+    hello: ClientHello
+    name: str = ""
+
+
+class DecodedAgentHello(NamedTuple):
+    """An agent's answer: the version its body is in, the agent, and its dialect if that has a name."""
+
+    version: int
+    hello: AgentHello
+    name: str = ""
+
+
+# -- the agent's side ------------------------------------------------------------------------------------------------
+
+
+def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
+    """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
+    requested, body = requested_version(params)
+    candidates = [version for version in spoken if version <= requested]
+    if not candidates:
+        raise PeerMistake(
+            UNSUPPORTED_VERSION,
+            "Unsupported protocol version",
+            {"requested": requested, "supported": list(spoken)},
+        )
+    version = max(candidates)
+    if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
+        # A version 2 without `info` is an older draft's, or a version 1 body under a hopeful number.
+        if 1 not in spoken or not part(body, "clientCapabilities"):
+            return DecodedClientHello(2, client_hello_june(body), JUNE)
+        version = 1
+    return DecodedClientHello(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
+
+
+def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
+    """Raise `PeerMistake` if an `initialize` that settles on version 2 has `"id": null`; the June draft allows it."""
+    if id is None and heard.version == 2 and not heard.name:
+        raise PeerMistake(INVALID_REQUEST, "Invalid request: `id` must not be null")
+
+
+def requested_version(params: msgspec.Raw) -> tuple[int, Json]:
+    """The version that `initialize` asks for, and its whole body."""
+    body = as_object(loosely(params))
+    requested = body.get("protocolVersion")
+    if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
+        raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
+    return requested, body
+
+
+def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
+    """The result of `initialize`. A terminal login is offered only to a client that can run one."""
+    methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
+    body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
+    return msgspec.json.encode(whole(body, hello))
+
+
+def client_hello_1(body: Json) -> ClientHello:
+    """A client of version 1."""
+    known = part(body, "clientCapabilities")
+    fs, auth, session, elicitation = (part(known, key) for key in ("fs", "auth", "session", "elicitation"))
+    capabilities = ClientCapabilities(
+        read_text_file=fs.get("readTextFile") is True,
+        write_text_file=fs.get("writeTextFile") is True,
+        terminal=known.get("terminal") is True,
+        auth_terminal=auth.get("terminal") is True,
+        elicitation_form=marked(elicitation, "form"),
+        elicitation_url=marked(elicitation, "url"),
+        boolean_options=marked(part(session, "configOptions"), "boolean"),
+        compaction=marked(session, "compaction"),
+        notices=marked(session, "notices"),
+        plans=marked(known, "plan"),
+        subagents=marked(known, "subagents"),
+        meta=meta_of(known),
+        extras=extras_of(known, _CLIENT_1),
+    )
+    info = implementation(body.get("clientInfo"))
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+def client_hello_june(body: Json) -> ClientHello:
+    """A client of the older draft of version 2: it has plans by id, and nothing that is offered by a capability."""
+    known = part(body, "capabilities")
+    capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
+    info = implementation(body.get("clientInfo"))
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+def _client_hello_2(body: Json) -> ClientHello:
+    info = implementation(body.get("info"))
+    if info is None and body.get("protocolVersion") == 2:
+        raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
+    known = part(body, "capabilities")
+    auth, elicitation = part(known, "auth"), part(known, "elicitation")
+    capabilities = ClientCapabilities(
+        auth_terminal=marked(auth, "terminal"),
+        elicitation_form=marked(elicitation, "form"),
+        elicitation_url=marked(elicitation, "url"),
+        # Version 2 has no switches for these: every client takes them.
+        boolean_options=True,
+        compaction=True,
+        notices=True,
+        plans=True,
+        subagents=True,
+        meta=meta_of(known),
+        extras=extras_of(known, _CLIENT_2),
+    )
+    return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
+    can = hello.capabilities
+    session: Json = {name: {} for name, there in session_markers(can) if there}
+    session |= {name: {} for name in ("list", "resume", "close") if getattr(can, name)}
+    known: Json = {
+        "loadSession": can.load,
+        "promptCapabilities": {"image": can.image, "audio": can.audio, "embeddedContext": can.embedded_context},
+        "mcpCapabilities": {"http": can.mcp_http, "sse": can.mcp_sse} | ({"acp": True} if can.mcp_acp else {}),
+        "sessionCapabilities": session,
+        "auth": {name: {} for name, there in (("logout", can.logout), ("status", can.auth_status)) if there},
+    }
+    if can.providers:
+        known["providers"] = {}
+    body: Json = {
+        "protocolVersion": 1,
+        "agentCapabilities": whole(known, can, _AGENT_1),
+        "authMethods": [say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
+    }
+    if hello.info is not None:
+        body["agentInfo"] = say_implementation(hello.info)
+    return body
+
+
+def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
+    can = hello.capabilities
+    known: Json = {}
+    if can.sessions:
+        prompt = (("image", can.image), ("audio", can.audio), ("embeddedContext", can.embedded_context))
+        mcp = (("stdio", can.mcp_stdio), ("http", can.mcp_http), ("acp", can.mcp_acp))
+        known["session"] = {
+            "prompt": {name: {} for name, there in prompt if there},
+            "mcp": {name: {} for name, there in mcp if there},
+        } | {name: {} for name, there in session_markers(can) if there}
+    if can.auth_status:
+        known["auth"] = {"status": {}}
+    if can.providers:
+        known["providers"] = {}
+    return {
+        "protocolVersion": 2,
+        "info": say_implementation(hello.info or Implementation("unknown", "0")),
+        "capabilities": whole(known, can, _AGENT_2),
+        "authMethods": [say_method_2(method) for method in methods],
+    }
+
+
+def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
+    """What both versions mark in the same way."""
+    return [
+        ("delete", can.delete),
+        ("additionalDirectories", can.additional_directories),
+        ("fork", can.fork),
+        ("archive", can.archive),
+        ("status", can.status),
+        ("title", can.title),
+    ]
+
+
+# -- the client's side -----------------------------------------------------------------------------------------------
+
+
+def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
+    """`initialize` in both shapes at once: every agent reads the one it knows, and no second handshake is needed."""
+    info = hello.info or Implementation("dragoman", "0")
+    body: Json = {"protocolVersion": max(spoken)}
+    if 1 in spoken:
+        body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
+        body["clientInfo"] = say_implementation(info)
+    if 2 in spoken:
+        body["capabilities"] = _client_capabilities_2(hello.capabilities)
+        body["info"] = say_implementation(info)
+    return msgspec.json.encode(whole(body, hello))
+
+
+def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
+    """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
+    body = as_object(loosely(result))
+    number = body.get("protocolVersion")
+    if type(number) is not int:
+        raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
+    if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
+        from dragoman.dialects.v2_june.agent import hear_agent as hear_june
+
+        return hear_june(result)
+    shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
+    if shape not in spoken or number < 1 or (shape == 2 and number != 2):
+        raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
+    return DecodedAgentHello(shape, hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
+
+
+def _client_capabilities_1(can: ClientCapabilities) -> Json:
+    known: Json = {
+        "fs": {"readTextFile": can.read_text_file, "writeTextFile": can.write_text_file},
+        "terminal": can.terminal,
+        "auth": {"terminal": can.auth_terminal},
+    }
+    session: Json = {}
+    if can.boolean_options:
+        session["configOptions"] = {"boolean": {}}
+    session |= {name: {} for name, there in (("compaction", can.compaction), ("notices", can.notices)) if there}
+    if session:
+        known["session"] = session
+    known |= {name: {} for name, there in (("plan", can.plans), ("subagents", can.subagents)) if there}
+    return whole(known | _elicitation(can), can, _CLIENT_1)
+
+
+def _client_capabilities_2(can: ClientCapabilities) -> Json:
+    known: Json = {"auth": {"terminal": {}}} if can.auth_terminal else {}
+    return whole(known | _elicitation(can), can, _CLIENT_2)
+
+
+def _elicitation(can: ClientCapabilities) -> Json:
+    modes: Json = {name: {} for name, there in (("form", can.elicitation_form), ("url", can.elicitation_url)) if there}
+    return {"elicitation": modes} if modes else {}
+
+
+def hear_agent_1(body: Json) -> AgentHello:
+    """An agent of version 1."""
+    known = part(body, "agentCapabilities")
+    prompt, mcp = part(known, "promptCapabilities"), part(known, "mcpCapabilities")
+    session, auth = part(known, "sessionCapabilities"), part(known, "auth")
+    capabilities = AgentCapabilities(
+        load=known.get("loadSession") is True,
+        **{name: marked(session, name) for name in ("resume", "list", "close", *_COMMON)},
+        additional_directories=marked(session, "additionalDirectories"),
+        image=prompt.get("image") is True,
+        audio=prompt.get("audio") is True,
+        embedded_context=prompt.get("embeddedContext") is True,
+        mcp_http=mcp.get("http") is True,
+        mcp_sse=mcp.get("sse") is True,
+        mcp_acp=mcp.get("acp") is True,
+        logout=marked(auth, "logout"),
+        auth_status=marked(auth, "status"),
+        providers=marked(known, "providers"),
+        meta=meta_of(known),
+        extras=extras_of(known, _AGENT_1),
+    )
+    methods = [hear_method_1(method) for method in items(body.get("authMethods"))]
+    info = implementation(body.get("agentInfo"))
+    return AgentHello(info, capabilities, present(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+def _hear_agent_2(body: Json) -> AgentHello:
+    known = part(body, "capabilities")
+    session, auth = part(known, "session"), part(known, "auth")
+    prompt, mcp = part(session, "prompt"), part(session, "mcp")
+    there = marked(known, "session")
+    methods: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
+    capabilities = AgentCapabilities(
+        sessions=there,
+        # Whoever has sessions in version 2 has these.
+        load=there,
+        resume=there,
+        list=there,
+        close=there,
+        **{name: marked(session, name) for name in _COMMON},
+        additional_directories=marked(session, "additionalDirectories"),
+        image=marked(prompt, "image"),
+        audio=marked(prompt, "audio"),
+        embedded_context=marked(prompt, "embeddedContext"),
+        mcp_stdio=marked(mcp, "stdio"),
+        mcp_http=marked(mcp, "http"),
+        mcp_acp=marked(mcp, "acp"),
+        logout=bool(methods),
+        auth_status=marked(auth, "status"),
+        providers=marked(known, "providers"),
+        meta=meta_of(known),
+        extras=extras_of(known, _AGENT_2),
+    )
+    info = implementation(body.get("info"))
+    return AgentHello(info, capabilities, methods, meta=meta_of(body), extras=extras_of(body, _HELLO))
+
+
+_COMMON: Final = ("delete", "fork", "archive", "status", "title")
+_CLIENT_1: Final = frozenset({"fs", "terminal", "auth", "session", "elicitation", "plan", "subagents", "_meta"})
+_CLIENT_2: Final = frozenset({"auth", "elicitation", "_meta"})
+_AGENT_1: Final = frozenset(
+    {"loadSession", "promptCapabilities", "mcpCapabilities", "sessionCapabilities", "auth", "providers", "_meta"}
+)
+_AGENT_2: Final = frozenset({"session", "auth", "providers", "_meta"})
+# What the two messages of `initialize` consist of in any version.
+_HELLO: Final = frozenset(
+    {
+        *("protocolVersion", "capabilities", "info", "authMethods", "_meta"),
+        *("clientCapabilities", "clientInfo", "agentCapabilities", "agentInfo"),
+    }
+)
+
+
+def implementation(value: object) -> Implementation | None:
+    """A program's name and version, if both are there."""
+    if not isinstance(value, dict) or not has_texts(value, "name", "version"):
+        return None
+    known = frozenset({"name", "version", "title", "_meta"})
+    return Implementation(
+        value["name"], value["version"], words(value.get("title")), meta=meta_of(value), extras=extras_of(value, known)
+    )
+
+
+def say_implementation(info: Implementation) -> Json:
+    """The same, as it is said."""
+    body = {"name": info.name} | given("title", info.title) | {"version": info.version}
+    return whole(body, info)
+
+
+def _words(spoken: tuple[int, ...]) -> str:
+    return " and ".join(str(version) for version in spoken)

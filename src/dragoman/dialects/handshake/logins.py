@@ -1,0 +1,79 @@
+"""Login methods, as `initialize` offers them in either version."""
+
+from typing import Final
+
+import msgspec
+
+from dragoman.dialects.handshake.loose_json import Json, extras_of, given, has_texts, meta_of, whole, words
+from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth, UnknownAuth
+
+_METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
+_METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
+
+
+def say_method_1(method: AgentAuth | TerminalAuth) -> Json:
+    """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
+    body: Json = {"id": method.method_id, "name": method.name} | given("description", method.description)
+    if isinstance(method, TerminalAuth):
+        body |= {"type": "terminal"} | given("args", method.args) | given("env", method.env)
+    return whole(body, method)
+
+
+def say_method_2(method: AuthMethod) -> Json:
+    """Every type has a name here."""
+    if isinstance(method, UnknownAuth):
+        return {**method.fields, "type": method.kind}
+    body: Json = {"methodId": method.method_id, "name": method.name} | given("description", method.description)
+    body["type"] = "terminal" if isinstance(method, TerminalAuth) else "agent"
+    if isinstance(method, TerminalAuth):
+        body |= given("args", method.args)
+        if isinstance(method.env, dict):
+            body["env"] = [{"name": name, "value": value} for name, value in method.env.items()]
+    return whole(body, method, _METHOD_2)
+
+
+def hear_method_1(method: object) -> AuthMethod | None:
+    """Any type but `terminal` is the agent's own here; its name is kept."""
+    method = _renamed(method, "methodId", "id")
+    if not isinstance(method, dict) or not has_texts(method, "id", "name"):
+        return None
+    common = (method["id"], method["name"], words(method.get("description")))
+    if method.get("type") == "terminal":
+        env = method.get("env")
+        pairs = (
+            {name: it for name, it in env.items() if isinstance(it, str)} if isinstance(env, dict) else msgspec.UNSET
+        )
+        known = _METHOD_1 | {"type", "args", "env"}
+        return TerminalAuth(*common, _args(method), pairs, meta=meta_of(method), extras=extras_of(method, known))
+    known = _METHOD_1 | ({"type"} if method.get("type") == "agent" else set())
+    return AgentAuth(*common, meta=meta_of(method), extras=extras_of(method, known))
+
+
+def hear_method_2(method: object) -> AuthMethod | None:
+    """A type that nobody knows is kept whole."""
+    method = _renamed(method, "id", "methodId")
+    if not isinstance(method, dict) or not has_texts(method, "type", "methodId", "name"):
+        return None
+    common = (method["methodId"], method["name"], words(method.get("description")))
+    if method["type"] == "agent":
+        return AgentAuth(*common, meta=meta_of(method), extras=extras_of(method, _METHOD_2 | {"type"}))
+    if method["type"] == "terminal":
+        env: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
+        if isinstance(method.get("env"), list):
+            found = [pair for pair in method["env"] if isinstance(pair, dict) and has_texts(pair, "name", "value")]
+            env = {pair["name"]: pair["value"] for pair in found}
+        known = _METHOD_2 | {"type", "args", "env"}
+        return TerminalAuth(*common, _args(method), env, meta=meta_of(method), extras=extras_of(method, known))
+    return UnknownAuth(method["type"], {key: value for key, value in method.items() if key != "type"})
+
+
+def _renamed(method: object, theirs: str, ours: str) -> object:
+    """A method that has its id under the name of the other version (section 8.2, row 3)."""
+    if not isinstance(method, dict) or ours in method or theirs not in method:
+        return method
+    return {(ours if key == theirs else key): value for key, value in method.items()}
+
+
+def _args(method: Json) -> list[str] | msgspec.UnsetType:
+    args = method.get("args")
+    return [arg for arg in args if isinstance(arg, str)] if isinstance(args, list) else msgspec.UNSET

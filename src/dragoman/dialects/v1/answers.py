@@ -1,0 +1,62 @@
+"""Decodes the answers of a version 1 agent into the vocabulary: a session, options, the end of a turn.
+
+Pure functions; they know nothing of what the session has sent before.
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.dialects.codec.dialect_base import or_nothing
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.v1 import codec as v1
+from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, PeerMistake
+from dragoman.vocabulary import events, options, requests
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+
+def decode_opened(result: Raw, kind: Any) -> Any:
+    """Decode the answer that opens a session; null is as good as an empty object."""
+    return wire.decode(misspelt.with_whole_options(Raw(or_nothing(result))), kind)
+
+
+def with_value(option: options.Option, request: requests.SetOption) -> options.Option:
+    """Return an option as it is after a request to set it has succeeded."""
+    match option, request.value:
+        case options.Select(config_id=request.config_id), str() as value:
+            return msgspec.structs.replace(option, current_value=value)
+        case options.Toggle(config_id=request.config_id), bool() as value:
+            return msgspec.structs.replace(option, current_value=value)
+        case _:
+            return option
+
+
+def names_options(result: bytes) -> bool:
+    """Return whether an answer has options in it, or is no object at all: decoding it raises the error then."""
+    if result == b"{}" or (b"\\" not in result and b'"configOptions"' not in result and result.startswith(b"{")):
+        return False
+    body = plain(Raw(result))
+    return not isinstance(body, dict) or "configOptions" in body
+
+
+def decode_end(result: Raw) -> events.Idle:
+    """Decode the end of a turn. Any answer ends it: an unknown reason is kept, a missing one is `end_turn`."""
+    try:
+        body = plain(Raw(or_nothing(result)))
+        if not isinstance(body, dict):
+            raise PeerMistake(INVALID_PARAMS, "not an object")
+        reason = body.get("stopReason", "end_turn")
+        known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
+        return msgspec.structs.replace(v1.hear_prompt_result(known), stop_reason=_word(reason))
+    except PeerMistake:
+        failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
+        return events.Idle(stop_reason="error", error=failure)
+
+
+def _word(reason: object) -> str:
+    if not isinstance(reason, str) or reason == "error":
+        raise PeerMistake(INVALID_PARAMS, "no stop reason")
+    return reason

@@ -1,0 +1,384 @@
+"""Version 1, as the client: asks an agent, hears events.
+
+What this wire leaves unsaid is added here: that a prompt was accepted and the session runs, that it waits for the
+user, that it is idle; ids for messages that have none; the mode as an option.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.dialects.codec.dialect_base import Route, Speaker, busy, not_offered, or_nothing, with_login
+from dragoman.dialects.codec.text_chunks import text_chunk
+from dragoman.dialects.codec.transcriber import hear_extras, hear_outer, say_extras
+from dragoman.dialects.contract import DecodedReply, Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.v1 import answers, permissions, routes
+from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v1.replay import ReplayedMessages
+from dragoman.dialects.vendors import refusals
+from dragoman.errors import CANCELLED, INVALID_PARAMS, PeerMistake, WireError
+from dragoman.vocabulary import events, options, requests, services
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+_force: Final = msgspec.structs.force_setattr
+# Sessions an agent may tell of before we know them; real ones tell of one, for a moment.
+_STRANGERS: Final = 64
+# What a replay consists of.
+_STORY: Final = (events.Chunk, events.ToolCallUpdate, events.PlanUpdate, events.PlanRemoved, events.UnknownEvent)
+
+
+class _Session:
+    """What this wire has told of one session."""
+
+    __slots__ = (
+        *("answering", "kind", "live", "loading", "message_id", "mode", "options", "ours", "questions", "replay"),
+    )
+
+    def __init__(self) -> None:
+        self.ours = False  # we have asked for it
+        self.live = ""  # the id given to the prompt being answered
+        self.answering = False  # the agent has said something since
+        self.questions = 0  # what the agent has asked of the user, and has no answer to
+        self.loading = False  # the agent replays the conversation
+        self.replay: ReplayedMessages | None = None  # None while loading: the client has not asked for a replay
+        self.kind: type[events.Chunk] | None = None
+        self.message_id = ""
+        self.mode: options.Select | None = None  # the mode, where the agent tells it only as a mode
+        self.options: list[options.Option] = []
+
+    @property
+    def muted(self) -> bool:
+        """Return whether the agent replays what the client has not asked for."""
+        return self.loading and self.replay is None
+
+    def appends(self, chunk: events.Chunk) -> bool:
+        """Return whether a chunk of a replay continues the message before it, which was sent already."""
+        if self.replay is None or self.kind is not chunk.__class__ or chunk.message_id not in ("", self.message_id):
+            return False
+        return self.replay.is_told(chunk.__class__, self.message_id)
+
+    def state(self) -> events.AnyEvent:
+        """Return the state of the session, as far as this wire tells."""
+        if not self.live:
+            return events.Idle()
+        return events.RequiresAction() if self.questions else events.Running()
+
+    def all_options(self) -> list[options.Option]:
+        """The options, with the mode among them."""
+        return [*self.options, self.mode] if self.mode is not None else self.options
+
+
+class ClientV1(Speaker):
+    """The client's side of version 1."""
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(
+            v1.WORDS,
+            hears=[permissions.PERMISSION, *routes.AGENT_ASKS],
+            says=with_login(routes.CLIENT_ASKS, agent, requests.Login),
+            hears_notes=routes.AGENT_NOTES,
+            says_notes=routes.CLIENT_NOTES,
+            offered=client.capabilities,
+            granted=agent.capabilities,
+        )
+        self._agent = agent.capabilities
+        self._mishears = refusals.mishears(agent)
+        self._sessions: dict[str, _Session] = {}
+        self._named = 0
+
+    # -- asking ------------------------------------------------------------------------------------------------------
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; a prompt counts as accepted when it is sent, and its turn as begun."""
+        match request:
+            case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
+                asked = w.SetSessionModeRequest(
+                    session_id=request.session_id,
+                    mode_id=mode_id,
+                    meta=request.meta,
+                    extras=say_extras(request, w.SetSessionModeRequest),
+                )
+                return RequestMessage(routes.SET_MODE.method, wire.encode(asked))
+            case requests.PromptRequest():
+                return self._prompt(request)
+            case requests.ResumeSession():
+                return self._resume(request)
+            case _:
+                return super().ask(request)
+
+    def _prompt(self, request: requests.PromptRequest) -> RequestMessage:
+        session = self._session(request.session_id)
+        if session.live:
+            raise busy()
+        call = super().ask(request)
+        session.ours = True
+        session.live = self._new_id()
+        session.answering = False
+        session.kind = None
+        told = [
+            SessionEvent(request.session_id, events.UserMessage(session.live, request.prompt)),
+            SessionEvent(request.session_id, events.Running()),
+        ]
+        return RequestMessage(call.method, call.params, requests.PromptAccepted(session.live), told)
+
+    def _resume(self, request: requests.ResumeSession) -> RequestMessage:
+        """A replay is `session/load`; without one it is `session/resume`, or a load whose story nobody hears."""
+        if isinstance(request.replay_from, requests.UnknownReplay):
+            raise PeerMistake(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
+        route = routes.RESUME if self._agent.resume and not request.replay_from else routes.LOAD
+        if route is routes.LOAD and not self._agent.load:
+            raise not_offered()
+        session = self._session(request.session_id)
+        session.ours = True
+        session.loading = route is routes.LOAD
+        session.replay = ReplayedMessages() if request.replay_from else None
+        session.kind = None
+        say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
+        return RequestMessage(route.method, wire.encode(say(request)))
+
+    def _is_bare_mode(self, request: requests.SetOption) -> bool:
+        mode = self._session(request.session_id).mode
+        return mode is not None and mode.config_id == request.config_id
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; an agent that would take a no for a yes is told it in another way."""
+        if self._mishears and isinstance(request, services.RequestPermission):
+            assert isinstance(reply, services.PermissionAnswer)
+            if (no := refusals.called_off(request, reply)) is not None:
+                return [ResultMessage(id, no)]
+        return super().reply(id, request, reply)
+
+    # -- hearing answers ---------------------------------------------------------------------------------------------
+
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+        """As everywhere; a prompt's answer is the end of its turn."""
+        match request:
+            case requests.SetOption():
+                return self._option_set(request, result)
+            case requests.PromptRequest():
+                return self._ended(request, answers.decode_end(result))
+            case requests.NewSession():
+                return self._opened("", answers.decode_opened(result, w.NewSessionResponse))
+            case requests.ForkSession():
+                return self._opened("", answers.decode_opened(result, w.ForkSessionResponse))
+            case requests.ResumeSession():
+                return self._resumed(request.session_id, result)
+            case requests.CloseSession() | requests.DeleteSession():
+                self._sessions.pop(request.session_id, None)
+        return super().hear_reply(request, result)
+
+    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+        """A prompt that fails ends its turn: the session is idle and usable."""
+        if isinstance(request, requests.ResumeSession):
+            self._sessions.pop(request.session_id, None)
+        if not isinstance(request, requests.PromptRequest):
+            return super().hear_failure(request, error)
+        if error.code == CANCELLED:
+            return self._ended(request, events.Idle(stop_reason="cancelled"))
+        failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
+        return self._ended(request, events.Idle(stop_reason="error", error=failure))
+
+    def _ended(self, request: requests.PromptRequest, end: events.Idle) -> DecodedReply:
+        session = self._session(request.session_id)
+        session.live = ""
+        session.questions = 0
+        session.kind = None
+        return DecodedReply(None, [SessionEvent(request.session_id, end)])
+
+    def _resumed(self, session_id: str, result: Raw) -> DecodedReply:
+        """Return the answer, and before it the rest of the replay and the current state: version 2 requires both."""
+        replied = self._opened(session_id, answers.decode_opened(result, w.LoadSessionResponse))
+        session = self._session(session_id)
+        told = [*(session.replay.take() if session.replay is not None else ()), session.state()]
+        session.loading, session.replay, session.kind = False, None, None
+        return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in told])
+
+    def _opened(self, session_id: str, value: Any) -> DecodedReply:
+        opened = v1.WORDS.hear_as(value, requests.SessionOpened)
+        session = self._session(session_id or opened.session_id)
+        session.ours = True
+        session.options = opened.config_options or []
+        model = misspelt.model_option(opened.extras, session.options)
+        if model is not None:
+            session.options = [*session.options, model]
+        has_mode = options.mode_option(session.options) is not None
+        session.mode = None if has_mode else v1.hear_modes(value.modes)
+        if session.mode is not None or model is not None:
+            opened = msgspec.structs.replace(opened, config_options=session.all_options())
+        return DecodedReply(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
+
+    def _option_set(self, request: requests.SetOption, result: Raw) -> DecodedReply:
+        """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
+        session = self._session(request.session_id)
+        answer = bytes(or_nothing(result))
+        if not answers.names_options(answer):
+            mode = session.mode
+            if mode is not None and mode.config_id == request.config_id and mode.current_value != request.value:
+                session.mode = msgspec.structs.replace(mode, current_value=str(request.value))
+            session.options = [answers.with_value(option, request) for option in session.options]
+            if answer == b"{}":
+                return DecodedReply(requests.OptionsSet(session.all_options()))
+            done = wire.decode(answer, w.SetSessionModeResponse)
+            return DecodedReply(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
+        replied = super().hear_reply(request, misspelt.with_whole_options(result))
+        assert isinstance(replied.reply, requests.OptionsSet)
+        session.options = replied.reply.config_options
+        if session.mode is None:
+            return replied
+        return DecodedReply(msgspec.structs.replace(replied.reply, config_options=session.all_options()))
+
+    # -- hearing events ----------------------------------------------------------------------------------------------
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """Updates are events; the rest is notes."""
+        if method != "session/update":
+            return super().hear_note(method, params)
+        heard = self._read_update(params)
+        event = self._hear_event(self._session(heard.session_id), heard.update)
+        return [] if event is None else self._session_events(heard.session_id, hear_outer(heard, event))
+
+    def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[Heard]:
+        """Return an event, or what a replay makes of it."""
+        replay = self._session(session_id).replay
+        return [SessionEvent(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
+
+    def _read_update(self, params: Raw) -> w.SessionNotification:
+        try:
+            heard = wire.decode(misspelt.with_whole_options(params), w.SessionNotification)
+            if not isinstance(heard.update, wire.UnknownVariant) or heard.update.tag not in misspelt.UPDATES:
+                return heard
+        except PeerMistake:
+            meant = misspelt.update(params)
+            if meant is None:
+                raise
+        else:
+            meant = misspelt.update(params)
+        return heard if meant is None else wire.decode(meant, w.SessionNotification)
+
+    def read_params(self, route: Route, params: Raw) -> Any:
+        """As everywhere; a permission may be about a call that is spelled otherwise."""
+        try:
+            return super().read_params(route, params)
+        except PeerMistake:
+            meant = misspelt.permission(params) if route is permissions.PERMISSION else None
+            if meant is None:
+                raise
+            return wire.decode(meant, route.params)
+
+    def _hear_event(self, session: _Session, update: Any) -> events.AnyEvent | None:
+        if isinstance(update, w.CurrentModeUpdate):
+            return self._mode_changed(session, update)
+        event = v1.hear_event(update)
+        if session.muted and isinstance(event, _STORY):
+            return None
+        match event:
+            case events.Chunk():
+                if self._is_echo(session, event):
+                    return None
+                if event.message_id:
+                    self._speak(session, event)
+                else:
+                    return msgspec.structs.replace(event, message_id=self._message_id(session, type(event)))
+            case events.OptionsChanged():
+                session.options = event.config_options
+                if options.mode_option(session.options) is not None:
+                    session.mode = None
+                return msgspec.structs.replace(event, config_options=session.all_options())
+            case events.ToolCallUpdate() | events.PlanUpdate():
+                session.kind = None
+                session.answering = True
+            case _:
+                pass
+        return event
+
+    def hear_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
+        """A text chunk in one decode."""
+        params = text_chunk(frame)
+        if params is None:
+            return None
+        chunk = params.update
+        session = self._sessions.get(params.session_id)
+        if session is None or chunk.__class__ is events.UserMessageChunk:
+            return None
+        if session.loading and not session.appends(chunk):
+            return None
+        if chunk.message_id:
+            if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
+                self._speak(session, chunk)
+        else:
+            # The chunk was made a moment ago and nobody else has seen it.
+            _force(chunk, "message_id", self._message_id(session, chunk.__class__))
+        return params.session_id, chunk
+
+    def asked(self, request: Request) -> Sequence[SessionEvent]:
+        """A question to the user holds up the turn."""
+        return [self._counted(session_id, 1) for session_id in self._held_up(request)]
+
+    def answered(self, request: Request) -> Sequence[SessionEvent]:
+        """The turn goes on, unless it waits for another answer."""
+        return [self._counted(session_id, -1) for session_id in self._held_up(request)]
+
+    def _counted(self, session_id: str, more: int) -> SessionEvent:
+        session = self._session(session_id)
+        session.questions = max(session.questions + more, 0)
+        return SessionEvent(session_id, session.state())
+
+    def _held_up(self, request: Request) -> list[str]:
+        session_id = ""
+        if isinstance(request, services.RequestPermission):
+            session_id = request.session_id
+        elif isinstance(request, services.Elicit) and isinstance(request.scope, services.SessionScope):
+            session_id = request.scope.session_id
+        session = self._sessions.get(session_id)
+        return [session_id] if session is not None and session.live else []
+
+    def _mode_changed(self, session: _Session, update: w.CurrentModeUpdate) -> events.AnyEvent:
+        mode = session.mode or options.mode_option(session.options)
+        if mode is None:
+            choice = options.Choice(update.current_mode_id, update.current_mode_id)
+            mode = options.Select("mode", "Mode", update.current_mode_id, [choice], category=options.MODE_CATEGORY)
+        changed = msgspec.structs.replace(mode, current_value=update.current_mode_id)
+        if session.mode is not None or mode not in session.options:
+            session.mode = changed
+        else:
+            session.options = [changed if option is mode else option for option in session.options]
+        return events.OptionsChanged(session.all_options(), meta=update.meta, extras=hear_extras(update))
+
+    def _is_echo(self, session: _Session, event: events.Chunk) -> bool:
+        """Some agents repeat the prompt before they answer it; it was told when it was sent."""
+        if isinstance(event, events.UserMessageChunk):
+            return bool(session.live) and not session.answering
+        session.answering = True
+        return False
+
+    def _speak(self, session: _Session, event: events.Chunk) -> None:
+        session.kind = type(event)
+        session.message_id = event.message_id
+        session.answering = True
+
+    def _message_id(self, session: _Session, kind: type[events.Chunk]) -> str:
+        """The same message while the same kind goes on; a new one after anything else."""
+        if session.kind is not kind:
+            session.kind = kind
+            session.message_id = self._new_id() if session.replay is None else session.replay.new_id()
+            session.answering = True
+        return session.message_id
+
+    def _new_id(self) -> str:
+        self._named += 1
+        return f"dragoman-{self.salt}{self._named}"
+
+    def _session(self, session_id: str) -> _Session:
+        found = self._sessions.get(session_id)
+        if found is None:
+            strangers = [id for id, session in self._sessions.items() if not session.ours]
+            if len(strangers) >= _STRANGERS:
+                del self._sessions[strangers[0]]
+            found = self._sessions[session_id] = _Session()
+        return found

@@ -1,0 +1,115 @@
+"""Permission on version 1, which knows only a tool call and four kinds of options.
+
+What the user is asked must be what they see: the question's own title, its description and the command line stand in
+the tool call, since this wire has no other place for them.
+"""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.dialect_base import Route
+from dragoman.dialects.codec.transcriber import hear_extras, say_extras
+from dragoman.dialects.v1 import codec as v1
+from dragoman.vocabulary.content import Text
+from dragoman.vocabulary.events import ToolCallUpdate
+from dragoman.vocabulary.services import (
+    CommandSubject,
+    Dismissed,
+    PermissionAnswer,
+    PermissionOption,
+    RequestPermission,
+    ToolCallSubject,
+    UnknownOutcome,
+    UnknownSubject,
+)
+from dragoman.vocabulary.tools import ContentItem, ToolContent
+from dragoman.wire import v1 as w
+
+# Where a request has no title of its own.
+UNTITLED: Final = "Permission needed"
+_KINDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
+
+
+def known_options(request: RequestPermission) -> list[PermissionOption]:
+    """An option of an unknown kind cannot be offered: it would have to be called a yes or a no."""
+    return [option for option in request.options if option.kind in _KINDS]
+
+
+def subject_call(request: RequestPermission, shown: list[ToolContent]) -> ToolCallUpdate:
+    """The tool call that stands for the question; `shown` is what the client has of that call already."""
+    call, notes = _subject(request)
+    if isinstance(request.description, str):
+        notes = [request.description, *notes]
+    if notes:
+        before = call.content if isinstance(call.content, list) else shown
+        call = replace(call, content=[*before, *(ContentItem(Text(note)) for note in notes)])
+    if isinstance(call.title, str) or request.title != UNTITLED:
+        call = replace(call, title=request.title)
+    return call
+
+
+def call_id(request: RequestPermission) -> str:
+    """The tool call a question is about; a question about none gets an id of its own."""
+    match request.subject:
+        case ToolCallSubject(tool_call=call):
+            return call.tool_call_id
+        case CommandSubject(tool_call_id=str() as found):
+            return found
+        case _:
+            return f"permission: {request.title}"
+
+
+def _subject(request: RequestPermission) -> tuple[ToolCallUpdate, list[str]]:
+    match request.subject:
+        case ToolCallSubject(tool_call=call):
+            return call, []
+        case CommandSubject(command=command, cwd=cwd):
+            call = ToolCallUpdate(call_id(request), kind="execute", raw_input={"command": command, "cwd": cwd})
+            return call, [f"{command}\n(in {cwd})"]
+        case UnknownSubject(fields=fields):
+            return ToolCallUpdate(call_id(request), raw_input=fields), []
+        case _:
+            return ToolCallUpdate(call_id(request)), []
+
+
+def say_permission(request: RequestPermission, call: ToolCallUpdate) -> w.RequestPermissionRequest:
+    """The question."""
+    return w.RequestPermissionRequest(
+        session_id=request.session_id,
+        tool_call=v1.say_call(call, w.ToolCallUpdate),
+        options=v1.WORDS.say(known_options(request)),
+        meta=request.meta,
+        extras=say_extras(request, w.RequestPermissionRequest),
+    )
+
+
+def _hear_permission(value: w.RequestPermissionRequest) -> RequestPermission:
+    call = v1.hear_call(value.tool_call)
+    return RequestPermission(
+        value.session_id,
+        call.title if isinstance(call.title, str) else UNTITLED,
+        v1.WORDS.hear(value.options),
+        subject=ToolCallSubject(call),
+        meta=value.meta,
+        extras=hear_extras(value),
+    )
+
+
+def _say_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
+    """An outcome that version 1 has no word for is nobody's choice."""
+    outcome = Dismissed() if isinstance(answer.outcome, UnknownOutcome) else answer.outcome
+    return w.RequestPermissionResponse(
+        outcome=v1.WORDS.say(outcome), meta=answer.meta, extras=say_extras(answer, w.RequestPermissionResponse)
+    )
+
+
+PERMISSION: Final = Route(
+    "session/request_permission",
+    RequestPermission,
+    w.RequestPermissionRequest,
+    w.RequestPermissionResponse,
+    PermissionAnswer,
+    hear_params=_hear_permission,
+    say_result=_say_answer,
+)

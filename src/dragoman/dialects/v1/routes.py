@@ -1,0 +1,199 @@
+"""Version 1: which method asks what, as tables of routes, and the few requests that are more than names."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from dragoman.dialects.codec.dialect_base import NoteRoute, Route
+from dragoman.dialects.codec.shared_types import hear_unknown_value, say_unknown_value
+from dragoman.dialects.codec.transcriber import hear_extras
+from dragoman.dialects.v1.codec import ELICITATION, WORDS, sane_exit
+from dragoman.vocabulary import requests, services
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+
+def _say_new(kind: Any) -> Any:
+    def say(request: Any) -> Any:
+        servers = {"mcp_servers": ()} if request.mcp_servers is UNSET else {}
+        return WORDS.say_as(request, kind, **servers)
+
+    return say
+
+
+def _hear_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
+    heard = WORDS.hear_as(value, requests.ResumeSession)
+    return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
+
+
+def _hear_set_option(value: Any) -> requests.SetOption:
+    if isinstance(value, wire.UnknownVariant):
+        return hear_unknown_value(value)
+    return requests.SetOption(
+        value.session_id, value.config_id, value.value, meta=value.meta, extras=hear_extras(value)
+    )
+
+
+def _say_set_option(request: requests.SetOption) -> Any:
+    if isinstance(request.value, requests.UnknownValue):
+        return say_unknown_value(request)
+    if isinstance(request.value, bool):
+        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return WORDS.say_as(request, w.SetSessionConfigOptionRequestValueId)
+
+
+def _say_exited(reply: Any) -> Any:
+    return WORDS.say_as(sane_exit(reply), w.WaitForTerminalExitResponse)
+
+
+# What a client asks of an agent; `session/load` is another form of resuming.
+CLIENT_ASKS = [
+    Route("authenticate", requests.Login, w.AuthenticateRequest, w.AuthenticateResponse),
+    Route("logout", requests.Logout, w.LogoutRequest, w.LogoutResponse, needs="logout"),
+    Route(
+        "auth/status",
+        requests.GetAuthStatus,
+        w.AuthStatusRequest,
+        w.AuthStatusResponse,
+        requests.AuthStatus,
+        needs="auth_status",
+    ),
+    Route(
+        "session/new",
+        requests.NewSession,
+        w.NewSessionRequest,
+        w.NewSessionResponse,
+        requests.SessionOpened,
+        say_params=_say_new(w.NewSessionRequest),
+    ),
+    Route(
+        "session/fork",
+        requests.ForkSession,
+        w.ForkSessionRequest,
+        w.ForkSessionResponse,
+        requests.SessionOpened,
+        needs="fork",
+    ),
+    Route(
+        "session/list",
+        requests.ListSessions,
+        w.ListSessionsRequest,
+        w.ListSessionsResponse,
+        requests.SessionList,
+        needs="list",
+    ),
+    Route("session/close", requests.CloseSession, w.CloseSessionRequest, w.CloseSessionResponse, needs="close"),
+    Route("session/delete", requests.DeleteSession, w.DeleteSessionRequest, w.DeleteSessionResponse, needs="delete"),
+    Route(
+        "session/archive", requests.ArchiveSession, w.ArchiveSessionRequest, w.ArchiveSessionResponse, needs="archive"
+    ),
+    Route(
+        "session/unarchive",
+        requests.UnarchiveSession,
+        w.UnarchiveSessionRequest,
+        w.UnarchiveSessionResponse,
+        needs="archive",
+    ),
+    Route(
+        "session/status",
+        requests.GetSessionStatus,
+        w.SessionStatusRequest,
+        w.SessionStatusResponse,
+        requests.SessionStatus,
+        needs="status",
+    ),
+    Route(
+        "session/set_title",
+        requests.SetTitle,
+        w.SetSessionTitleRequest,
+        w.SetSessionTitleResponse,
+        requests.TitleSet,
+        needs="title",
+    ),
+    Route(
+        "session/set_config_option",
+        requests.SetOption,
+        w.SetSessionConfigOptionRequest,
+        w.SetSessionConfigOptionResponse,
+        requests.OptionsSet,
+        hear_params=_hear_set_option,
+        say_params=_say_set_option,
+    ),
+    Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
+]
+RESUME = Route(
+    "session/resume",
+    requests.ResumeSession,
+    w.ResumeSessionRequest,
+    w.ResumeSessionResponse,
+    requests.SessionOpened,
+    needs="resume",
+)
+LOAD = Route(
+    "session/load",
+    requests.ResumeSession,
+    w.LoadSessionRequest,
+    w.LoadSessionResponse,
+    requests.SessionOpened,
+    needs="load",
+    hear_params=_hear_load,
+    say_params=_say_new(w.LoadSessionRequest),
+)
+SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
+CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
+
+
+def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = None) -> Route:
+    route = Route(f"terminal/{method}", request, params, result, needs="terminal")
+    return route if reply is None else route._replace(reply=reply)
+
+
+# What an agent asks of a client; permission is asked for in `v1_permissions.py`.
+AGENT_ASKS = [
+    Route(
+        "fs/read_text_file",
+        services.ReadTextFile,
+        w.ReadTextFileRequest,
+        w.ReadTextFileResponse,
+        services.FileText,
+        needs="read_text_file",
+    ),
+    Route(
+        "fs/write_text_file",
+        services.WriteTextFile,
+        w.WriteTextFileRequest,
+        w.WriteTextFileResponse,
+        needs="write_text_file",
+    ),
+    _terminal(
+        "create", services.CreateTerminal, w.CreateTerminalRequest, w.CreateTerminalResponse, services.TerminalCreated
+    ),
+    _terminal(
+        "output", services.GetTerminalOutput, w.TerminalOutputRequest, w.TerminalOutputResponse, services.TerminalText
+    ),
+    _terminal(
+        "wait_for_exit",
+        services.WaitForTerminalExit,
+        w.WaitForTerminalExitRequest,
+        w.WaitForTerminalExitResponse,
+        services.TerminalExited,
+    )._replace(say_result=_say_exited),
+    _terminal("kill", services.KillTerminal, w.KillTerminalRequest, w.KillTerminalResponse),
+    _terminal("release", services.ReleaseTerminal, w.ReleaseTerminalRequest, w.ReleaseTerminalResponse),
+    Route(
+        "elicitation/create",
+        services.Elicit,
+        w.CreateElicitationRequest,
+        w.CreateElicitationResponse,
+        services.ElicitationAnswer,
+        hear_params=ELICITATION.hear,
+        say_params=ELICITATION.say,
+        hear_result=ELICITATION.hear_answer,
+        say_result=ELICITATION.say_answer,
+    ),
+]
+AGENT_NOTES = [
+    NoteRoute("elicitation/complete", services.ElicitationComplete, w.CompleteElicitationNotification),
+    NoteRoute("auth/status_update", services.AuthStatusChanged, w.AuthStatusUpdateNotification),
+]

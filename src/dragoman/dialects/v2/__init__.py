@@ -1,0 +1,1 @@
+"""The draft of version 2: its codec, and the dialect of each role."""

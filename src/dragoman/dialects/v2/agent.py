@@ -1,0 +1,70 @@
+"""Version 2, as the agent: hears a client, tells events."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from dragoman.dialects.codec.dialect_base import Speaker, refuse_empty, with_login
+from dragoman.dialects.codec.transcriber import plain, say_outer
+from dragoman.dialects.contract import Id, NotificationMessage, Out
+from dragoman.dialects.v2.codec import WORDS, say_event
+from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.requests import PromptRequest
+from dragoman.wire import types as wire
+from dragoman.wire import v2 as w
+
+_TEXT_TAIL: Final = b"}}}}"
+
+
+class AgentV2(Speaker):
+    """Stateless: this wire says what the vocabulary says."""
+
+    null_ids = False
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(
+            WORDS,
+            hears=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
+            says=AGENT_ASKS,
+            hears_notes=CLIENT_NOTES,
+            says_notes=AGENT_NOTES,
+            offered=agent.capabilities,
+            granted=client.capabilities,
+        )
+
+    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+        """As everywhere; an empty prompt is refused. An older draft loads what this one resumes from the start."""
+        if method == "session/load":
+            method, params = "session/resume", _from_start(params)
+        request = super().hear_request(id, method, params)
+        if isinstance(request, PromptRequest):
+            refuse_empty(request)
+        return request
+
+    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+        """One event, one update."""
+        update = say_event(event)
+        if update is None:
+            return []
+        carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **say_outer(event))
+        return [NotificationMessage("session/update", wire.encode(carrier))]
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """Everything but the text."""
+        encode = msgspec.json.encode
+        head = (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+            b'{"sessionUpdate":%b,"messageId":%b,"content":{"type":"text","text":'
+        )
+        return head % (encode(session_id), encode(kind), encode(message_id)), _TEXT_TAIL
+
+
+def _from_start(params: msgspec.Raw) -> msgspec.Raw:
+    body = plain(params) if params else {}
+    if not isinstance(body, dict):
+        return params
+    return msgspec.Raw(msgspec.json.encode({**body, "replayFrom": {"type": "start"}}))

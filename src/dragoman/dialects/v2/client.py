@@ -1,0 +1,65 @@
+"""Version 2, as the client: asks an agent, hears events."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from dragoman.dialects.codec.dialect_base import Speaker, or_nothing, with_login
+from dragoman.dialects.codec.text_chunks import text_chunk
+from dragoman.dialects.codec.transcriber import hear_outer, plain
+from dragoman.dialects.contract import DecodedReply, Heard, Id, SessionEvent
+from dragoman.dialects.v2.codec import WORDS, hear_event
+from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
+from dragoman.dialects.v2_june.old_names import modern
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.events import AnyEvent
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest, ResumeSession, SetOption
+from dragoman.wire import types as wire
+from dragoman.wire import v2 as w
+
+_WITH_OPTIONS = (NewSession, ResumeSession, ForkSession, SetOption)
+_PERMISSION = ("session/request_permission", "request_permission")
+
+
+class ClientV2(Speaker):
+    """Stateless: this wire says what the vocabulary says."""
+
+    null_ids = False
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(
+            WORDS,
+            hears=AGENT_ASKS,
+            says=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
+            hears_notes=AGENT_NOTES,
+            says_notes=CLIENT_NOTES,
+            offered=client.capabilities,
+            granted=agent.capabilities,
+        )
+
+    def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]:
+        """Updates are events; the rest is notes."""
+        if method != "session/update":
+            return super().hear_note(method, params)
+        heard = wire.decode(modern(params), w.UpdateSessionNotification)
+        return [SessionEvent(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
+
+    def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
+        """As everywhere; agents of an older draft accept a prompt without naming its message."""
+        if isinstance(request, PromptRequest):
+            body = plain(msgspec.Raw(or_nothing(result)))
+            if isinstance(body, dict) and "messageId" not in body:
+                result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
+        return super().hear_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
+
+    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+        """As everywhere; in an older draft a permission is always about a tool call."""
+        return super().hear_request(id, method, modern(params) if method in _PERMISSION else params)
+
+    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+        """A text chunk in one decode."""
+        params = text_chunk(frame)
+        if params is None or not params.update.message_id:
+            return None
+        return params.session_id, params.update

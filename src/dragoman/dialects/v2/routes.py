@@ -1,0 +1,164 @@
+"""Version 2 (draft): which method asks what, as tables of routes, and the few requests that are more than names."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from dragoman.dialects.codec.dialect_base import NoteRoute, Route
+from dragoman.dialects.codec.shared_types import hear_unknown_value, say_unknown_value
+from dragoman.dialects.codec.transcriber import hear_extras, plain
+from dragoman.dialects.v2.codec import ELICITATION, WORDS, unknown_state
+from dragoman.errors import INVALID_PARAMS, PeerMistake
+from dragoman.vocabulary import events, requests, services
+from dragoman.wire import types as wire
+from dragoman.wire import v2 as w
+
+
+def _hear_set_option(value: Any) -> requests.SetOption:
+    if isinstance(value, wire.UnknownVariant):
+        return hear_unknown_value(value)
+    return WORDS.hear_as(value, requests.SetOption)
+
+
+def _say_set_option(request: requests.SetOption) -> Any:
+    if isinstance(request.value, requests.UnknownValue):
+        return say_unknown_value(request)
+    if isinstance(request.value, bool):
+        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return WORDS.say_as(request, w.SetSessionConfigOptionRequestId)
+
+
+def _say_permission(request: services.RequestPermission) -> Any:
+    if not request.options:
+        raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
+    return WORDS.say_as(request, w.RequestPermissionRequest)
+
+
+def _say_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
+    state: Any = UNSET if status.state is UNSET else None
+    match status.state:
+        case events.Running():
+            state = WORDS.say_as(status.state, w.RunningStateUpdate)
+        case events.RequiresAction():
+            state = WORDS.say_as(status.state, w.RequiresActionStateUpdate)
+        case events.Idle():
+            state = WORDS.say_as(status.state, w.IdleStateUpdate)
+        case events.UnknownState():
+            body = {**status.state.fields, "state": status.state.state}
+            state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
+        case _:
+            pass
+    return WORDS.say_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
+
+
+def _hear_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
+    state: Any = value.state
+    if isinstance(state, wire.UnknownVariant):
+        state = unknown_state(plain(state.raw))
+    else:
+        state = WORDS.hear(state)
+    return requests.SessionStatus(value.status, state, meta=value.meta, extras=hear_extras(value))
+
+
+# What a client asks of an agent.
+CLIENT_ASKS = [
+    Route("auth/login", requests.Login, w.LoginAuthRequest, w.LoginAuthResponse),
+    Route("auth/logout", requests.Logout, w.LogoutAuthRequest, w.LogoutAuthResponse),
+    Route(
+        "auth/status",
+        requests.GetAuthStatus,
+        w.AuthStatusRequest,
+        w.AuthStatusResponse,
+        requests.AuthStatus,
+        needs="auth_status",
+    ),
+    Route("session/new", requests.NewSession, w.NewSessionRequest, w.NewSessionResponse, requests.SessionOpened),
+    Route(
+        "session/resume",
+        requests.ResumeSession,
+        w.ResumeSessionRequest,
+        w.ResumeSessionResponse,
+        requests.SessionOpened,
+    ),
+    Route(
+        "session/fork",
+        requests.ForkSession,
+        w.ForkSessionRequest,
+        w.ForkSessionResponse,
+        requests.SessionOpened,
+        needs="fork",
+    ),
+    Route("session/list", requests.ListSessions, w.ListSessionsRequest, w.ListSessionsResponse, requests.SessionList),
+    Route("session/close", requests.CloseSession, w.CloseSessionRequest, w.CloseSessionResponse),
+    Route("session/delete", requests.DeleteSession, w.DeleteSessionRequest, w.DeleteSessionResponse, needs="delete"),
+    Route(
+        "session/archive", requests.ArchiveSession, w.ArchiveSessionRequest, w.ArchiveSessionResponse, needs="archive"
+    ),
+    Route(
+        "session/unarchive",
+        requests.UnarchiveSession,
+        w.UnarchiveSessionRequest,
+        w.UnarchiveSessionResponse,
+        needs="archive",
+    ),
+    Route(
+        "session/status",
+        requests.GetSessionStatus,
+        w.SessionStatusRequest,
+        w.SessionStatusResponse,
+        requests.SessionStatus,
+        needs="status",
+        hear_result=_hear_status,
+        say_result=_say_status,
+    ),
+    Route(
+        "session/set_title",
+        requests.SetTitle,
+        w.SetSessionTitleRequest,
+        w.SetSessionTitleResponse,
+        requests.TitleSet,
+        needs="title",
+    ),
+    Route(
+        "session/set_config_option",
+        requests.SetOption,
+        w.SetSessionConfigOptionRequest,
+        w.SetSessionConfigOptionResponse,
+        requests.OptionsSet,
+        hear_params=_hear_set_option,
+        say_params=_say_set_option,
+    ),
+    Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
+    Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
+    Route("terminal/cancel", requests.CancelTerminal, w.CancelTerminalRequest, w.CancelTerminalResponse),
+]
+# What is asked of an agent even where it has no sessions.
+LOGIN_ASKS = [route for route in CLIENT_ASKS if route.method.startswith("auth/")]
+CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelSessionNotification)]
+# What an agent asks of a client.
+AGENT_ASKS = [
+    Route(
+        "session/request_permission",
+        services.RequestPermission,
+        w.RequestPermissionRequest,
+        w.RequestPermissionResponse,
+        services.PermissionAnswer,
+        say_params=_say_permission,
+    ),
+    Route(
+        "elicitation/create",
+        services.Elicit,
+        w.CreateElicitationRequest,
+        w.CreateElicitationResponse,
+        services.ElicitationAnswer,
+        hear_params=ELICITATION.hear,
+        say_params=ELICITATION.say,
+        hear_result=ELICITATION.hear_answer,
+        say_result=ELICITATION.say_answer,
+    ),
+]
+AGENT_NOTES = [
+    NoteRoute("elicitation/complete", services.ElicitationComplete, w.CompleteElicitationNotification),
+    NoteRoute("auth/status_update", services.AuthStatusChanged, w.AuthStatusUpdateNotification),
+]

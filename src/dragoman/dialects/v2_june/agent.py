@@ -1,0 +1,290 @@
+"""The draft of version 2 of June 2026: the shapes of version 2 as they were then, around the turns of version 1.
+
+A prompt is answered when its turn ends; there are no states. Permissions, diffs, options and commands are those of
+version 1, tool calls and whole messages are patched by id as in version 2. Nothing is asked of the client but
+permission.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import NotificationMessage, Out, RequestMessage
+from dragoman.dialects.handshake.initialize import (
+    JUNE,
+    DecodedAgentHello,
+    DecodedClientHello,
+    client_hello_june,
+    hear_agent_1,
+    implementation,
+    requested_version,
+    say_implementation,
+    session_markers,
+)
+from dragoman.dialects.handshake.logins import hear_method_2, say_method_2
+from dragoman.dialects.handshake.loose_json import (
+    as_object,
+    given,
+    items,
+    loosely,
+    marked,
+    meta_of,
+    part,
+    present,
+    whole,
+)
+from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v1 import memory, updates
+from dragoman.dialects.v2_june.client import ClientJune
+from dragoman.dialects.vendors.named import NamedDialect
+from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.errors import WireError
+from dragoman.vocabulary import events, options, tools
+from dragoman.vocabulary.asking import Request
+from dragoman.vocabulary.hello import (
+    AgentAuth,
+    AgentCapabilities,
+    AgentHello,
+    AuthMethod,
+    ClientHello,
+    Implementation,
+    UnknownAuth,
+)
+from dragoman.vocabulary.services import RequestPermission, ToolCallSubject
+from dragoman.wire import types as wire
+
+_MARKERS: Final = ("load", "list", "resume", "close")
+_MESSAGES: Final[dict[type, str]] = {
+    events.UserMessage: "user_message",
+    events.AgentMessage: "agent_message",
+    events.AgentThought: "agent_thought",
+}
+_CHUNK: Final = frozenset({"messageId", "content", "_meta"})
+# What of a call may be null, and is cleared then.
+_CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
+
+
+# -- initialize ------------------------------------------------------------------------------------------------------
+
+
+def hear_client(params: Raw) -> DecodedClientHello:
+    """A client that was chosen to speak this draft."""
+    return DecodedClientHello(2, client_hello_june(requested_version(params)[1]), JUNE)
+
+
+def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+    """Markers for everything, also for what today's draft implies; a login method has an `id`."""
+    can = agent.capabilities
+    known: Json = {"auth": {"logout": {}} if can.logout and agent.auth_methods else {}}
+    if can.sessions:
+        prompt = (("image", can.image), ("audio", can.audio), ("embeddedContext", can.embedded_context))
+        mcp = (("stdio", can.mcp_stdio), ("http", can.mcp_http))
+        there = [(name, getattr(can, name)) for name in _MARKERS]
+        there += [(name, it) for name, it in session_markers(can) if name in ("delete", "additionalDirectories")]
+        known["session"] = {
+            "prompt": {name: {} for name, it in prompt if it},
+            "mcp": {name: {} for name, it in mcp if it},
+        } | {name: {} for name, it in there if it}
+    methods = [_old_id(say_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
+    body: Json = {"protocolVersion": 2, "capabilities": whole(known, can), "authMethods": methods}
+    if agent.info is not None:
+        body["agentInfo"] = say_implementation(agent.info)
+    return msgspec.json.encode(whole(body, agent))
+
+
+def say_client(hello: ClientHello) -> bytes:
+    """The shape of this draft only."""
+    info = hello.info or Implementation("dragoman", "0")
+    return msgspec.json.encode({"protocolVersion": 2, "capabilities": {}, "clientInfo": say_implementation(info)})
+
+
+def hear_agent(result: Raw) -> DecodedAgentHello:
+    """An agent of this draft; one that answers with version 1 is heard as that."""
+    body = as_object(loosely(result))
+    if body.get("protocolVersion") == 1:
+        return DecodedAgentHello(1, hear_agent_1(body))
+    known = part(body, "capabilities")
+    session, auth = part(known, "session"), part(known, "auth")
+    prompt, mcp = part(session, "prompt"), part(session, "mcp")
+    capabilities = AgentCapabilities(
+        sessions=marked(known, "session"),
+        load=marked(session, "load"),
+        list=marked(session, "list"),
+        resume=marked(session, "resume"),
+        close=marked(session, "close"),
+        delete=marked(session, "delete"),
+        additional_directories=marked(session, "additionalDirectories"),
+        image=marked(prompt, "image"),
+        audio=marked(prompt, "audio"),
+        embedded_context=marked(prompt, "embeddedContext"),
+        mcp_stdio=marked(mcp, "stdio"),
+        mcp_http=marked(mcp, "http"),
+        logout=marked(auth, "logout"),
+        meta=meta_of(known),
+    )
+    heard: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
+    known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
+    info = implementation(body.get("agentInfo"))
+    return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
+
+
+def _old_id(method: Any) -> Json:
+    return {("id" if name == "methodId" else name): value for name, value in method.items()}
+
+
+# -- the agent -------------------------------------------------------------------------------------------------------
+
+
+class AgentJune(VendorAgent):
+    """The agent's side."""
+
+    null_ids = True
+    methods = frozenset(
+        {
+            *("authenticate", "logout", "session/new", "session/load", "session/resume", "session/list"),
+            *("session/close", "session/delete", "session/prompt", "session/cancel", "session/set_config_option"),
+        }
+    )
+    updates = {  # noqa: RUF012  # never changed
+        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _CHUNK),
+        **dict.fromkeys(_MESSAGES.values(), _CHUNK),
+        "tool_call_update": frozenset(
+            {"toolCallId", "title", "kind", "status", "content", "locations", "rawInput", "rawOutput", "_meta"}
+        ),
+        "tool_call_content_chunk": frozenset({"toolCallId", "content", "_meta"}),
+        "plan_update": frozenset({"plan", "_meta"}),
+        "available_commands_update": frozenset({"availableCommands", "_meta"}),
+        "config_option_update": frozenset({"configOptions", "_meta"}),
+        "session_info_update": frozenset({"title", "updatedAt", "_meta"}),
+        "usage_update": frozenset({"used", "size", "cost", "_meta"}),
+    }
+    opened = frozenset({"sessionId", "configOptions", "_meta"})
+    permission = (
+        VendorPermissionOption("allow_once", "allow_once", "Allow once"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow"),
+        VendorPermissionOption("reject_once", "reject_once", "Reject"),
+        VendorPermissionOption("reject_always", "reject_always", "Always reject"),
+    )
+
+    def offers(self, request: Any) -> Any:
+        """Ids and names are the question's own here."""
+        return [option for option in request.options if option.kind in [one.kind for one in self.permission]]
+
+    def _meant(self, request: Any, answer: Any) -> Any:
+        return answer
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As in version 1; the call in a question has its own words."""
+        call = super().ask(request)
+        if not isinstance(request, RequestPermission) or not isinstance(request.subject, ToolCallSubject):
+            return call
+        params = plain(Raw(call.params))
+        params["toolCall"] |= _words(request.subject.tool_call)
+        return replace(call, params=msgspec.json.encode(params))
+
+    def error(self, error: WireError) -> WireError:
+        """The codes are those of the standard."""
+        return error
+
+    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+        """As in version 1; whole messages, appended content and an emptied plan are told as such.
+
+        Kinds, statuses and priorities are open here, and an update that nobody knows is passed on.
+        """
+        match event:
+            case events.Message() if not self._is_echo_of(session_id, event):
+                body: Json = {"sessionUpdate": _MESSAGES[type(event)], "messageId": event.message_id, **_meta(event)}
+                if event.content is None or isinstance(event.content, list):
+                    body["content"] = _said(v1.WORDS.say(event.content))
+                return self._notify(session_id, [_Ready(body)])
+            case events.ToolCallContentChunk() if self._appends(session_id, event):
+                (item,) = _said(v1.say_items([event.content])) or [None]
+                self._session(session_id).call(event.tool_call_id).content.append(event.content)
+                body = {"toolCallId": event.tool_call_id, "content": item, **_meta(event)}
+                return self._notify(session_id, [_Ready({"sessionUpdate": "tool_call_content_chunk", **body})])
+            case events.ToolCallUpdate():
+                return self._notify(session_id, [_open_call(self._session(session_id), event)])
+            case events.PlanUpdate(plan=options.PlanItems() as plan):
+                steps = [_step(entry) for entry in plan.entries]
+                items_ = {"type": "items", "id": plan.plan_id, "entries": steps, **_meta(plan)}
+                return self._notify(
+                    session_id, [_Ready({"sessionUpdate": "plan_update", "plan": items_, **_meta(event)})]
+                )
+            case events.UnknownEvent():
+                return self._passed_on(session_id, event)
+            case events.PlanRemoved():
+                return super().tell(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
+            case _:
+                return super().tell(session_id, event)
+
+    def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
+        said = v1.say_unknown_event(event, subagents=False)
+        if said is None or event.name in self.updates:
+            return []  # it would be taken for something else
+        return [
+            NotificationMessage(
+                "session/update", msgspec.json.encode({"sessionId": session_id, "update": plain(said.raw)})
+            )
+        ]
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """Any reason, and its `_meta`."""
+        reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
+        return msgspec.json.encode({"stopReason": reason, **_meta(event)})
+
+    def _is_echo_of(self, session_id: str, event: events.Message) -> bool:
+        return isinstance(event, events.UserMessage) and self._is_echo(session_id, event.message_id)
+
+    def _appends(self, session_id: str, event: events.ToolCallContentChunk) -> bool:
+        """Whether it can be said by itself: the call is known, and the item is one thing on this wire."""
+        known = event.tool_call_id in self._session(session_id).calls
+        return known and not isinstance(event.content, tools.TerminalItem) and len(v1.say_items([event.content])) == 1
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """A call that is announced is an update like any other; a plan has an `id`."""
+        if update["sessionUpdate"] == "tool_call":
+            return [{**update, "sessionUpdate": "tool_call_update"}]
+        if update["sessionUpdate"] == "plan_update":
+            plan = {("id" if name == "planId" else name): value for name, value in update["plan"].items()}
+            return [{**update, "plan": plan}] if plan.get("type") == "items" else []
+        return [update]
+
+
+def _open_call(session: memory.V1SessionMemory, event: events.ToolCallUpdate) -> Any:
+    """A call with its own words where version 1 has the nearest, and null where something is cleared."""
+    announced = event.tool_call_id in session.calls
+    said = updates.tool_call(session, event)
+    cleared = {name: None for name in _CLEARED if announced and getattr(event, name) is None}
+    return replace(said, **_words(event), **cleared)
+
+
+def _words(call: events.ToolCallUpdate) -> Json:
+    return {name: getattr(call, name) for name in ("kind", "status") if isinstance(getattr(call, name), str)}
+
+
+def _step(entry: options.PlanEntry) -> Json:
+    return {"content": entry.content, "priority": entry.priority, "status": entry.status, **_meta(entry)}
+
+
+def _meta(word: Any) -> Json:
+    return given("_meta", word.meta)
+
+
+class _Ready(wire.UnknownVariant):
+    """An update that is said already."""
+
+    def __init__(self, body: Json) -> None:
+        super().__init__(body["sessionUpdate"], Raw(msgspec.json.encode(body)))
+
+
+def _said(value: Any) -> Any:
+    return None if value is None else [plain(Raw(wire.encode(item))) for item in value]
+
+
+DIALECT: Final = NamedDialect(hear_client, say_agent, AgentJune, say_client, hear_agent, ClientJune)
+
+__all__ = ["DIALECT", "AgentJune", "ClientJune"]

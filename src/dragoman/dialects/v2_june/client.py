@@ -1,0 +1,160 @@
+"""The June draft of version 2, as the client: version 1's turns, and what the draft has of version 2.
+
+Whole messages, appended content, open kinds and statuses, null that clears: read here, because version 1 has no words
+for them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import Heard, Id, RequestMessage, SessionEvent
+from dragoman.dialects.handshake.loose_json import extras_of, has_texts, items, meta_of
+from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v1.client import ClientV1
+from dragoman.dialects.vendors.vendor_agent import Json
+from dragoman.errors import INVALID_PARAMS, PeerMistake
+from dragoman.vocabulary import content, events, options, requests, services, tools
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.word import Extras
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+_WHOLE: Final[dict[str, Any]] = {
+    "user_message": events.UserMessage,
+    "agent_message": events.AgentMessage,
+    "agent_thought": events.AgentThought,
+}
+_KINDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
+# What of a call may be null, and is cleared then: here, and on the wire.
+_CLEARED: Final = {
+    **{name: name for name in ("title", "kind", "status", "content", "locations")},
+    "raw_input": "rawInput",
+    "raw_output": "rawOutput",
+}
+_Items = tuple[w.ToolCallContent, ...]
+
+
+class ClientJune(ClientV1):
+    """The client's side."""
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As in version 1; an MCP server that is started says so."""
+        call = super().ask(request)
+        if not isinstance(request, (requests.NewSession, requests.ResumeSession)):
+            return call
+        params = plain(Raw(call.params))
+        if not isinstance(params.get("mcpServers"), list):
+            return call
+        params["mcpServers"] = [{"type": "stdio", **server} for server in params["mcpServers"]]
+        return replace(call, params=msgspec.json.encode(params))
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As in version 1; what a permission is about may be of any kind, and so may its options."""
+        body: Any = plain(params) if method == "session/request_permission" else None
+        if not isinstance(body, dict):
+            return super().hear_request(id, method, params)
+        listed: list[Any] = items(body.get("options"))
+        odd = [(place, option) for place, option in enumerate(listed) if _is_odd(option)]
+        if odd:
+            known = [option for option in listed if not _is_odd(option)]
+            params = Raw(msgspec.json.encode({**body, "options": known}))
+        request: Any = super().hear_request(id, method, params)
+        whole = list(request.options)
+        for place, option in odd:
+            said = option["optionId"], option["name"], option["kind"]
+            whole.insert(place, services.PermissionOption(*said, **_beside(option, "optionId", "name", "kind")))
+        call = _whole_call(request.subject.tool_call, body["toolCall"])
+        asked: Request = replace(request, options=whole, subject=services.ToolCallSubject(call))
+        return asked
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """As in version 1; what the draft has of version 2 is heard as what it is."""
+        body: Any = plain(params) if method == "session/update" else None
+        update = body.get("update") if isinstance(body, dict) else None
+        if not isinstance(update, dict) or not isinstance(body.get("sessionId"), str):
+            return super().hear_note(method, params)
+        event = self._own(update)
+        if event is not None:
+            return self._told_own(body, event)
+        plan = update.get("plan")
+        if isinstance(plan, dict) and "planId" not in plan and "id" in plan:
+            update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
+            params = Raw(msgspec.json.encode(body))
+        heard = super().hear_note(method, params)
+        return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
+
+    def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
+        """An event of the draft's own, unless it is the prompt that is being answered, or of a story nobody wants."""
+        session = self._session(body["sessionId"])
+        if isinstance(event, events.UserMessage) and session.live and not session.answering:
+            return []
+        session.answering = session.answering or not isinstance(event, events.UserMessage)
+        outer = {name: value for name, value in body.items() if name not in ("sessionId", "update")}
+        told = replace(event, outer=Extras(outer)) if outer else event
+        return [] if session.muted else self._session_events(body["sessionId"], told)
+
+    def _own(self, update: Json) -> Any:
+        """What version 1 does not have."""
+        name = update.get("sessionUpdate")
+        if isinstance(name, str) and name in _WHOLE:
+            found = update.get("content", UNSET)
+            if not has_texts(update, "messageId") or not (found is None or isinstance(found, (list, UnsetType))):
+                raise PeerMistake(INVALID_PARAMS, "Invalid params: a message has an id, and its content is a list")
+            blocks = [self._block(block) for block in found] if isinstance(found, list) else found
+            return _WHOLE[name](update["messageId"], blocks, **_beside(update, "messageId", "content"))
+        if name == "tool_call_content_chunk":
+            if not has_texts(update, "toolCallId"):
+                raise PeerMistake(INVALID_PARAMS, "Invalid params: content belongs to a call")
+            item = wire.decode(msgspec.json.encode([update.get("content")]), _Items)
+            heard = v1.WORDS.hear(item, tools.UnknownItem)[0]
+            return events.ToolCallContentChunk(update["toolCallId"], heard, **_beside(update, "toolCallId", "content"))
+        return None
+
+    def _block(self, block: Any) -> Any:
+        return v1.WORDS.hear(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
+
+    def _is_bare_mode(self, request: requests.SetOption) -> bool:
+        """There is no other way to set a mode than its option."""
+        return False
+
+
+def _is_odd(option: Any) -> bool:
+    """Whether an option is one, of a kind that version 1 does not have."""
+    return isinstance(option, dict) and has_texts(option, "optionId", "name", "kind") and option["kind"] not in _KINDS
+
+
+def _beside(update: Json, *known: str) -> Json:
+    """`_meta` and what is unknown of an update."""
+    return {"meta": meta_of(update), "extras": extras_of(update, frozenset({"sessionUpdate", "_meta", *known}))}
+
+
+def _whole(told: SessionEvent, update: Json) -> SessionEvent:
+    """What version 1 has closed words for, in the words it was told in; null clears."""
+    match told.event:
+        case events.ToolCallUpdate() as call:
+            return SessionEvent(told.session_id, _whole_call(call, update))
+        case events.PlanUpdate(plan=options.PlanItems() as plan) as event if isinstance(update.get("plan"), dict):
+            steps = [_heard_step(entry) for entry in items(update["plan"].get("entries")) if _is_step(entry)]
+            return SessionEvent(told.session_id, replace(event, plan=replace(plan, entries=steps)))
+        case _:
+            return told
+
+
+def _whole_call(call: events.ToolCallUpdate, update: Json) -> events.ToolCallUpdate:
+    said = {name: update[name] for name in ("kind", "status") if isinstance(update.get(name), str)}
+    gone = {name: None for name, theirs in _CLEARED.items() if update.get(theirs, 0) is None}
+    return replace(call, **said, **gone)
+
+
+def _is_step(entry: Any) -> bool:
+    return isinstance(entry, dict) and has_texts(entry, "content", "priority", "status")
+
+
+def _heard_step(entry: Any) -> options.PlanEntry:
+    beside = _beside(entry, "content", "priority", "status")
+    return options.PlanEntry(entry["content"], entry["priority"], entry["status"], **beside)

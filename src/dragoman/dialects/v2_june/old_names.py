@@ -1,0 +1,101 @@
+"""What the draft of version 2 of June 2026 calls otherwise than today's, read as today's (section 8.2 of `rows.py`).
+
+Both drafts say version 2, and lists drop what they cannot read without a word: so odd names are looked for, and only
+messages that have one come here. Current names win over old ones.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.dialects.codec.git_patches import git_patch
+from dragoman.vocabulary.tools import Diff, FileChange
+
+Json = dict[str, Any]
+_ODD: Final = (b'"id"', b'"group"', b'"availableCommands"', b'"newText"', b'"toolCall"')
+
+
+def modern(message: Raw) -> Raw:
+    """The params of an update or a question, or the result of a request, under today's names."""
+    raw = bytes(message)
+    if not any(name in raw for name in _ODD):
+        return message
+    try:
+        body = msgspec.json.decode(raw)
+    except (ValueError, RecursionError, OverflowError):
+        return message
+    if not isinstance(body, dict):
+        return message
+    if isinstance(body.get("toolCall"), dict) and "subject" not in body:
+        return Raw(msgspec.json.encode(_permission(body)))
+    if isinstance(body.get("update"), dict):
+        return Raw(msgspec.json.encode({**body, "update": _update(body["update"])}))
+    return Raw(msgspec.json.encode(_with_options(body)))
+
+
+def _update(update: Json) -> Json:
+    said = _with_options(update)
+    plan = said.get("plan")
+    if isinstance(plan, dict):
+        said["plan"] = _renamed(plan, "id", "planId")
+    if isinstance(said.get("availableCommands"), list):
+        said["availableCommands"] = [_command(command) for command in said["availableCommands"]]
+    if isinstance(said.get("content"), list):
+        said["content"] = [_item(item) for item in said["content"]]
+    elif isinstance(said.get("content"), dict):
+        said["content"] = _item(said["content"])
+    return said
+
+
+def _permission(body: Json) -> Json:
+    """A question is about a tool call and has no words of its own."""
+    call = _update(body["toolCall"])
+    title = call.get("title") if isinstance(call.get("title"), str) else "Permission needed"
+    rest = {name: value for name, value in body.items() if name != "toolCall"}
+    return {"title": title, **rest, "subject": {"type": "tool_call", "toolCall": call}}
+
+
+def _with_options(body: Json) -> Json:
+    found = body.get("configOptions")
+    return {**body, "configOptions": [_option(option) for option in found]} if isinstance(found, list) else dict(body)
+
+
+def _option(option: Any) -> Any:
+    if not isinstance(option, dict):
+        return option
+    said = _renamed(option, "id", "configId")
+    if isinstance(said.get("options"), list):
+        said["options"] = [
+            _renamed(entry, "group", "groupId") if isinstance(entry, dict) else entry for entry in said["options"]
+        ]
+    return said
+
+
+def _command(command: Any) -> Any:
+    if not isinstance(command, dict):
+        return command
+    hint: Any = command.get("input")
+    untyped = isinstance(hint, dict) and "type" not in hint and isinstance(hint.get("hint"), str)
+    return {"type": "command", **command, **({"input": {"type": "text", **hint}} if untyped else {})}
+
+
+def _item(item: Any) -> Any:
+    """Old and new text of a file, as the change and the patch they are."""
+    if not isinstance(item, dict) or item.get("type") != "diff" or "changes" in item:
+        return item
+    path, old, new = item.get("path"), item.get("oldText"), item.get("newText")
+    if not isinstance(path, str) or not isinstance(new, str) or not isinstance(old, str | None):
+        return item
+    (change,) = Diff.of(path, old, new).changes
+    assert isinstance(change, FileChange)
+    patch = git_patch(change)
+    rest = {name: value for name, value in item.items() if name not in ("path", "oldText", "newText")}
+    text = {} if patch is None else {"patch": {"format": "git_patch", "text": patch}}
+    return {**rest, "changes": [{"operation": change.operation, "path": path}], **text}
+
+
+def _renamed(body: Json, old: str, new: str) -> Json:
+    if new in body or old not in body:
+        return dict(body)
+    return {(new if name == old else name): value for name, value in body.items()}

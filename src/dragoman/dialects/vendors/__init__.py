@@ -1,0 +1,1 @@
+"""The dialects of four existing systems: iac-code, elephant.ai, Agentao and simse."""

@@ -1,0 +1,349 @@
+"""The dialect of Agentao's ACP appendix (seed 003): version 1 with a strict beginning, open modes and free-form models.
+
+Five updates, each as the appendix has it: a call is announced pending, and its content is sent once, when it ends,
+because its clients append what others replace. What went wrong is told as a thought.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.handshake.initialize import (
+    DecodedAgentHello,
+    DecodedClientHello,
+    client_hello_1,
+    hear_agent_1,
+    requested_version,
+)
+from dragoman.dialects.handshake.loose_json import as_object, loosely, part
+from dragoman.dialects.v1 import codec as v1
+from dragoman.dialects.v1 import notices
+from dragoman.dialects.v1.client import ClientV1
+from dragoman.dialects.vendors import vendor_agent
+from dragoman.dialects.vendors.named import NamedDialect
+from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
+from dragoman.vocabulary import content, events, options, requests, services, tools
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.manner import Manner
+from dragoman.wire import types as wire
+from dragoman.wire import v1 as w
+
+NAME: Final = "agentao"
+EXTENSIONS: Final = "_agentao.cn/extensions"
+ASK_USER: Final = "_agentao.cn/ask_user"
+SET_MODEL: Final = "_agentao.cn/set_model"
+# What its client is told in this dialect before it has said hello.
+NOT_INITIALIZED: Final = -32002
+# The modes with a meaning; any other is the client's own name for something.
+PRESETS: Final = ("read-only", "workspace-write", "full-access", "plan")
+_CATEGORY: Final = "model"
+_CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "rawInput"})
+_FINAL: Final = ("completed", "failed")
+# Calls that go on at once, and items of one: an agent that sends more is not shown whole.
+_CALLS: Final = 64
+_ITEMS: Final = 4096
+# Of a long output the program cuts out the middle, and repeats so much of its beginning.
+_BEGINNING: Final = 4000
+
+
+# -- initialize ------------------------------------------------------------------------------------------------------
+
+
+def hear_client(params: Raw) -> DecodedClientHello:
+    """Capabilities must be there. Files may be offered under the appendix's names, and users can always be asked."""
+    _, body = requested_version(params)
+    if not isinstance(body.get("clientCapabilities"), dict):
+        raise PeerMistake(INVALID_PARAMS, "clientCapabilities must be an object")
+    hello = client_hello_1(body)
+    can, fs = hello.capabilities, part(part(body, "clientCapabilities"), "fs")
+    can = replace(
+        can,
+        read_text_file=can.read_text_file or fs.get("readFile") is True,
+        write_text_file=can.write_text_file or fs.get("writeFile") is True,
+        # Questions are asked by the appendix's own method.
+        elicitation_form=False,
+        elicitation_url=False,
+        meta={**(can.meta or {}), EXTENSIONS: [{"method": ASK_USER}]},
+    )
+    return DecodedClientHello(1, replace(hello, capabilities=can), NAME)
+
+
+def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+    """Text only, no way to log in, the extensions in `_meta`."""
+    can = agent.capabilities
+    capabilities = {
+        "loadSession": can.load,
+        "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
+        "mcpCapabilities": {"sse": can.mcp_sse, "http": False},
+    }
+    extensions = [
+        {"method": ASK_USER, "description": "Ask the user a question in free text"},
+        {"method": SET_MODEL, "description": "Use a model by any name its provider knows"},
+    ]
+    return vendor_agent.say_agent(agent, capabilities, _meta={EXTENSIONS: extensions})
+
+
+# -- the agent -------------------------------------------------------------------------------------------------------
+
+
+class AgentAgentao(VendorAgent):
+    """The agent's side."""
+
+    methods = frozenset(
+        {
+            *("session/new", "session/load", "session/prompt", "session/cancel"),
+            *("session/set_mode", "session/set_config_option"),
+        }
+    )
+    updates = {  # noqa: RUF012  # never changed
+        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), frozenset({"content"})),
+        "tool_call": _CALL,
+        "tool_call_update": frozenset({"toolCallId", "status", "content"}),
+    }
+    opened = frozenset({"sessionId", "configOptions"})
+    permission = (
+        VendorPermissionOption("allow_once", "allow", "Allow"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow"),
+        VendorPermissionOption("reject_once", "reject", "Reject"),
+    )
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, vendor_agent.narrowed(agent, **vendor_agent.unclaimed(agent)))
+        # Requests that are answered with the mode they name.
+        self._modes_asked: dict[Id, str] = {}
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As everywhere; modes, models and servers have rules of their own."""
+        if method == "session/set_mode":
+            return self._hear_mode(id, params)
+        if method == "session/set_config_option":
+            return self._hear_option(params)
+        if method == SET_MODEL:
+            return self._hear_model(id, params)
+        if method in ("session/new", "session/load"):
+            _check_servers(params)
+        request = super().hear(id, method, params)
+        if isinstance(request, (requests.NewSession, requests.ResumeSession)):
+            refuse_servers(request, requests.McpHttp, requests.McpAcp)
+        return request
+
+    def _hear_mode(self, id: Id, params: Raw) -> Request:
+        body = _fields(params, "sessionId", "modeId")
+        session_id, mode = body["sessionId"], body["modeId"]
+        self._modes_asked[id] = mode
+        if mode not in PRESETS:
+            return requests.NameMode(session_id, mode)
+        told = self._sessions.get(session_id)
+        if told is not None and not told.mode[1]:
+            del self._modes_asked[id]
+            raise PeerMistake(INVALID_REQUEST, "The session has no permission modes")
+        return requests.SetOption(session_id, told.mode[0] if told is not None else "mode", mode)
+
+    def _hear_option(self, params: Raw) -> Request:
+        body = _fields(params, "sessionId", "configId", "value", closed=True)
+        if body["configId"] != "model":
+            raise PeerMistake(INVALID_REQUEST, "configId must be model")
+        provider, slash, model = body["value"].partition("/")
+        named = f"{provider.lower()}/{model}" if slash else self._of_provider(body["sessionId"], body["value"])
+        return requests.SetOption(body["sessionId"], self._model_id(body["sessionId"]), named)
+
+    def _hear_model(self, id: Id, params: Raw) -> Request:
+        body = _fields(params, "sessionId", "model", closed=True)
+        session_id, model = body["sessionId"], body["model"].strip()
+        if not model:
+            raise PeerMistake(INVALID_PARAMS, "model must not be empty")
+        if session_id in self._sessions and not self._sessions[session_id].model[0]:
+            raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+        self._models_asked.add(id)
+        return requests.SetOption(session_id, self._model_id(session_id), self._of_provider(session_id, model))
+
+    def _of_provider(self, session_id: str, model: str) -> str:
+        """A bare model is one of the provider that is used now."""
+        known = self._sessions.get(session_id)
+        provider, slash, _ = known.model[1].partition("/") if known is not None else ("", "", "")
+        return f"{provider}/{model}" if slash else model
+
+    def _model_id(self, session_id: str) -> str:
+        known = self._sessions.get(session_id)
+        return known.model[0] if known is not None and known.model[0] else "model"
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; a mode is echoed."""
+        if (mode := self._modes_asked.pop(id, None)) is None:
+            return super().reply(id, request, reply)
+        if isinstance(reply, requests.OptionsSet) and isinstance(request, requests.SetOption):
+            self._learn_mode(request.session_id, reply.config_options)
+        return [ResultMessage(id, msgspec.json.encode({"modeId": mode}))]
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere; nothing is echoed then."""
+        self._modes_asked.pop(id, None)
+        return super().fail(id, request, error)
+
+    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+        """The options are always there, if only as an empty list."""
+        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        return msgspec.json.encode({"configOptions": [], **said})
+
+    def _say_options(self, found: list[options.Option]) -> Any:
+        """The model, and no other."""
+        return super()._say_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; the call in a question is as it was announced."""
+        call = super().ask(request)
+        if not isinstance(request, services.RequestPermission):
+            return call
+        params = plain(Raw(call.params))
+        params["toolCall"] = {"kind": "other", **params["toolCall"], "status": "pending"}
+        return replace(call, params=msgspec.json.encode(params))
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+        """As everywhere; a call that ends shows everything it has shown."""
+        return super().tell(
+            session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
+        )
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode a notice as a thought, as the appendix does errors; on its own lines, because thoughts are joined."""
+        text = w.TextContent(text=f"\n{notices.text_of(notice)}\n")
+        return [w.SessionUpdateAgentThoughtChunk(content=text)]
+
+    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+        """The user reads what went wrong, the client gets the error."""
+        told = self.told_text(session_id, "agent_thought_chunk", error.message)
+        return [*told, *super().say_failed_turn(session_id, id, error)]
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """Pending first; content at the end, once; text where a message is something else."""
+        if update["sessionUpdate"] == "tool_call":
+            announced = {"kind": "other", **update, "status": "pending"}
+            if update.get("status", "pending") == "pending":
+                return [announced]
+            return [announced, *self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"})]
+        if update["sessionUpdate"] == "tool_call_update":
+            if "status" not in update or update["status"] == "pending":
+                return []
+            rest = {name: value for name, value in update.items() if name != "content"}
+            return [update if update["status"] in _FINAL and update.get("content") else rest]
+        if isinstance(update.get("content"), dict) and update["content"].get("type") != "text":
+            return [{**update, "content": {"type": "text", "text": as_text(update["content"])}}]
+        return [update]
+
+
+def as_text(block: Json) -> str:
+    """A block that is no text, in words."""
+    heard = v1.WORDS.hear(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
+    return content.text_of([heard])
+
+
+def refuse_servers(request: "requests.NewSession | requests.ResumeSession", *kinds: type) -> None:
+    """Servers that are reached in a way the document does not have."""
+    servers = request.mcp_servers or []
+    if any(isinstance(server, (*kinds, requests.UnknownMcp)) for server in servers):
+        raise PeerMistake(INVALID_PARAMS, "This agent cannot reach an MCP server of that type")
+
+
+def _check_servers(params: Raw) -> None:
+    """Nothing is filled in here: the servers are a list, each with a name."""
+    body: Any = plain(params) if params else {}
+    servers = body.get("mcpServers") if isinstance(body, dict) else None
+    if not isinstance(servers, list):
+        raise PeerMistake(INVALID_PARAMS, "mcpServers must be a list")
+    if any(isinstance(server, dict) and server.get("name") == "" for server in servers):
+        raise PeerMistake(INVALID_PARAMS, "An MCP server needs a name")
+
+
+def _fields(params: Raw, *names: str, closed: bool = False) -> dict[str, str]:
+    """These fields, each a text that is not empty; where `closed`, and no other."""
+    body: Any = plain(params) if params else {}
+    if not isinstance(body, dict):
+        raise PeerMistake(INVALID_PARAMS, "Invalid params")
+    for name in names:
+        if not isinstance(body.get(name), str) or not body[name]:
+            raise PeerMistake(INVALID_PARAMS, f"{name} must be a text that is not empty")
+    if closed and (more := sorted(body.keys() - set(names))):
+        unexpected = [echo(name) for name in more[:10]]
+        raise PeerMistake(INVALID_PARAMS, "Only these are taken: " + ", ".join(names), {"unexpected": unexpected})
+    return {name: body[name] for name in names}
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+class ClientAgentao(ClientV1):
+    """The client's side: content of a call is added to what was there, unless it repeats that.
+
+    The appendix has it added; the program, since it was written, sends the whole of it each time, longer than before.
+    """
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, agent)
+        self._shown: dict[tuple[str, str], list[tools.ToolContent]] = {}
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """As everywhere, with the whole content of a call."""
+        return [self._grown(one) if isinstance(one, SessionEvent) else one for one in super().hear_note(method, params)]
+
+    def _grown(self, told: SessionEvent) -> SessionEvent:
+        event = told.event
+        if not isinstance(event, events.ToolCallUpdate) or not isinstance(event.content, list):
+            return told
+        key = (told.session_id, event.tool_call_id)
+        before = self._shown.pop(key, [])
+        whole = event.content if repeats(event.content, before) else [*before, *event.content]
+        if event.status not in tools.FINAL_STATUSES:
+            self._shown[key] = whole[:_ITEMS]
+            while len(self._shown) > _CALLS:
+                del self._shown[next(iter(self._shown))]
+        return SessionEvent(told.session_id, replace(event, content=whole[:_ITEMS]))
+
+
+def repeats(now: Sequence[tools.ToolContent], before: Sequence[tools.ToolContent]) -> bool:
+    """Whether content is what was there before, each text of it at least as far as it went."""
+    return len(now) >= len(before) and all(map(_goes_on, now, before))
+
+
+def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
+    match now, before:
+        case tools.ContentItem(content.Text(text)), tools.ContentItem(content.Text(earlier)):
+            return text.startswith(earlier[:_BEGINNING])
+        case _:
+            return now == before
+
+
+def say_client(hello: ClientHello) -> bytes:
+    """Version 1; capabilities are always there."""
+    from dragoman.dialects.handshake.initialize import say_client as say
+
+    return say(hello, (1,))
+
+
+def hear_agent(result: Raw) -> DecodedAgentHello:
+    """An agent of version 1."""
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+
+
+DIALECT: Final = NamedDialect(
+    hear_client,
+    say_agent,
+    AgentAgentao,
+    say_client,
+    hear_agent,
+    ClientAgentao,
+    Manner(same_servers=True, open_models=True, resume_misses=True),
+    NOT_INITIALIZED,
+)

@@ -1,0 +1,371 @@
+"""The dialect of iac-code's protocol reference (seed 000): version 1 with `models`, and every update in two spellings.
+
+An update has `sessionUpdate` and `type`, `content` and `text`, `rawInput` and `raw_input`: the reference names the one,
+the program it is about sends the other. Errors and compaction are told as messages. Fork and resume work although
+only list and close are advertised.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, hear_agent_1
+from dragoman.dialects.handshake.initialize import say_client as say_any_client
+from dragoman.dialects.handshake.loose_json import as_object, loosely
+from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.v1 import notices
+from dragoman.dialects.v1.client import ClientV1
+from dragoman.dialects.vendors import refusals, vendor_agent
+from dragoman.dialects.vendors.named import NamedDialect
+from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.errors import (
+    AUTH_REQUIRED,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    NOT_FOUND,
+    PeerMistake,
+    WireError,
+)
+from dragoman.vocabulary import events, options, requests, services
+from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.manner import Manner
+from dragoman.wire import v1 as w
+
+NAME: Final = "iac-code"
+SET_MODEL: Final = "session/set_model"
+_CATEGORY: Final = "model"
+_MESSAGE: Final = frozenset({"content", "text", "type"})
+_CALL: Final = frozenset({"toolCallId", "title", "kind", "status", "content", "locations", "type"})
+_RAW: Final = {"rawInput": "raw_input", "rawOutput": "raw_output"}
+_ENDS: Final = ("completed", "failed")
+# What the reference calls otherwise than the protocol and the program do.
+_OTHERWISE: Final = {
+    "session/list": "sessions/list",
+    **dict.fromkeys(("session/set_config_option", "session/set_mode", SET_MODEL), "config/set"),
+}
+
+
+def hear_client(params: Raw) -> DecodedClientHello:
+    """Whatever version is asked for, it is answered with 1."""
+    return vendor_agent.hear_client(params, NAME)
+
+
+def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+    """What the reference's table has, as far as it is there."""
+    can = agent.capabilities
+    capabilities = {
+        "loadSession": can.load,
+        "promptCapabilities": {"embeddedContext": True, "image": False, "audio": False},
+        "sessionCapabilities": {name: {} for name in ("list", "close") if getattr(can, name)},
+    }
+    return vendor_agent.say_agent(agent, capabilities)
+
+
+def models_of(found: list[options.Option]) -> Json:
+    """The model option as the `models` that it once was."""
+    for option in found:
+        if isinstance(option, options.Select) and option.category == _CATEGORY:
+            listed = [
+                {"modelId": choice.value, "name": choice.name}
+                | ({"description": choice.description} if isinstance(choice.description, str) else {})
+                for choice in option.choices()
+            ]
+            return {"models": {"currentModelId": option.current_value, "availableModels": listed}}
+    return {}
+
+
+# -- the agent -------------------------------------------------------------------------------------------------------
+
+
+class AgentIacCode(VendorAgent):
+    """The agent's side."""
+
+    methods = frozenset(
+        {
+            *("session/new", "session/load", "session/fork", "session/resume", "session/close", "session/list"),
+            *("session/prompt", "session/cancel", "session/set_config_option"),
+            # Not in the reference; the program has them, and its results have what they set.
+            *("session/set_mode", SET_MODEL),
+        }
+    )
+    updates = {  # noqa: RUF012  # never changed
+        **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _MESSAGE),
+        "tool_call": _CALL,
+        "tool_call_update": _CALL | set(_RAW) | set(_RAW.values()),
+    }
+    opened = frozenset({"sessionId", "modes"})
+    permission = (
+        VendorPermissionOption("allow_once", "allow_once", "Allow once"),
+        VendorPermissionOption("allow_always", "allow_always", "Always allow in this session"),
+        VendorPermissionOption("reject_once", "reject_once", "Reject once"),
+        VendorPermissionOption("reject_always", "reject_always", "Always reject in this session"),
+    )
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        can = agent.capabilities
+        kept = {"resume": can.resume, "fork": can.fork, "list": can.list, "close": can.close}
+        super().__init__(client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), **kept}))
+        self._plain_models: set[Id] = set()
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As everywhere; a list is of one folder, and whole."""
+        if method == SET_MODEL:
+            return self._hear_model(id, params)
+        request = super().hear(id, method, params)
+        if isinstance(request, requests.ListSessions):
+            if not isinstance(request.cwd, str):
+                raise PeerMistake(INVALID_PARAMS, "cwd is required")
+            return replace(request, whole=True)
+        return request
+
+    def _hear_model(self, id: Id, params: Raw) -> Request:
+        body: Any = plain(params) if params else None
+        if not isinstance(body, dict) or not all(isinstance(body.get(key), str) for key in ("sessionId", "modelId")):
+            raise PeerMistake(INVALID_PARAMS, "sessionId and modelId must be texts")
+        self._plain_models.add(id)
+        known = self._sessions.get(body["sessionId"])
+        option = known.model[0] if known is not None and known.model[0] else "model"
+        return requests.SetOption(body["sessionId"], option, body["modelId"])
+
+    def error(self, error: WireError) -> WireError:
+        """A session that is not there is a bad parameter; there is no code for a login."""
+        if error.code == NOT_FOUND:
+            return WireError(INVALID_PARAMS, "Invalid params", {"session_id": "Session not found"})
+        return error._replace(code=INTERNAL_ERROR) if error.code == AUTH_REQUIRED else error
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; setting a model is answered with nothing."""
+        if id in self._plain_models:
+            self._plain_models.discard(id)
+            return [ResultMessage(id, b"{}")]
+        return super().reply(id, request, reply)
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere."""
+        self._plain_models.discard(id)
+        return super().fail(id, request, error)
+
+    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+        """Modes and models."""
+        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        return msgspec.json.encode(said | models_of(reply.config_options or []))
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """The reason, and the tokens of the turn: the reference has them always, so zeros where no model told any."""
+        said = plain(Raw(super().say_end(event)))
+        used = event.usage if isinstance(event.usage, events.Usage) else events.Usage(0, 0, 0)
+        tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
+        said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
+        return msgspec.json.encode(said)
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; what a call is given is its `input`."""
+        call = super().ask(request)
+        if not isinstance(request, services.RequestPermission):
+            return call
+        params = plain(Raw(call.params))
+        about = params["toolCall"]
+        if "rawInput" in about:
+            about["input"] = about["rawInput"]
+        return replace(call, params=msgspec.json.encode(params))
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+        """As everywhere; what was forgotten is told as a message."""
+        match event:
+            case events.CompactionUpdate(status="completed"):
+                return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
+            case events.CompactionUpdate() | events.CompactionSummaryChunk():
+                return []
+            case events.ToolCallUpdate():
+                return super().tell(session_id, self.gathered(session_id, event))
+            case _:
+                return super().tell(session_id, event)
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode an error as a message, as the reference does; another notice as a thought, no part of the answer."""
+        text = notices.text_of(notice)
+        if notice.severity == "error":
+            return [w.SessionUpdateAgentMessageChunk(content=w.TextContent(text=f"[Error] {text}\n"))]
+        return [w.SessionUpdateAgentThoughtChunk(content=w.TextContent(text=f"\n[{notice.severity.title()}] {text}\n"))]
+
+    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+        """The user reads what went wrong, the client gets the error."""
+        told = self.told_text(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
+        return [*told, *super().say_failed_turn(session_id, id, error)]
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """A call begins in progress, its input follows, its end has its result."""
+        if update["sessionUpdate"] == "tool_call":
+            first = {**update, "status": "in_progress"}
+            later = {name: value for name, value in update.items() if name in ("toolCallId", "rawInput")}
+            follow = {"sessionUpdate": "tool_call_update", **later, "status": "in_progress"}
+            outs = [first, follow] if "rawInput" in update else [first]
+            ended = update.get("status") in _ENDS
+            return [*outs, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+        if update["sessionUpdate"] == "tool_call_update":
+            if update.get("status", "pending") == "pending":
+                return [{**update, "status": "in_progress"}]
+            if update.get("status") in _ENDS and "rawOutput" not in update:
+                said = vendor_agent.shown_text(update) or ("It failed" if update["status"] == "failed" else "")
+                return [{**update, "rawOutput": said} if said else update]
+        return [update]
+
+    def cut(self, update: Json) -> Json:
+        """Only the document's fields, each under both names."""
+        return super().cut(twice(update))
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """The text stands in it twice."""
+        self._session(session_id).spoken[message_id] = None
+        if kind not in self.updates:
+            return ()
+        encode = msgspec.json.encode
+        head = (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+            b'{"sessionUpdate":%b,"type":%b,"content":{"type":"text","text":'
+        )
+        return head % (encode(session_id), encode(kind), encode(kind)), b'},"text":', b"}}}"
+
+
+def twice(update: Json) -> Json:
+    """An update under the names of both spellings."""
+    said = {**update, "type": update["sessionUpdate"]}
+    inner = update.get("content")
+    if isinstance(inner, dict) and inner.get("type") == "text":
+        said["text"] = inner["text"]
+    return said | {theirs: update[ours] for ours, theirs in _RAW.items() if ours in update}
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+class ClientIacCode(ClientV1):
+    """The client's side: fork and resume are asked for although nobody advertises them, and models are set as such.
+
+    An agent that does not know the list or an option by the protocol's name is asked by the reference's. One that asks
+    for permission by the reference's name is answered in its words.
+    """
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
+        self._models: dict[str, options.Select] = {}
+        self._mishears = True  # whatever it calls itself
+        self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
+        self._flat: set[Id] = set()  # permissions that are answered with a plain word
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; by the reference's name where the agent does not know the protocol's."""
+        call = self._by_protocol(request)
+        if call.method not in self._unknown:
+            return call
+        name = _OTHERWISE[call.method]
+        if isinstance(request, requests.SetOption) and isinstance(request.value, (str, bool)):
+            body: Json = {"sessionId": request.session_id, "configId": request.config_id, "value": request.value}
+            return RequestMessage(name, msgspec.json.encode(body))
+        return replace(call, method=name)
+
+    def _by_protocol(self, request: Request) -> RequestMessage:
+        if isinstance(request, requests.SetOption) and request.config_id == _CATEGORY:
+            known = self._models.get(request.session_id)
+            if known is not None:
+                body = {"sessionId": request.session_id, "modelId": request.value}
+                return RequestMessage(SET_MODEL, msgspec.json.encode(body))
+        return super().ask(request)
+
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+        """As everywhere; tokens may be in `_meta`, and which sessions have models of that kind is remembered."""
+        if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
+            # What it is answered with is not said anywhere.
+            result = result if isinstance(plain(result), dict) else Raw(b"{}")
+        if isinstance(request, requests.ListSessions) and isinstance(request.cwd, str):
+            result = _placed(result, request.cwd)
+        replied = super().hear_reply(request, result)
+        if isinstance(request, requests.PromptRequest):
+            return replace(replied, told=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.told])
+        if isinstance(replied.reply, requests.SessionOpened):
+            model = misspelt.model_option(replied.reply.extras, [])
+            if model is not None:
+                self._models[replied.reply.session_id] = model
+        return replied
+
+    def asks_again(self, method: str, error: WireError) -> bool:
+        """By the reference's name."""
+        if error.code != METHOD_NOT_FOUND or method not in _OTHERWISE:
+            return False
+        self._unknown.add(method)
+        return True
+
+    # -- permission --------------------------------------------------------------------------------------------------
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """As everywhere; whoever asks in the reference's words is answered in them."""
+        request = super().hear_request(id, method, params)
+        if method == "request_permission":
+            self._flat.add(id)
+        return request
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """As everywhere; a plain yes names its option, and a plain no names nothing."""
+        if id not in self._flat or not isinstance(request, services.RequestPermission):
+            return super().reply(id, request, reply)
+        self._flat.discard(id)
+        assert isinstance(reply, services.PermissionAnswer)
+        said = {"outcome": "denied"}
+        if refusals.called_off(request, reply) is None and isinstance(reply.outcome, services.Selected):
+            said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
+        return [ResultMessage(id, msgspec.json.encode(said))]
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere."""
+        self._flat.discard(id)
+        return super().fail(id, request, error)
+
+
+def _placed(result: Raw, cwd: str) -> Raw:
+    """A list of one folder, whose sessions need not say that they are of it."""
+    body: Any = plain(result)
+    if not isinstance(body, dict) or not isinstance(body.get("sessions"), list):
+        return result
+    whole = [{"cwd": cwd, **one} if isinstance(one, dict) else one for one in body["sessions"]]
+    return Raw(msgspec.json.encode({**body, "sessions": whole}))
+
+
+def _counted(event: events.AnyEvent) -> events.AnyEvent:
+    """The end of a turn with its tokens, from where the program has them: `_meta`, under the names of Python."""
+    if not isinstance(event, events.Idle) or isinstance(event.usage, events.Usage):
+        return event
+    used = event.meta.get("usage") if isinstance(event.meta, dict) else None
+    named = used if isinstance(used, dict) else {}
+    counts = [named.get(f"{kind}_tokens") for kind in ("total", "input", "output")]
+    total, read, written = (count if type(count) is int and count >= 0 else None for count in counts)
+    if total is None or read is None or written is None:
+        return event
+    return replace(event, usage=events.Usage(total, read, written))
+
+
+def say_client(hello: ClientHello) -> bytes:
+    """Version 1."""
+    return say_any_client(hello, (1,))
+
+
+def hear_agent(result: Raw) -> DecodedAgentHello:
+    """An agent of version 1."""
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+
+
+DIALECT: Final = NamedDialect(
+    hear_client, say_agent, AgentIacCode, say_client, hear_agent, ClientIacCode, Manner(fetches=True)
+)

@@ -1,0 +1,59 @@
+"""The dialects that have a name: what a link has to know of one before it speaks it.
+
+Their modules are imported when they are chosen, and not before.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dragoman.dialects.contract import Dialect
+from dragoman.dialects.handshake.initialize import JUNE, DecodedAgentHello, DecodedClientHello
+from dragoman.errors import INVALID_REQUEST, UsageError
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.manner import PLAIN, Manner
+
+_MODULES: Final = {
+    JUNE: "v2_june.agent",
+    "iac-code": "vendors.iac_code",
+    "elephant": "vendors.elephant",
+    "agentao": "vendors.agentao",
+    "simse": "vendors.simse",
+}
+# What may be chosen by name. The first two pin a version, and are no modules of their own.
+NAMES: Final = ("v1", "v2", *_MODULES)
+
+
+class NamedDialect(NamedTuple):
+    """How one named dialect greets, and what speaks it. `not_initialized` is the code of what comes too early."""
+
+    hear_client: Callable[[msgspec.Raw], DecodedClientHello]
+    say_agent: Callable[[AgentHello, ClientHello], bytes]
+    agent: Callable[[ClientHello, AgentHello], Dialect]
+    say_client: Callable[[ClientHello], bytes]
+    hear_agent: Callable[[msgspec.Raw], DecodedAgentHello]
+    client: Callable[[ClientHello, AgentHello], Dialect]
+    manner: Manner = PLAIN
+    not_initialized: int = INVALID_REQUEST
+    # Its clients begin with a session and never say hello.
+    needs_no_hello: bool = False
+
+
+def named(name: str) -> NamedDialect:
+    """A dialect by its name; `UsageError` lists the ones there are."""
+    check_name(name)
+    found: NamedDialect = import_module(f"dragoman.dialects.{_MODULES[name]}").DIALECT
+    return found
+
+
+def check_name(name: str) -> None:
+    """`UsageError` for a name that is none."""
+    if name not in NAMES:
+        raise UsageError(f"there is no dialect {name!r}; there are {', '.join(NAMES)}")
+
+
+def pinned(name: str) -> int | None:
+    """The version that a name of a version pins."""
+    return {"v1": 1, "v2": 2}.get(name)

@@ -1,0 +1,263 @@
+"""The dialect of simse's ACP reference (seed 004), in both roles: three updates, and notifications for what others ask.
+
+An update stands beside its session and, once more, where the protocol has it. A permission is an update that is
+answered with a notification: one of four words, and any other is a no. In this document the client runs the tools:
+- as an agent we run our own, and never name them as something to be run;
+- as a client we run none, unless whoever connects has answered for that (`extensions={TOOL: …}`).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import AnswerByNotification, Heard, Id, NotificationMessage, Out, RequestMessage
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, hear_agent_1
+from dragoman.dialects.handshake.initialize import say_client as say_any_client
+from dragoman.dialects.handshake.loose_json import as_object, loosely
+from dragoman.dialects.v1 import notices
+from dragoman.dialects.v1.client import ClientV1
+from dragoman.dialects.v1.permissions import subject_call
+from dragoman.dialects.vendors import vendor_agent
+from dragoman.dialects.vendors.named import NamedDialect
+from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
+from dragoman.errors import WireError
+from dragoman.vocabulary import content, events, options, requests, services
+from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.wire import v1 as w
+
+NAME: Final = "simse"
+PERMISSION: Final = "_simse/permission"
+# What a backend wants run, as whoever connects to it is asked.
+TOOL: Final = "_simse/tool"
+WORDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
+_UPDATE: Final = "session/update"
+_ENDS: Final = ("completed", "failed")
+
+
+def hear_client(params: Raw) -> DecodedClientHello:
+    """The document has no hello; whoever says one is heard."""
+    return vendor_agent.hear_client(params, NAME)
+
+
+def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+    """The document claims nothing."""
+    return vendor_agent.say_agent(agent, {})
+
+
+# -- the agent -------------------------------------------------------------------------------------------------------
+
+
+class AgentSimse(VendorAgent):
+    """The agent's side."""
+
+    methods = frozenset({"session/new", "session/prompt", "session/cancel"})
+    updates = {  # noqa: RUF012  # never changed
+        "agent_message_chunk": frozenset({"type", "content", "text"}),
+        "tool_call": frozenset({"type", "toolCallId", "title", "kind", "status"}),
+        "tool_call_update": frozenset({"type", "toolCallId", "status", "output", "error"}),
+    }
+    opened = frozenset({"sessionId"})
+    permission = tuple(VendorPermissionOption(word, word, word.replace("_", " ").capitalize()) for word in WORDS)
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
+        super().__init__(plain_client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), "load": False}))
+        self._questions = 0
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """As everywhere; answers to questions, and what a client says of tools that we have not asked it to run."""
+        if method == _UPDATE:
+            return []
+        if method != PERMISSION:
+            return super().hear_note(method, params)
+        body: Any = plain(params) if params else None
+        if not isinstance(body, dict):
+            return []
+        word = body.get("outcome")
+        chosen = {"outcome": "selected", "optionId": word} if word in WORDS else {"outcome": "cancelled"}
+        key = _key(body.get("sessionId"), body.get("requestId"))
+        return [AnswerByNotification(key, Raw(msgspec.json.encode({"outcome": chosen})))]
+
+    def ask(self, request: Request) -> RequestMessage:
+        """A permission is asked by an update; everything else as everywhere."""
+        if not isinstance(request, services.RequestPermission):
+            return super().ask(request)
+        self._questions += 1
+        id = f"permission-{self._questions}"
+        call = subject_call(request, [])
+        notes = [item.content.text for item in call.content or () if _is_text(item)]  # type: ignore[union-attr]
+        update = {
+            "sessionUpdate": "request_permission",
+            "type": "request_permission",
+            "action": call.kind if isinstance(call.kind, str) else "other",
+            "description": "\n".join([request.title, *notes]),
+            "requestId": id,
+        }
+        params = msgspec.json.encode(self.carried(request.session_id, update))
+        return RequestMessage(_UPDATE, params, answered_as=_key(request.session_id, id))
+
+    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+        """Three updates; a plan is told in words."""
+        match event:
+            case events.PlanUpdate(plan=options.PlanItems(entries=entries)):
+                steps = [f"- [{'x' if step.status == 'completed' else ' '}] {step.content}\n" for step in entries]
+                return self.told_text(session_id, "agent_message_chunk", "".join(steps)) if steps else []
+            case events.ToolCallUpdate():
+                return super().tell(session_id, self.gathered(session_id, event))
+            case _:
+                return super().tell(session_id, event)
+
+    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+        """Encode a notice as a message: a tool call would be something for the client to run."""
+        text = w.TextContent(text=f"\n[{notices.text_of(notice)}]\n")
+        return [w.SessionUpdateAgentMessageChunk(content=text)]
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """A call is told as ours; it ends completed, with an output or an error."""
+        name = update["sessionUpdate"]
+        if name == "agent_message_chunk" and update["content"].get("type") == "text":
+            return [{**update, "text": update["content"]["text"]}]
+        if name == "tool_call":
+            ended = update.get("status") in _ENDS
+            first = {**update, "status": "in_progress"}
+            return [first, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+        if name == "tool_call_update":
+            if update.get("status") not in _ENDS:
+                return [{**update, "status": "in_progress"}] if update.get("status") == "in_progress" else []
+            # What a call shows is what its user would see: nothing else here carries that.
+            shown = vendor_agent.shown_text(update) or update.get("rawOutput", "")
+            end = {"error": _in_words(shown)} if update["status"] == "failed" else {"output": shown}
+            return [{**update, "status": "completed", **end}]
+        return [update]
+
+    def cut(self, update: Json) -> Json:
+        """Only the document's fields, and the second name of the update."""
+        return super().cut({**update, "type": update["sessionUpdate"]})
+
+    def carried(self, session_id: str, update: Json) -> Json:
+        """The update beside its session, and where the protocol has it."""
+        return {"sessionId": session_id, **update, "update": update}
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """The text stands in it twice: in the update, and beside the session."""
+        self._session(session_id).spoken[message_id] = None
+        if kind not in self.updates:
+            return ()
+        encode = msgspec.json.encode
+        name = encode(kind)
+        said = b'"sessionUpdate":%b,"type":%b,"content":{"type":"text","text":' % (name, name)
+        head = b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":{' % encode(session_id)
+        return head + said, b"}}," + said, b"}}}"
+
+
+def _key(session_id: object, request_id: object) -> str:
+    return f"{session_id}\n{request_id}"
+
+
+def _is_text(item: object) -> bool:
+    return isinstance(getattr(item, "content", None), content.Text)
+
+
+def _in_words(shown: Any) -> str:
+    text = shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
+    return text if shown else "It failed"
+
+
+# -- the client ------------------------------------------------------------------------------------------------------
+
+
+def _prompt_text(blocks: list[content.Content]) -> str:
+    """The prompt as one text. A file or a link at its beginning is marked as such: the agent reads a slash command from
+    the first character on, and cannot tell what the user typed from what went along."""
+    text = content.text_of(blocks)
+    is_typed = bool(blocks) and isinstance(blocks[0], content.Text) and bool(blocks[0].text.strip())
+    return text if is_typed or not text.lstrip().startswith("/") else f"[attached]\n{text}"
+
+
+class ClientSimse(ClientV1):
+    """The client's side."""
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; a prompt is a text."""
+        call = super().ask(request)
+        if not isinstance(request, requests.PromptRequest):
+            return call
+        body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
+        return replace(call, params=msgspec.json.encode(body))
+
+    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+        """As everywhere; a permission and a tool to be run are questions."""
+        body: Any = plain(params) if method == _UPDATE else None
+        if not isinstance(body, dict) or not isinstance(body.get("sessionId"), str):
+            return super().hear_note(method, params)
+        update = body["update"] if isinstance(body.get("update"), dict) else body
+        if update.get("type", update.get("sessionUpdate")) == "request_permission":
+            return [_question(body["sessionId"], update)] if isinstance(update.get("requestId"), str) else []
+        heard = list(super().hear_note(method, params))
+        wanted = update.get("toolName"), update.get("toolCallId")
+        if update.get("sessionUpdate", update.get("type")) == "tool_call" and all(isinstance(it, str) for it in wanted):
+            named = {"sessionId": body["sessionId"], "toolCallId": wanted[1], "toolName": wanted[0]}
+            heard.append(Extension(TOOL, {**named, "input": update.get("input", {})}))
+        return heard
+
+    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+        """What was asked by a notification is answered by one."""
+        if isinstance(request, services.RequestPermission) and isinstance(reply, services.PermissionAnswer):
+            outcome = reply.outcome
+            return [_answer(request, outcome.option_id if isinstance(outcome, services.Selected) else "reject_once")]
+        if isinstance(request, Extension) and request.method == TOOL and isinstance(reply, ExtensionResult):
+            result = None if reply.result is msgspec.UNSET else reply.result
+            return [_progress(request, "in_progress"), _progress(request, "completed", output=result)]
+        return super().reply(id, request, reply)
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """A question that failed was answered with no; a tool that nobody runs has failed."""
+        if isinstance(request, services.RequestPermission):
+            return [_answer(request, "reject_once")]
+        if isinstance(request, Extension) and request.method == TOOL:
+            return [_progress(request, "completed", error=error.message)]
+        return super().fail(id, request, error)
+
+
+def _question(session_id: str, update: Json) -> services.RequestPermission:
+    """The four answers are the document's; what it is about is one text."""
+    action, about = update.get("action"), update.get("description")
+    title = about if isinstance(about, str) and about else str(action or "Permission needed")
+    call = events.ToolCallUpdate(f"permission: {update['requestId']}", title=title, kind="other")
+    four = [services.PermissionOption(word, word.replace("_", " ").capitalize(), word) for word in WORDS]
+    meta = {"requestId": update["requestId"], "action": action}
+    return services.RequestPermission(session_id, title, four, subject=services.ToolCallSubject(call), meta=meta)
+
+
+def _answer(request: services.RequestPermission, word: str) -> NotificationMessage:
+    meta = request.meta or {}
+    known = word if word in WORDS else "reject_once"
+    body = {"sessionId": request.session_id, "requestId": meta.get("requestId"), "outcome": known}
+    return NotificationMessage(PERMISSION, msgspec.json.encode(body))
+
+
+def _progress(request: Extension, status: str, **end: object) -> NotificationMessage:
+    asked: Any = request.params
+    body = {"sessionId": asked["sessionId"], "sessionUpdate": "tool_call_update", "type": "tool_call_update"}
+    body |= {"toolCallId": asked["toolCallId"], "status": status, **end}
+    return NotificationMessage(_UPDATE, msgspec.json.encode(body))
+
+
+def say_client(hello: ClientHello) -> bytes:
+    """Version 1, for whoever knows a hello."""
+    return say_any_client(hello, (1,))
+
+
+def hear_agent(result: Raw) -> DecodedAgentHello:
+    """An agent of version 1."""
+    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+
+
+DIALECT: Final = NamedDialect(
+    hear_client, say_agent, AgentSimse, say_client, hear_agent, ClientSimse, needs_no_hello=True
+)

@@ -1,0 +1,222 @@
+"""What the agent's side of every documented dialect has in common: version 1, cut to what its document names.
+
+A dialect is data beside this: its methods, its updates and their fields, its permission options. Updates that are not
+in the document are not sent (whoever keeps the session keeps them), and neither are fields. A permission is offered
+in the document's words and never in more of them than there were.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from dragoman.dialects.codec.transcriber import plain
+from dragoman.dialects.contract import DecodedReply, ErrorMessage, Id, NotificationMessage, Out, RequestMessage
+from dragoman.dialects.handshake.initialize import (
+    DecodedClientHello,
+    client_hello_1,
+    requested_version,
+    say_implementation,
+)
+from dragoman.dialects.tolerance.requests import ALIASES
+from dragoman.dialects.v1.agent import AgentV1
+from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, NOT_FOUND, PeerMistake, WireError
+from dragoman.vocabulary import events, requests, services
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.tools import FINAL_STATUSES
+from dragoman.wire import types as wire
+
+Json = dict[str, Any]
+_STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
+
+
+class VendorPermissionOption(NamedTuple):
+    """A permission option as a document has it."""
+
+    kind: str
+    option_id: str
+    name: str
+
+
+def hear_client(params: Raw, name: str) -> DecodedClientHello:
+    """`initialize` of a dialect that knows one version: whatever is asked for, that is answered."""
+    _, body = requested_version(params)
+    return DecodedClientHello(1, client_hello_1(body), name)
+
+
+def say_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
+    """The answer. Whatever the document calls its agent, `agentInfo` is ours."""
+    body: Json = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
+    if agent.info is not None:
+        body["agentInfo"] = say_implementation(agent.info)
+    return msgspec.json.encode({**body, **more})
+
+
+def shown_text(update: Json) -> str:
+    """The text of what a call shows."""
+    blocks = [item.get("content") for item in update.get("content") or () if item.get("type") == "content"]
+    return "".join(block["text"] for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+
+
+class VendorAgent(AgentV1):
+    """The agent's side of a documented dialect."""
+
+    methods: ClassVar[frozenset[str]]
+    # The updates it sends, and the fields of each.
+    updates: ClassVar[Mapping[str, frozenset[str]]]
+    # The fields of an opened session's answer.
+    opened: ClassVar[frozenset[str]]
+    permission: ClassVar[Sequence[VendorPermissionOption]]
+
+    def __init__(self, client: ClientHello, agent: AgentHello) -> None:
+        super().__init__(client, agent)
+        self._takes_notices = False  # no document has the update, whatever its client names
+
+    # -- hearing -----------------------------------------------------------------------------------------------------
+
+    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """What the document names, and extensions; errors are the document's."""
+        try:
+            if ALIASES.get(method, method) not in self.methods and not method.startswith("_"):
+                raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
+            return self.hear(id, method, params)
+        except PeerMistake as mistake:
+            raise PeerMistake(*self.error(WireError(mistake.code, mistake.message, mistake.data))) from None
+
+    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+        """A request that the document names."""
+        return super().hear_request(id, method, params)
+
+    def error(self, error: WireError) -> WireError:
+        """An error in the document's codes; it knows none of its own for a session that is not there."""
+        return error._replace(code=INVALID_PARAMS) if error.code == NOT_FOUND else error
+
+    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+        """As everywhere, in the document's codes."""
+        return super().fail(id, request, self.error(error))
+
+    # -- permission --------------------------------------------------------------------------------------------------
+
+    def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
+        """The document's options, as far as the question has one of their kind."""
+        kinds = {option.kind for option in request.options}
+        return [
+            services.PermissionOption(one.option_id, one.name, one.kind) for one in self.permission if one.kind in kinds
+        ]
+
+    def ask(self, request: Request) -> RequestMessage:
+        """As everywhere; a permission is asked for in the document's words."""
+        if isinstance(request, services.RequestPermission):
+            request = replace(request, options=self.offers(request))
+        return super().ask(request)
+
+    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+        """As everywhere; a choice among the document's options is one among the question's own."""
+        replied = super().hear_reply(request, result)
+        if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
+            return replied
+        return DecodedReply(self._meant(request, replied.reply), replied.told)
+
+    def _meant(
+        self, request: services.RequestPermission, answer: services.PermissionAnswer
+    ) -> services.PermissionAnswer:
+        if not isinstance(answer.outcome, services.Selected):
+            return answer
+        chosen = answer.outcome.option_id
+        kind = next((one.kind for one in self.permission if one.option_id == chosen), "")
+        meant = next((option.option_id for option in request.options if option.kind == kind), None)
+        return replace(answer, outcome=services.Dismissed() if meant is None else services.Selected(meant))
+
+    # -- telling -----------------------------------------------------------------------------------------------------
+
+    def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
+        said = [one for update in updates for one in self.shaped(session_id, plain(Raw(wire.encode(update))))]
+        known = [update for update in said if update["sessionUpdate"] in self.updates]
+        return [out for update in known for out in self.told(session_id, update)]
+
+    def gathered(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
+        """A call that ends, with everything it has shown: for clients that are shown it once."""
+        if event.status not in FINAL_STATUSES or event.content is not UNSET:
+            return event
+        known = self._session(session_id).calls.get(event.tool_call_id)
+        return event if known is None or not known.content else replace(event, content=list(known.content))
+
+    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+        """An update of version 1 as this document has it: itself, others, or nothing."""
+        return [update]
+
+    def cut(self, update: Json) -> Json:
+        """Only the document's fields."""
+        fields = self.updates[update["sessionUpdate"]]
+        return {name: value for name, value in update.items() if name == "sessionUpdate" or name in fields}
+
+    def carried(self, session_id: str, update: Json) -> Json:
+        """The params of the notification."""
+        return {"sessionId": session_id, "update": update}
+
+    def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
+        """Everything but the text; nothing for a kind of text that the document does not have."""
+        self._session(session_id).spoken[message_id] = None
+        if kind not in self.updates:
+            return ()
+        encode = msgspec.json.encode
+        named = b'"messageId":%b,' % encode(message_id) if "messageId" in self.updates[kind] else b""
+        head = (
+            b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
+            b'{"sessionUpdate":%b,%b"content":{"type":"text","text":'
+        )
+        return head % (encode(session_id), encode(kind), named), b"}}}}"
+
+    def told_text(self, session_id: str, kind: str, text: str) -> Sequence[Out]:
+        """Something of ours, told as a piece of a message."""
+        return self.told(session_id, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+
+    def told(self, session_id: str, update: Json) -> Sequence[Out]:
+        """One update, cut and carried."""
+        return [NotificationMessage("session/update", msgspec.json.encode(self.carried(session_id, self.cut(update))))]
+
+    # -- answers -----------------------------------------------------------------------------------------------------
+
+    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+        """The document's fields."""
+        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened})
+
+    def say_end(self, event: events.Idle) -> bytes:
+        """The reason, and nothing beside it."""
+        reason = event.stop_reason if event.stop_reason in _STOP_REASONS else "end_turn"
+        return msgspec.json.encode({"stopReason": reason})
+
+    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+        """As everywhere, in the document's codes."""
+        return [ErrorMessage(id, self.error(error))]
+
+
+_ANSWER: Final = services.PermissionAnswer
+
+
+def narrowed(agent: AgentHello, **capabilities: bool) -> AgentHello:
+    """The agent as a dialect offers it: no way to log in, and of its capabilities no more than these."""
+    return replace(agent, capabilities=replace(agent.capabilities, **capabilities), auth_methods=[])
+
+
+def unclaimed(agent: AgentHello) -> dict[str, bool]:
+    """Every capability that is a method of its own, switched off."""
+    names = ("resume", "list", "close", "delete", "fork", "archive", "status", "title", "additional_directories")
+    return dict.fromkeys((*names, "logout", "auth_status", "providers"), False)
+
+
+__all__ = [
+    "ClientHello",
+    "Json",
+    "VendorAgent",
+    "VendorPermissionOption",
+    "hear_client",
+    "narrowed",
+    "say_agent",
+    "shown_text",
+    "unclaimed",
+]

@@ -1,0 +1,349 @@
+"""The agent's side of the gateway: one agent, shared by everybody who watches its sessions.
+
+Its process comes and goes. One that has nothing to do is stopped after a while, where the agent can open its sessions
+again; one that dies ends its turns with an error. Either way the next request starts another and opens the session it
+is about, with the options it had, and no client has to know. How often in a row a dead one is started is bounded.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from dragoman import limits
+from dragoman.dialects.handshake.initialize import SPOKEN
+from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFailed
+from dragoman.gateway.agent_events import AgentEvents
+from dragoman.gateway.agent_read_gate import AgentReadGate
+from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
+from dragoman.gateway.agents import Agents
+from dragoman.gateway.ceilings import OPERATOR
+from dragoman.gateway.in_flight import InFlightRequest
+from dragoman.gateway.logbook import connection_name
+from dragoman.gateway.shared_session import SharedSession
+from dragoman.link import Link
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.events import OptionsChanged
+from dragoman.vocabulary.hello import AgentHello, ClientHello
+from dragoman.vocabulary.identity import with_identity
+from dragoman.vocabulary.requests import CloseSession, PromptRequest, SessionOpened
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client_side import ClientSide
+    from dragoman.gateway.hub import Hub
+
+
+# A session that was refused is closed in the agent; nobody waits for that.
+_FORSAKE_SECONDS: Final = 10.0
+
+
+class AgentSide:
+    """An agent, whether its process runs now or not."""
+
+    def __init__(self, hub: "Hub", origin: "ClientSide", agents: Agents) -> None:
+        version = origin.connection.version
+        self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
+        self.hub: Final = hub
+        self.origin: Final = origin
+        self.rooms: Final[dict[str, SharedSession]] = {}  # by the agent's ids
+        self.asked: Final[dict[int, InFlightRequest]] = {}
+        self.agent = AgentHello(None)
+        self.life = 0  # which process it is
+        self.asleep = False  # it has none, and gets one when it is needed
+        self.taken = False  # its process is somebody's, where every session has its own
+        self._agents = agents
+        self._hello: ClientHello | None = None
+        self._hearing = AgentEvents(self)
+        self._closing: asyncio.Task[None] | None = None
+        self._over = False
+        self._resting: asyncio.Task[None] | None = None
+        self._waking = asyncio.Lock()
+        self._failures = 0
+        self._loop = asyncio.get_running_loop()
+        self._used = self._loop.time()
+        self._began = self._used
+        self._start()
+
+    def _start(self) -> None:
+        self._gate = AgentReadGate(self._agents.open())
+        self.link = Link(self._gate, self._hearing, "client", spoken=self._spoken, dialect=self._agents.dialect)
+        self.life += 1
+        self._began = self._used = self._loop.time()
+
+    async def greet(self, hello: ClientHello) -> AgentHello:
+        """Say hello to its process; what it says of itself."""
+        self.link.start()
+        async with asyncio.timeout(min(self._agents.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
+            self.agent = await self.link.hello(hello)
+        self._hello = hello
+        self.hub.log.info("agent_started", connection=self._name, again=self.life > 1)
+        return self.agent
+
+    # -- sleeping and waking -----------------------------------------------------------------------------------------
+
+    @property
+    def keeps(self) -> bool:
+        """Whether another process of this agent can open its sessions again."""
+        return self.agent.capabilities.resume or self.agent.capabilities.load
+
+    def is_awake(self, room: SharedSession | None) -> bool:
+        """Whether its process runs and has the session open."""
+        return not self.asleep and self._resting is None and (room is None or room.life == self.life)
+
+    async def wake(self, room: SharedSession | None) -> None:
+        """Start it again if it sleeps, and have it open the session again."""
+        if self._resting is not None:
+            await asyncio.shield(self._resting)
+        async with self._waking:
+            if self._over:
+                raise RequestFailed(INTERNAL_ERROR, GONE)
+            if self.asleep:
+                await self._start_again()
+            if room is not None and self.rooms.get(room.agent_id) is not room:
+                raise missing(room.id)  # it was closed while we waited
+            if room is not None and room.life != self.life:
+                await self._reopen(room)
+
+    async def _start_again(self) -> None:
+        assert self._hello is not None
+        if self.is_spent:
+            raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
+        await asyncio.sleep(backoff(self._failures))
+        await self.hub.make_room(self._agents.most)
+        failures = self._failures
+        try:
+            self._start()
+            self.asleep = False
+            await self.greet(self._hello)
+        except BaseException as error:
+            self.asleep = True
+            self._failed(failures + 1)
+            await self.link.close()
+            raise start_failure(error) from error
+        if self._over:  # it was closed meanwhile
+            await self.link.close()
+            raise RequestFailed(INTERNAL_ERROR, GONE)
+
+    def _failed(self, times: int) -> None:
+        """It has failed so often in a row. Too often, and its sessions are free for another process to open."""
+        self._failures = times
+        if self.is_spent:
+            self._end_rooms()
+
+    async def _reopen(self, room: SharedSession) -> None:
+        """Open a session in a new process, as it was in the old one."""
+        if room.opening is None or not self.keeps or self.hub.owners.is_unclear(room.id):
+            self._end_room(room)
+            raise RequestFailed(INTERNAL_ERROR, GONE)
+        before = room.opened
+        try:
+            opened = await self.link.ask(room.opening)  # by the right of the token that opened it
+        except LinkClosed:
+            raise RequestFailed(INTERNAL_ERROR, GONE) from None
+        except RequestFailed:
+            self._end_room(room)  # it can say that it opens sessions again, and have none
+            raise
+        assert isinstance(opened, SessionOpened)
+        room.is_open(room.opening, opened, fresh=False)
+        for request in changed_options(room.agent_id, before, opened):
+            try:
+                room.options_set(await self._ask(request))
+            except RequestFailed:
+                # One of them may be what it may do without asking: nobody prompts it before they have seen that.
+                room.hear(OptionsChanged(room.opened.config_options or []))
+                raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
+
+    async def _ask(self, request: Request) -> Reply:
+        """Ask in our own name."""
+        return await self.link.ask(with_identity(request, OPERATOR) if self.hub.ceilings.trusted else request)
+
+    def look(self, now: float) -> None:
+        """Let it sleep, if it has had nothing to do for long enough and can be woken without a loss."""
+        if self._hearing.stirred() or self._is_busy:
+            self._used = now
+        if self._agents.idle_seconds and now - self._used >= self._agents.idle_seconds:
+            self.rest()
+
+    @property
+    def can_rest(self) -> bool:
+        """Whether nothing is lost if it sleeps now."""
+        if self.asleep or self._hello is None or self._resting or self._closing or self._waking.locked():
+            return False
+        if self._is_busy:
+            return False
+        unclear = any(self.hub.owners.is_unclear(room.id) for room in self.rooms.values())
+        return not self.rooms or (self.keeps and not unclear)
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether it works for somebody, or somebody waits for it."""
+        return bool(self.asked) or any(room.running or room.waits or room.retelling for room in self.rooms.values())
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has failed too often to be started again."""
+        return self._failures > self._agents.restarts
+
+    @property
+    def closing(self) -> bool:
+        """Whether it ends, or has ended."""
+        return self._over or self._closing is not None
+
+    @property
+    def idle_since(self) -> float:
+        """When it last had something to do, as far as anybody looked."""
+        return self._used
+
+    def rest(self) -> "asyncio.Task[None] | None":
+        """Stop its process, if that loses nothing."""
+        if not self.can_rest:
+            return None
+        self._resting = self._loop.create_task(self._rest())
+        return self._resting
+
+    async def _rest(self) -> None:
+        self.asleep = True
+        try:
+            await self.link.close()
+        finally:
+            self._resting = None
+        self.hub.counts["agents_rested"] += 1
+        self.hub.log.info("agent_stopped", connection=self._name, why="idle")
+
+    def take(self) -> bool:
+        """Its process is for one session, from now on: whether it still was nobody's."""
+        if self.taken or self.rooms:
+            return False
+        self.taken = True
+        return True
+
+    def untake(self) -> None:
+        """The session was opened, or was not."""
+        self.taken = bool(self.rooms)
+        self.settle()
+
+    # -- rooms -------------------------------------------------------------------------------------------------------
+
+    def room(self, session_id: str, agent_id: str) -> SharedSession:
+        """The room of one more session of this agent; nobody has it open, here or elsewhere."""
+        assert session_id not in self.hub.rooms and agent_id not in self.rooms
+        room = self.rooms[agent_id] = self.hub.rooms[session_id] = SharedSession(session_id, self, agent_id)
+        return room
+
+    def adopt(self, session_id: str, agent_id: str, front: "ClientSide") -> SharedSession:
+        """A session whose id has become known; what was heard of it before is heard now."""
+        room = self.room(session_id, agent_id)
+        room.enter(front)
+        for event, size in self._hearing.early.take(agent_id):
+            room.hear(event, size)
+        return room
+
+    def give_way(self, agent_id: str) -> None:
+        """Its process has given this id to a new session, so one that an older process called so is over."""
+        room = self.rooms.get(agent_id)
+        if room is not None and room.life != self.life:
+            self._end_room(room)
+
+    async def close_unopened(self, room: SharedSession) -> None:
+        """Somebody who may only read has it open, so without its servers: close it for whoever opens it with them."""
+        if self.is_awake(room) and self.agent.capabilities.close and not room.running:
+            with suppress(DragomanError):
+                await self._ask(CloseSession(room.agent_id))
+
+    async def forsake(self, agent_id: str) -> None:
+        """Close a session in the agent that nobody here may have, as far as the agent can do that."""
+        if self.agent.capabilities.close and agent_id not in self.rooms:
+            try:
+                async with asyncio.timeout(_FORSAKE_SECONDS):
+                    await self._ask(CloseSession(agent_id))
+            except (DragomanError, TimeoutError):
+                self.hub.counts["noise"] += 1
+
+    def drop(self, room: SharedSession) -> None:
+        """The session is closed."""
+        if self.rooms.get(room.agent_id) is room:
+            del self.rooms[room.agent_id]
+        if self.hub.rooms.get(room.id) is room:
+            del self.hub.rooms[room.id]
+        for front in list(room.fronts):
+            room.leave(front)
+            front.connection.forget(room.id)
+        if not self.rooms:
+            self.taken = False
+            self.settle()
+
+    def ended(self, session_id: str) -> None:
+        """A turn is over."""
+        for number, asked in list(self.asked.items()):
+            if isinstance(asked.request, PromptRequest) and asked.request.session_id == session_id:
+                del self.asked[number]
+        self._used = self._loop.time()
+        self.settle()
+
+    def went_well(self) -> None:
+        """A turn has ended as it should: what failed before counts no more."""
+        self._failures = 0
+
+    def settle(self, *, now: bool = False) -> None:
+        """End it when nobody needs it: whoever opened it is gone, nobody watches, nothing runs (or that is over)."""
+        if (
+            self._over
+            or self._closing is not None
+            or (not self.origin.ended and (self.rooms or self.taken or self._is_spare))
+        ):
+            return
+        if any(room.fronts or (room.running and not now) for room in self.rooms.values()):
+            return
+        self._closing = self._loop.create_task(self.close())
+
+    @property
+    def _is_spare(self) -> bool:
+        """Whether it stands behind the connection itself, and not behind one of its sessions."""
+        return self.origin.back in (None, self)
+
+    async def close(self) -> None:
+        """End the connection; the agent frees the sessions, and they can be opened again."""
+        self._over = True
+        await self.link.close()
+        self._end_rooms()
+        self.hub.backs.discard(self)
+
+    def _end_rooms(self) -> None:
+        for room in list(self.rooms.values()):
+            self._end_room(room)
+
+    def _end_room(self, room: SharedSession) -> None:
+        """Its streams stay open for the last words."""
+        room.end(GONE)
+        self.drop(room)
+
+    def pace(self) -> None:
+        """Read the agent, or do not, as its listeners can take it."""
+        self._gate.hold(any(room.behind for room in self.rooms.values()))
+
+    # -- the end of a process ----------------------------------------------------------------------------------------
+
+    def link_closed(self) -> None:
+        """Nothing more is heard of its process."""
+        if self._over:
+            self._end_rooms()
+        elif not self.asleep:
+            self._died()
+
+    def _died(self) -> None:
+        """Its process has ended by itself. Its turns end with an error; its sessions stay, where they can."""
+        self.asleep = True
+        self.asked.clear()
+        self._hearing.early.forget()
+        self._failures += 1
+        self.hub.counts["agents_died"] += 1
+        seconds = round(self._loop.time() - self._began, 3)
+        self.hub.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
+        for room in list(self.rooms.values()):
+            if self.keeps and not self.is_spent:
+                room.interrupt(GONE)
+            else:
+                self._end_room(room)
+
+    @property
+    def _name(self) -> str:
+        return connection_name(self.origin.connection.id)

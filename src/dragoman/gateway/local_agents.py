@@ -1,0 +1,71 @@
+"""Agents on this machine: inside this process, or a program for each connection."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
+
+from dragoman import limits
+from dragoman.transports.contract import Transport
+from dragoman.transports.memory import memory_pair
+
+# What the agent may have said before anybody listens; a little more than one read.
+_PIPE_BYTES: Final = 4 * limits.READ_BYTES
+# Programs that run at once for one server; each may hold some hundred MiB.
+PROCESSES: Final = 64
+
+
+def in_process(
+    serve: Callable[[Transport], Coroutine[Any, Any, None]], report: Callable[[Exception], None]
+) -> Callable[[], Transport]:
+    """Transports to an agent that serves whoever it is given, such as `Agent.serve`."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def done(task: "asyncio.Task[None]") -> None:
+        tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            report(error)
+
+    def opened() -> Transport:
+        ours, its = memory_pair(_PIPE_BYTES)
+        task = asyncio.get_running_loop().create_task(_serve_and_close(serve, its))
+        tasks.add(task)
+        task.add_done_callback(done)
+        return ours
+
+    return opened
+
+
+async def _serve_and_close(serve: Callable[[Transport], Coroutine[Any, Any, None]], transport: Transport) -> None:
+    """Serve a connection. An agent that fails hangs up, as a program would: the other end does not wait for it."""
+    try:
+        await serve(transport)
+    finally:
+        await transport.close()
+
+
+def spawned(
+    command: Sequence[str],
+    *,
+    cwd: str | None,
+    env: Mapping[str, str],
+    before: Callable[[], object] = lambda: None,
+) -> Callable[[], Transport]:
+    """Transports to a program that is started for each connection. `before` is called first, and may raise."""
+    from dragoman.transports.spawn import spawner
+
+    start = spawner(command, cwd=cwd, env=env)
+
+    def opened() -> Transport:
+        before()
+        return start()
+
+    return opened
+
+
+def spoken_in(dialect: str) -> tuple[tuple[int, ...], str]:
+    """The versions that an agent of this dialect is known to speak, and the dialect's name where it is no version."""
+    from dragoman.dialects.vendors.named import pinned
+
+    version = pinned(dialect) if dialect else None
+    return ((), dialect) if version is None else ((version,), "")

@@ -1,0 +1,135 @@
+"""What the agent asks goes to everybody who may answer; the first answer counts, the others are told that it is over.
+
+With nobody connected it waits `ALONE_SECONDS`, then it is a no.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dragoman.errors import INTERNAL_ERROR, DragomanError, PeerError, RequestFailed
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.identity import Identity
+from dragoman.vocabulary.services import (
+    Elicit,
+    ElicitationAnswer,
+    PermissionAnswer,
+    RequestPermission,
+    rejection,
+)
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client_side import ClientSide
+    from dragoman.gateway.shared_session import SharedSession
+
+# Time to notice that a train has left its tunnel, and to come back.
+ALONE_SECONDS: Final = 600.0
+
+
+class AnsweredPermission(NamedTuple):
+    """A permission that an agent has asked for, and the answer it is about to get.
+
+    `identity` is of the client that answered. Where `is_answered` is false no client did, and the answer is a no of the
+    gateway's own; `identity` is then of the principal whose turn it is.
+    """
+
+    request: RequestPermission
+    answer: PermissionAnswer
+    identity: Identity
+    is_answered: bool
+
+
+OnPermission = Callable[[AnsweredPermission], None]
+
+
+class OpenQuestion:
+    """Something the agent wants to know, until somebody has answered."""
+
+    def __init__(self, room: "SharedSession", request: Request) -> None:
+        self._room = room
+        self._request = request
+        self._loop = asyncio.get_running_loop()
+        self._answer: asyncio.Future[Reply] = self._loop.create_future()
+        self._asked: dict[ClientSide, asyncio.Task[Reply]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self.answerer: ClientSide | None = None  # the client whose answer counts
+        # A person may answer anywhere; a file is read, and a terminal runs, in one place.
+        self._for_all: Final = isinstance(request, (RequestPermission, Elicit))
+
+    async def answer(self) -> Reply:
+        """The first answer there is."""
+        self.look()
+        return await self._answer
+
+    def ask(self, front: "ClientSide") -> None:
+        """Ask one of them."""
+        if self._answer.done() or front in self._asked or not front.may_answer(self._request):
+            return
+        if not self._for_all and any(not task.done() for task in self._asked.values()):
+            return
+        task = self._asked[front] = self._loop.create_task(front.answer(self._request))
+        task.add_done_callback(lambda task: self._answered(front, task))
+
+    def look(self) -> None:
+        """Is anybody there who could answer? If not, it is not waited for without end."""
+        alone = not any(front.connected and front.may_answer(self._request) for front in self._room.fronts)
+        if not alone and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        elif alone and self._timer is None and not self._answer.done():
+            self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
+        for front in _in_turn(self._room):
+            self.ask(front)
+
+    def give_up(self) -> None:
+        """It is over: whoever still thinks about it need not."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._answer.done():
+            self._answer.cancel()
+        for task in self._asked.values():
+            task.cancel()
+
+    def _answered(self, front: "ClientSide", task: "asyncio.Task[Reply]") -> None:
+        if task.cancelled():
+            return
+        error = task.exception()
+        if self._answer.done():
+            return
+        if error is None:
+            self.answerer = front
+            self._answer.set_result(task.result())
+        elif isinstance(error, PeerError):  # it said no, or what cannot be read
+            if not self._for_all:
+                self._answer.set_exception(error)
+            elif all(other.done() for other in self._asked.values()):
+                self._nobody()  # everybody who was asked could not say yes
+        elif not isinstance(error, DragomanError):
+            self._answer.set_exception(error)
+        else:
+            self.look()  # its connection is gone; others may come
+
+    def _nobody(self) -> None:
+        if self._answer.done():
+            return
+        try:
+            self._answer.set_result(refusal(self._request))
+        except RequestFailed as failed:
+            self._answer.set_exception(failed)
+
+
+def refusal(request: Request) -> Reply:
+    """The answer where nobody can give one: a no, or that nobody is there."""
+    match request:
+        case RequestPermission():
+            return PermissionAnswer(rejection(request))
+        case Elicit():
+            return ElicitationAnswer("cancel")
+        case _:
+            raise RequestFailed(INTERNAL_ERROR, "Nobody is connected")
+
+
+def _in_turn(room: "SharedSession") -> "Iterable[ClientSide]":
+    """Whoever is there is asked first, and of those whoever opened it: it has said what it can do for the agent."""
+    return sorted(room.fronts, key=lambda front: (not front.connected, front is not room.back.origin))

@@ -1,0 +1,207 @@
+"""How a client opens sessions: new ones, copies, and those that are stored or that somebody has open.
+
+Promises
+- A session has an owner, on disk, before anybody knows its name; one that cannot have that is closed again.
+- Who comes while a session is open joins it; what was true before a wait is looked at again after it.
+- Nothing that a client wrote who may only read decides how a session is opened, now or later.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman.dialects.contract import Id
+from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
+from dragoman.gateway.agent_restart import UNCLEAR
+from dragoman.gateway.agent_side import AgentSide
+from dragoman.gateway.connection import STREAMS
+from dragoman.gateway.logbook import connection_name, principal_name, session_name
+from dragoman.gateway.methods import method_of
+from dragoman.gateway.read_only import as_opened
+from dragoman.gateway.session_ids import session_of
+from dragoman.gateway.shared_session import SharedSession
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.identity import with_identity
+
+if TYPE_CHECKING:
+    from dragoman.gateway.client_side import ClientSide
+    from dragoman.gateway.hub import Hub
+
+# Sessions open on one connection: as many as can have a stream of their own.
+SESSIONS: Final = STREAMS
+
+
+class SessionOpener:
+    """Those of one client."""
+
+    def __init__(self, front: "ClientSide", hub: "Hub") -> None:
+        self._front = front
+        self._hub = hub
+        self._running = 0
+
+    async def open(self, request: ask.NewSession | ask.ForkSession, id: Id) -> Reply:
+        """A session that was not there before."""
+        with self._one_more():
+            return await self._opened(request, id)
+
+    async def resume(self, request: ask.ResumeSession, id: Id) -> Reply:
+        """A session that was."""
+        with self._one_more(request.session_id):
+            return await self._resumed(request, id)
+
+    @contextmanager
+    def _one_more(self, session_id: str = "") -> Iterator[None]:
+        """While a session is being opened; not more than a connection may have."""
+        if session_id not in self._front.rooms and len(self._front.rooms) + self._running >= SESSIONS:
+            raise RequestFailed(INVALID_REQUEST, f"A connection has at most {SESSIONS} sessions open; close one first")
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    async def _opened(self, request: ask.NewSession | ask.ForkSession, id: Id) -> Reply:
+        source = session_of(request)
+        # A copy is made where the session is that it is copied from.
+        back = self._front.back_of(source) if source is not None else await self._back_for_one_more()
+        agent_id, room, refused = "", None, None
+
+        def opened(reply: Reply) -> None:
+            nonlocal agent_id, room, refused
+            assert isinstance(reply, ask.SessionOpened)
+            agent_id = reply.session_id
+            try:
+                session_id = self._hub.claim(back, agent_id, self._front.principal, request.cwd)
+            except RequestFailed as failed:
+                refused = failed
+                return
+            # What was heard of it before this answer is said behind it.
+            room = back.adopt(session_id, agent_id, self._front)
+            known = replace(reply, session_id=session_id)
+            room.is_open(self._opening(agent_id, request), known, fresh=isinstance(request, ask.NewSession))
+
+        try:
+            reply = await self._front.ask(back, request, id, opened)
+            if refused is not None:
+                raise refused
+            assert isinstance(reply, ask.SessionOpened) and room is not None
+            await self._keep(room)
+            self._hub.counts["sessions"] += 1
+            self._note_session(room.id, request)
+            return replace(reply, session_id=room.id)
+        except BaseException:
+            if room is not None:
+                room.end("The session was closed")
+                back.drop(room)
+            if agent_id:
+                self._hub.soon(back.forsake(agent_id))
+            raise
+        finally:
+            back.untake()
+
+    async def _keep(self, room: SharedSession) -> None:
+        """Have it on disk whose session it is, before anybody knows its name."""
+        try:
+            await asyncio.to_thread(self._hub.owners.keep, room.id)
+        except OSError as error:
+            self._hub.report(error)
+            raise RequestFailed(INTERNAL_ERROR, "The session cannot be kept; it was not opened") from None
+
+    async def _resumed(self, request: ask.ResumeSession, id: Id) -> Reply:
+        fresh = False
+        while True:
+            # After every wait somebody else may have opened or closed it.
+            room = self._hub.rooms.get(request.session_id)
+            if room is None:
+                room = await self._new_room(request)
+                if room is None:
+                    continue
+                fresh = True
+                break
+            room.check_room(self._front)
+            if room.retelling is not None:
+                await asyncio.shield(room.retelling)  # behind whoever is told the story now
+            elif not room.running:
+                break
+            elif self._front.answering:
+                await asyncio.sleep(0)  # behind the answers that are on their way
+            else:
+                opened = room.join(self._front, replay=bool(request.replay_from))
+                self._front.hold(asyncio.current_task())  # what is heard from here on comes behind the answer
+                self._note_session(room.id, request)
+                return opened
+        return await self._tell(room, request, id, fresh=fresh)
+
+    async def _new_room(self, request: ask.ResumeSession) -> SharedSession | None:
+        """The room of a session that nobody has open; None: somebody has opened it meanwhile."""
+        owners = self._hub.owners
+        if not self._front.may("prompt") and self._hub.renames and not owners.cwd(request.session_id):
+            # Our own agent opens a session in its own folder only; others may do whatever they find in another.
+            raise RequestFailed(INVALID_REQUEST, "A token that may prompt has to open this session first")
+        back = await self._back_for_one_more()
+        agent_id = owners.agent_id(request.session_id)
+        if request.session_id in self._hub.rooms:
+            back.untake()
+            return None
+        if agent_id in back.rooms:
+            back.untake()
+            raise RequestFailed(INTERNAL_ERROR, UNCLEAR)
+        return back.room(request.session_id, agent_id)
+
+    async def _tell(self, room: SharedSession, request: ask.ResumeSession, id: Id, *, fresh: bool) -> Reply:
+        """Have the agent open a session, and tell its story where that is asked for."""
+        was_here = self._front in room.fronts
+        room.enter(self._front)
+        opening = None
+        if self._front.may("prompt"):
+            opening = self._opening(room.agent_id, request)
+        else:
+            request = as_opened(request, room.opening, self._hub.owners.cwd(room.id))
+
+        def told(reply: Reply) -> None:
+            assert isinstance(reply, ask.SessionOpened)
+            room.story_told()
+            room.is_open_again(self._front, opening, reply)
+            self._note_session(room.id, request)
+
+        async def work() -> Reply:
+            if opening is not None and room.opening is None:
+                await room.back.close_unopened(room)
+            return await self._front.ask(room.back, request, id, told)
+
+        try:
+            return await room.told_to(self._front, work)
+        except BaseException:
+            if not was_here:
+                room.leave(self._front)
+            if fresh and not room.fronts:
+                room.back.drop(room)
+            raise
+
+    def _note_session(self, session_id: str, request: Request) -> None:
+        who = {
+            "connection": connection_name(self._front.connection.id),
+            "principal": principal_name(self._front.principal),
+        }
+        self._hub.log.info("session_opened", session=session_name(session_id), method=method_of(request), **who)
+
+    async def _back_for_one_more(self) -> AgentSide:
+        """The agent for one more session: the connection's own, or where each session has its own, a new one."""
+        own = self._front.own()
+        if not self._hub.each_session or own.take():
+            return own
+        assert self._front.hello is not None
+        back = await self._hub.new_back(self._front, self._front.hello)
+        back.take()
+        return back
+
+    def _opening(
+        self, session_id: str, request: "ask.NewSession | ask.ForkSession | ask.ResumeSession"
+    ) -> ask.ResumeSession:
+        """What opens the same session in another process of its agent, without a word, and by the same right."""
+        opening = ask.ResumeSession(session_id, request.cwd, request.additional_directories, request.mcp_servers)
+        return with_identity(opening, self._front.identity) if self._hub.ceilings.trusted else opening

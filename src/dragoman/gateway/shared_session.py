@@ -1,0 +1,310 @@
+"""A session that is open: who watches it, what is asked of them, and the agent behind it.
+
+Promises
+- Everybody in the room hears everything the agent says, in order; a story that is told again is heard by whoever
+  asked for it, and no turn begins meanwhile.
+- Whoever joins while a turn runs is told that turn from its beginning, as far as it is still held, and then goes on
+  with the others; the agent is not asked. What came before, and what is no longer held, is a gap, and is said.
+- The agent is read at the pace of the fastest listener. With nobody listening the turn goes on.
+- What one client sets (an option, the title), the others are told (`changes`).
+- What the agent asks is asked of whoever is here, and of whoever comes (`questions`).
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from dragoman import limits
+from dragoman.errors import INTERNAL_ERROR, INVALID_REQUEST, RequestFailed
+from dragoman.gateway.logbook import principal_name, session_name
+from dragoman.gateway.open_questions import OpenQuestion
+from dragoman.gateway.setting_changes import SettingChanges
+from dragoman.vocabulary.asking import ExtensionNote, Reply, Request
+from dragoman.vocabulary.events import (
+    AgentMessageChunk,
+    AnyEvent,
+    CommandsChanged,
+    Failure,
+    Idle,
+    OptionsChanged,
+    RequiresAction,
+    Running,
+    SessionInfoChanged,
+)
+from dragoman.vocabulary.identity import Identity
+from dragoman.vocabulary.requests import CancelTurn, OptionsSet, ResumeSession, SessionOpened
+
+if TYPE_CHECKING:
+    from dragoman.gateway.agent_side import AgentSide
+    from dragoman.gateway.client_side import ClientSide
+
+# Of a turn that runs, for whoever joins it. Fifty turns at once hold fifty times this.
+TURN_BYTES: Final = limits.MIB
+# Between turns: the prompt that begins the next one, and not much more.
+_BETWEEN_BYTES: Final = 16 * limits.KIB
+# What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
+SHORT_BYTES: Final = 256
+# Each of them is told every piece. A person has some screens; whoever wants more has a program that passes it on.
+WATCHERS: Final = 64
+
+
+class SharedSession:
+    """One open session. `life` is the process that has it open; `opening` is what opens it in the next one.
+
+    Clients call it `id`, its agent `agent_id`."""
+
+    def __init__(self, session_id: str, back: "AgentSide", agent_id: str) -> None:
+        self.id: Final = session_id
+        self.agent_id: Final = agent_id
+        self.back: Final = back
+        self.fronts: Final[list[ClientSide]] = []
+        self.quiet: Final = asyncio.Event()  # no turn runs
+        self.quiet.set()
+        self.retelling: asyncio.Future[None] | None = None
+        self.life = 0
+        self.opening: ResumeSession | None = None
+        self.opened = SessionOpened()
+        self._changes = SettingChanges()
+        self.prompted_by = ""  # the principal that has prompted last
+        self._listener: ClientSide | None = None  # who is told a story again
+        self._questions: set[OpenQuestion] = set()
+        self._began = 0.0
+        self._said: deque[tuple[AnyEvent, int]] = deque()  # in the turn that runs
+        self._said_bytes = 0
+        self._said_most = _BETWEEN_BYTES
+        self._let_go = 0  # events of this turn that are no longer held
+        self._turns = 0
+        self._told_before = False  # whether the session has a story from before we opened it
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn runs."""
+        return not self.quiet.is_set()
+
+    @property
+    def waits(self) -> bool:
+        """Whether somebody is asked something."""
+        return bool(self._questions)
+
+    def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
+        """The agent has it open, and says how. `fresh`: there was nothing before; no `opening`: as before.
+
+        A client that may not have it with the folders it has now is here no longer.
+        """
+        self.opening = opening or self.opening
+        for front in list(self.fronts):
+            if not self.back.hub.is_mine(self.id, front.connection.entrance):
+                self.leave(front)
+        self.opened = opened
+        self._changes.clear()
+        self.life = self.back.life
+        self._told_before = self._told_before or not fresh
+
+    def is_open_again(self, opener: "ClientSide", opening: ResumeSession | None, opened: SessionOpened) -> None:
+        """Note that the agent has opened it again for `opener`; send the other clients options that have changed."""
+        before = self.opened.config_options
+        self.is_open(opening, opened, fresh=False)
+        if opened.config_options and before and opened.config_options != before:
+            self._tell_others(opener, OptionsChanged(opened.config_options))
+
+    # -- who is here -------------------------------------------------------------------------------------------------
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nobody else can come."""
+        return len(self.fronts) >= WATCHERS
+
+    def check_room(self, front: "ClientSide") -> None:
+        """`RequestFailed` where there is no room for it, and it is not here already."""
+        if self.is_full and front not in self.fronts:
+            raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
+
+    def enter(self, front: "ClientSide") -> None:
+        """Hear what is said from now on, and what is asked already."""
+        if front not in self.fronts and not self.is_full:
+            self.fronts.append(front)
+            front.rooms[self.id] = self
+            for question in list(self._questions):
+                question.ask(front)
+
+    def leave(self, front: "ClientSide") -> None:
+        """Hear no more."""
+        front.rooms.pop(self.id, None)
+        if front in self.fronts:
+            self.fronts.remove(front)
+            self.looked()
+        self.back.pace()
+        self.back.settle()
+
+    @property
+    def behind(self) -> bool:
+        """Whether everybody who listens is behind."""
+        waits = False
+        for front in self.fronts:
+            window = front.connection.window_of(self.id)
+            if window.behind:
+                waits = True
+            elif window.reader is not None:
+                return False
+        return waits
+
+    def looked(self) -> None:
+        """Somebody has come or gone."""
+        for question in list(self._questions):
+            question.look()
+
+    # -- what the agent says -----------------------------------------------------------------------------------------
+
+    def hear(self, event: AnyEvent, size: int = SHORT_BYTES) -> None:
+        """Something happened; it took so many bytes to say."""
+        listener = self._listener
+        if listener is not None:
+            self._mark(event)
+            listener.tell(self.id, event)
+            return
+        self._said.append((event, size))
+        self._said_bytes += size
+        if self._said_bytes > self._said_most:
+            self._forget_some()
+        fronts = self.fronts
+        if event.__class__ is not AgentMessageChunk:
+            self._mark(event)
+            if isinstance(event, (OptionsChanged, SessionInfoChanged)):
+                fronts = self._changes.on_update(event, fronts)
+        for front in fronts:
+            front.tell(self.id, event)
+        if event.__class__ is Idle:
+            self.back.ended(self.id)
+
+    def join(self, front: "ClientSide", *, replay: bool) -> SessionOpened:
+        """Let somebody into a running turn: what is held of it, where that is asked for, and how things stand.
+
+        Whoever has listened already is told it again from the beginning, as with every load.
+        """
+        if replay:
+            if self._let_go or self._told_before or self._turns > 1:
+                missed = {"sessionId": self.id, "missed": self._let_go}
+                front.note(ExtensionNote("_gateway/missed", missed))
+            for event, _ in self._said:
+                front.tell(self.id, event)
+        front.tell(self.id, RequiresAction() if self._questions else Running())
+        self.enter(front)
+        return self.opened
+
+    def options_set(self, reply: Reply) -> None:
+        """An option was changed."""
+        if isinstance(reply, OptionsSet):
+            self.opened = replace(self.opened, config_options=reply.config_options)
+
+    def on_setting_reply(self, setter: "ClientSide", reply: Reply) -> None:
+        """Send the other clients an option or a title that `setter` has changed; `reply` is the agent's answer."""
+        is_known = isinstance(reply, OptionsSet) and reply.config_options == self.opened.config_options
+        self.options_set(reply)
+        event = None if is_known else self._changes.on_reply(setter, reply)
+        if event is not None:
+            self._tell_others(setter, event)
+
+    def _tell_others(self, setter: "ClientSide", event: AnyEvent) -> None:
+        for front in self.fronts:
+            if front is not setter:
+                front.tell(self.id, event)
+
+    def _mark(self, event: AnyEvent) -> None:
+        """What an event says about the session itself."""
+        match event:
+            case Running() | RequiresAction():
+                if not self.running:
+                    self._begin()
+            case Idle():
+                self._finish(event)
+            case OptionsChanged():
+                self.opened = replace(self.opened, config_options=event.config_options)
+            case CommandsChanged():
+                self.opened = replace(self.opened, available_commands=event.available_commands)
+            case _:
+                pass
+
+    def _begin(self) -> None:
+        self.quiet.clear()
+        self._said_most = TURN_BYTES
+        self._let_go = 0
+        self._turns += 1
+        self._began = self._loop.time()
+        whose = principal_name(self.prompted_by) or None
+        self.back.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
+
+    def _finish(self, event: Idle) -> None:
+        self._said.clear()
+        self._said_bytes = self._let_go = 0
+        self._said_most = _BETWEEN_BYTES
+        if self.running:
+            self.quiet.set()
+            seconds = self._loop.time() - self._began
+            self.back.hub.measured.ended(event.stop_reason, seconds)
+            if event.stop_reason != "error":
+                self.back.went_well()
+            end = event.stop_reason if isinstance(event.stop_reason, str) else None
+            self.back.hub.log.info("turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3))
+
+    def _forget_some(self) -> None:
+        while self._said_bytes > self._said_most and len(self._said) > 1:
+            _, size = self._said.popleft()
+            self._said_bytes -= size
+            self._let_go += 1
+
+    def cancel(self) -> None:
+        """Ask the agent to end its turn."""
+        link = self.back.link
+        if not link.closed and link.version:
+            link.note_now(CancelTurn(self.agent_id))
+
+    def interrupt(self, why: str) -> None:
+        """The agent is gone: a turn that it left open ends here, and so does what it has asked."""
+        if self.running:
+            self.hear(Idle("error", Failure(INTERNAL_ERROR, why)))
+        for question in list(self._questions):
+            question.give_up()
+
+    def end(self, why: str) -> None:
+        """The session is closed here: nobody watches it any more."""
+        self.interrupt(why)
+        for front in list(self.fronts):
+            self.leave(front)
+
+    async def told_to(self, front: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
+        """Do what makes the agent tell the story again, while only `front` listens and nobody prompts."""
+        assert self.retelling is None  # whoever waited for it has looked for the session again since
+        if self.running:
+            return await work()
+        self._listener = front
+        self.retelling = asyncio.get_running_loop().create_future()
+        try:
+            return await work()
+        finally:
+            self._listener = None
+            told, self.retelling = self.retelling, None
+            told.set_result(None)
+
+    def story_told(self) -> None:
+        """From here on everybody hears."""
+        self._listener = None
+
+    # -- what the agent asks -----------------------------------------------------------------------------------------
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask whoever is here."""
+        question = OpenQuestion(self, request)
+        self._questions.add(question)
+        try:
+            reply = await question.answer()
+        finally:
+            self._questions.discard(question)
+            question.give_up()
+        answerer = question.answerer
+        identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
+        await self.back.hub.record_answer(request, reply, identity, is_answered=answerer is not None)
+        return reply

@@ -1,0 +1,19 @@
+"""What an agent behind the gateway works on, by the numbers it knows."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from dragoman.gateway.in_flight import InFlightRequest, WatchedRequest
+from dragoman.vocabulary.requests import ListSessions
+
+
+def test_a_request_that_is_asked_again_is_known_by_its_last_number_and_by_none_when_it_is_over() -> None:
+    back: Any = SimpleNamespace(asked={})
+    asked = InFlightRequest(SimpleNamespace(), 7, ListSessions())  # type: ignore[arg-type]
+    watched = WatchedRequest(back, asked)
+    watched.sent(1)
+    watched.sent(2)
+    assert back.asked == {2: asked}
+    watched.heard()
+    watched.over(failed=False)
+    assert back.asked == {}

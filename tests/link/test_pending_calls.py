@@ -1,0 +1,53 @@
+"""How many calls may be under way at a time: a bound that loses no place and lets nobody overtake."""
+
+import asyncio
+
+import pytest
+
+from dragoman.link.pending_calls import InFlightLimit
+from tests.agent.raw import turns
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_whoever_comes_too_late_waits_and_is_served_in_order() -> None:
+    slots = InFlightLimit(2)
+    assert [slots.take(), slots.take(), slots.take(), slots.free] == [True, True, False, False]
+    served: list[int] = []
+    waiting = [asyncio.ensure_future(_serve(slots, number, served)) for number in range(3)]
+    await turns(2)
+    assert served == []
+    slots.give_back()
+    assert not slots.take()  # it belongs to the first in line, who has not run yet
+    await turns(2)
+    assert served == [0]
+    slots.give_back()
+    slots.give_back()
+    await asyncio.gather(*waiting)
+    assert (served, slots.free) == ([0, 1, 2], False)
+    slots.give_back()
+    assert slots.take()
+
+
+@pytest.mark.parametrize("given_back", [False, True], ids=["in line", "just served"])
+async def test_whoever_leaves_the_line_takes_no_slot_along(given_back: bool) -> None:
+    slots = InFlightLimit(1)
+    assert slots.take()
+    served: list[int] = []
+    leaves, stays = (asyncio.ensure_future(_serve(slots, number, served)) for number in range(2))
+    await turns(2)
+    if given_back:
+        slots.give_back()
+    leaves.cancel()
+    await turns(2)
+    if not given_back:
+        slots.give_back()
+    await stays
+    assert (served, leaves.cancelled(), slots.free) == ([1], True, False)
+    slots.give_back()
+    assert slots.free
+
+
+async def _serve(slots: InFlightLimit, number: int, served: list[int]) -> None:
+    await slots.wait()
+    served.append(number)
