@@ -1,7 +1,8 @@
 """Families C, D and F of the fault and abuse rows, as a client meets them, where no other file has the row.
 
 Elsewhere: C9, C11 `test_sessions`; C13 `test_questions`, `test_workspace`; D8 `test_workspace`; D10 `test_pressure`;
-F3, F10 `test_robustness`; F5 to F7, F12, F14 `test_policy`; F13 `cli/terminal/test_permission_box`; M `cli/test_run`, `cli/test_chat`.
+F3, F10 `test_robustness`; F5 to F7, F12, F14 `test_policy`; F13
+`cli/terminal/test_permission_box`; M `cli/test_run`, `cli/test_chat`.
 """
 
 import asyncio
