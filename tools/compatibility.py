@@ -49,7 +49,7 @@ INSTEAD = {
 
 
 class Tried(NamedTuple):
-    """A program or library that nobody here wrote, and what was done with it."""
+    """A program or library of another project, and what was done with it."""
 
     name: str
     version: str
@@ -82,9 +82,9 @@ def compatibility() -> str:
     """The page of everything that was tried, and of every difference that is known."""
     return _page(
         *("# Compatibility", MARK),
-        "Dragoman speaks version 1 and version 2 of the protocol to everybody. This page says who was tried, and where "
-        "five documented systems differ from the protocol: their users keep the other half as it is. Every line has "
-        "the tests that prove it; a line without one fails the suite.",
+        "Dragoman speaks version 1 and version 2 of the protocol to every peer. This page says which peers were tried, "
+        "and where five documented systems differ from the protocol: their users keep the other half as it is. Every "
+        "line has the tests that prove it; a line without one fails the suite.",
         *("## Programs that were tried", "`./dev interop` does it again, without a network and with a model of ours."),
         _table(
             ("program", "version", "what", "tests"),

@@ -7,7 +7,7 @@
     │   │   └── FrameTooLarge it sent more than a frame may hold
     │   │       └── LargeFrameHead  ... and this is how the frame began
     │   ├── RequestFailed     it answered our request with an error
-    │   │   ├── AuthRequired  ... because somebody has to log in first (-32000)
+    │   │   ├── AuthRequired  ... because a login is needed first (-32000)
     │   │   └── RequestCancelled  ... because the request was cancelled (-32800)
     │   └── VersionMismatch   it speaks no protocol version that we speak
     └── WorldError            neither side's mistake
@@ -16,7 +16,7 @@
         └── TimedOut          a wait reached its bound
 
 `wire_error` is the one place where an exception becomes an error on the wire. No exception text, path or
-traceback passes it, unless somebody wrote that text for the peer: `PeerMistake` and `RequestFailed`.
+traceback passes it, unless that text was written for the peer: `PeerMistake` and `RequestFailed`.
 """
 
 from typing import Final, NamedTuple

@@ -1,8 +1,8 @@
 """What waits to be written on one link: gathered, bounded, in order.
 
-Producers that can wait stand in one line while it is full, so nobody overtakes and nobody starves. Whatever must be
-said at once (a refusal, a cancel) is put anyway and counted, and the link stops reading before that grows. An empty
-outbox takes one frame of any legal size.
+Producers that can wait stand in one line while it is full, so none overtakes and none starves. Messages that must be
+sent at once (an error reply, a cancel) are put anyway and counted, and the link stops reading before they pile up. An
+empty outbox accepts one frame of any legal size.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 
 class Outbox:
-    """The writer's side of a link. Nobody else writes.
+    """The writer's side of a link, and the only writer to its transport.
 
     `size` is what waits, in bytes. From `mark` on a producer stands in line before it says more: so a busy one lets
     the loop turn once for every pipe's worth, and all of them wait while the outbox is full or others stand before.
@@ -47,7 +47,7 @@ class Outbox:
         self.style: Style = "ndjson"
         # Everything ever written, in the account of `size`: written + size is the place of the next payload.
         self.written = 0
-        # Told, after each turn of writing, that there may be room; whoever stopped because there was none sets it.
+        # Called after each turn of writing, when there may be room; the reader sets it while it has stopped reading.
         self.on_room: Callable[[], None] | None = None
         self._trace = trace
         self._transport = transport
@@ -62,7 +62,7 @@ class Outbox:
 
     @property
     def crowded(self) -> bool:
-        """Whether somebody stands in line."""
+        """Return whether a producer stands in line."""
         return bool(self._line)
 
     def put(self, payload: bytes) -> None:
@@ -76,7 +76,7 @@ class Outbox:
             self._loop.call_soon(self._flush_scheduled)
 
     def put_alone(self, payload: bytes) -> None:
-        """Put a payload, and write it now if nothing waits: whoever asks one thing at a time is not kept waiting."""
+        """Put a payload, and write it now if nothing waits: a lone request leaves one turn of the loop earlier."""
         if self.size or self._scheduled or self._line or self._trace is not None or self.style != "ndjson":
             self.put(payload)
             return
@@ -91,7 +91,7 @@ class Outbox:
             self.size = len(data) - taken
 
     def hold(self) -> bool:
-        """Write nothing by itself until `release`: whoever holds knows better when. False: it is planned already."""
+        """Schedule no write until the caller calls `release`. Return False if a write is scheduled already."""
         if self._scheduled:
             return False
         self._scheduled = True
@@ -105,13 +105,14 @@ class Outbox:
             self._serve()
 
     def has_room(self, cost: int) -> bool:
-        """Whether so many bytes may be put now: nobody stands in line, and it is not full."""
+        """Return whether `cost` more bytes may be put now: no producer stands in line, and the outbox is not full."""
         return self.size < self.mark and (not self.size or self.size + cost <= self._limit)
 
     def enqueue(self, cost: int, payloads: Iterable[bytes]) -> "asyncio.Future[None] | None":
-        """Queue payloads of about this many bytes when there is room, together, behind everybody in line.
+        """Queue payloads of about `cost` bytes together when there is room, behind every producer in line.
 
-        None: they are put. A future: they will be, when it is done; cancelling it before that leaves the line.
+        Return None if they were put now, or a future that is done once they are; cancelling it before that leaves the
+        line. Raise `LinkClosed` after `close`.
         """
         if self._closed is not None:
             raise self._closed
@@ -165,7 +166,7 @@ class Outbox:
             turn = self._line.popleft().turn
             if not turn.done():
                 turn.set_exception(error)
-                turn.exception()  # seen: nobody may be waiting for it
+                turn.exception()  # retrieved, as the producer may have stopped waiting
         self._tell_drained()
 
     async def drained(self, seconds: float) -> None:
@@ -184,10 +185,10 @@ class Outbox:
         self._serve()
 
     def _serve(self) -> None:
-        """Let in everybody who fits, first come first."""
+        """Put the payloads of the producers in line, first come, first served, while they fit; then call `on_room`."""
         line = self._line
         if not self.size and not line and self.on_room is None and self._drained is None and self._closed is None:
-            self.mark = limits.WRITE_BYTES  # the usual case: everything has left, nobody waits
+            self.mark = limits.WRITE_BYTES  # the usual case: everything is written, no producer waits
             return
         while line:
             place = line[0]

@@ -437,10 +437,11 @@ async def test_a_login_that_has_ended_says_why_and_keeps_what_was_written(
     monkeypatch.setattr(hub, "_SWEEP_SECONDS", 0.1)
     async with serve([{"say": "Heard."}]) as served:
         await enter(page, served)
+        await page.click("#make")
+        await page.until("document.querySelector('#options select')")
         await page.click("#prompt")
         await page.type("not heard")
-        await page.until("document.querySelector('#options select')")
-        await page.js("WebSocket.prototype.send = () => {}")  # the gateway is gone, and nobody has noticed yet
+        await page.js("WebSocket.prototype.send = () => {}")  # the gateway is gone, which the page does not know yet
         await page.press("Enter")
         await page.type("not sent")
         assert served.tokens.revoke("default")

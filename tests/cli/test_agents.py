@@ -131,7 +131,7 @@ def test_a_projects_file_is_pointed_at_and_not_used(capsys: pytest.CaptureFixtur
     assert main(["agents", "list"]) == 0
     said = capsys.readouterr()
     assert "theirs" not in said.out
-    assert "is not used: nobody has trusted it" in said.err
+    assert "is not used: it has not been trusted" in said.err
     assert main(["trust", ".", "-y"]) == 0
     capsys.readouterr()
     assert main(["agents", "list"]) == 0

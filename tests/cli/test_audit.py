@@ -96,7 +96,7 @@ DECIDED = [
     ("bash", "deny", "user", "reject_always", None),
     ("bash", "deny", "rule", None, "deny bash"),
     ("read_file", "allow", "mode", None, "mode ask"),
-    ("bash", "deny", "user", None, "nobody said yes"),
+    ("bash", "deny", "user", None, "no answer was given"),
     ("bash", "deny", "user", None, "the turn was cancelled"),
 ]
 

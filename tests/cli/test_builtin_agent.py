@@ -187,7 +187,7 @@ def test_a_projects_servers_are_data_until_they_are_trusted(tmp_path: Path) -> N
         editor.session = editor.result("session/new", {"cwd": str(project), "mcpServers": []})["sessionId"]
         return json.dumps(editor.prompt("/mcp"))
 
-    refused = f"no MCP servers.\\n- .mcp.json is not used: nobody has trusted it here; dragoman trust {project}"
+    refused = f"no MCP servers.\\n- .mcp.json is not used: it has not been trusted here; dragoman trust {project}"
     with Plain(tmp_path) as editor:
         editor.result("initialize", HELLO[1])
         assert refused in servers(editor)

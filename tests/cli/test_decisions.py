@@ -96,7 +96,7 @@ def test_content_is_recorded_where_the_user_wants_it_and_keys_never(
     agent = rogue.written(tmp_path, permission(f"Run curl {key}", kind="execute", rawInput={"command": "x"}))
     assert run(tmp_path, "hi", "--", *agent).code == 5
     (line,) = lines(tmp_path)
-    assert (line["title"], line["rule"]) == ("Run curl [hidden]", "it runs a command, and there is nobody to ask")
+    assert (line["title"], line["rule"]) == ("Run curl [hidden]", "it runs a command, and there is no user to ask")
 
 
 def test_the_record_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ SHOWN = """\
 ── ACP v{protocol}: dragoman {version}
 
 you    Who are you?
-thinks Somebody has started the demonstration. I should say what they are looking at.
+thinks The user has started the demonstration. I should say what they are looking at.
 agent  I am an agent in a process of my own. \
 Every piece of this text came as one message, and none of them needed a network.
        (end_turn; 12 tokens in, 34 out)

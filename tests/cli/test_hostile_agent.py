@@ -74,7 +74,7 @@ def test_rules_hold_for_what_is_told_in_words_and_variables(tmp_path: Path) -> N
     allowed, *refused = rogue.answers(tmp_path)
     assert (done.code, "terminalId" in allowed, victim.exists()) == (5, True, True), done
     assert [answer["data"]["reason"] for answer in refused] == [
-        "it runs a command, and there is nobody to ask",
+        "it runs a command, and there is no user to ask",
         "the rule reject kind execute, command rm",
         "the rule reject kind execute, command rm",
     ]

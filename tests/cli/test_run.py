@@ -844,7 +844,7 @@ def test_a_program_that_is_no_agent_is_suspected_of_it(tmp_path: Path) -> None:
 def test_warnings_are_on_stderr_where_the_answer_is_piped(tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {}}')
     first = run(tmp_path, *scripted(tmp_path, [{"say": "Well."}]), "hi")
-    told = f"dragoman: .mcp.json is not used: nobody has trusted it here; dragoman trust {tmp_path}\n"
+    told = f"dragoman: .mcp.json is not used: it has not been trusted here; dragoman trust {tmp_path}\n"
     assert (first.code, first.out, first.error) == (0, "Well.\n", told)
     (tmp_path / ".mcp.json").write_text('{"mcpServers":\n{"x": }}')
     broken = run(tmp_path, *scripted(tmp_path, [{"say": "Well."}]), "hi")

@@ -34,7 +34,7 @@ async def says(root: Path, policy: Policy, **fields: Any) -> str:
     decider = Decider(policy, [root])
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(ToolCallUpdate("c", **fields)))
     answer = await decider(request)
-    return "yes" if answer == YES else decider.denials[0].reason.removesuffix(", and there is nobody to ask")
+    return "yes" if answer == YES else decider.denials[0].reason.removesuffix(", and there is no user to ask")
 
 
 def patch(text: str, *changes: FileChange) -> Diff:
@@ -564,7 +564,7 @@ async def test_credentials_ask_although_reading_is_allowed(name: str, tmp_path: 
     assert await says(tmp_path, Policy(rules=(Rule("allow", path=name),)), **told) == "yes"
     assert (
         await Decider(Policy("read"), [tmp_path]).permits(ReadTextFile("s", path))
-        == f"{reason}, and there is nobody to ask"
+        == f"{reason}, and there is no user to ask"
     )
 
 

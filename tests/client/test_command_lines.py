@@ -104,7 +104,7 @@ async def test_a_rule_for_a_command_is_not_stretched(
 ) -> None:
     decider = Decider(Policy(rules=RULES[:1]), [tmp_path])
     reason = await run(tmp_path, CreateTerminal("s", command, args, env), decider)
-    assert reason == "Not allowed: it runs a command, and there is nobody to ask"
+    assert reason == "Not allowed: it runs a command, and there is no user to ask"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -200,7 +200,7 @@ async def test_without_bash_a_line_asks_and_the_question_names_the_shell(
     line = CreateTerminal("s", "git status 2>/dev/null")
     reason = await run(tmp_path, line, Decider(Policy(rules=RULES), [tmp_path]))
     why = "there is no bash here, and /bin/sh may read the line in another way"
-    assert reason == f"Not allowed: {why}, and there is nobody to ask"
+    assert reason == f"Not allowed: {why}, and there is no user to ask"
     assert await run(tmp_path, line, Decider(Policy(rules=RULES), [tmp_path], ask)) == ""
     assert seen == [CommandSubject("/bin/sh -c 'git status 2>/dev/null'", str(tmp_path))]
     assert terminal_argv(line, "/bin/sh") == ["/bin/sh", "-c", "git status 2>/dev/null"]

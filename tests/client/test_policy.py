@@ -310,7 +310,7 @@ def test_yes_is_once_before_always_and_never_another_kind(options: list[Permissi
 async def test_nobody_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
     decider = Decider(Policy("read"), [tmp_path])
     answer = await decider(asked(kind="execute", raw_input={"command": "make"}))
-    reason = "it runs a command, and there is nobody to ask"
+    reason = "it runs a command, and there is no user to ask"
     assert answer == PermissionAnswer(Selected("no"), meta={REASON_KEY: reason})
     assert (decider.denied, decider.refused, decider.denials[0].reason) == (1, 0, reason)
 
@@ -412,7 +412,7 @@ async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path)
     decider = Decider(Policy("edit"), [tmp_path])
     hook = str(tmp_path / ".git" / "hooks" / "pre-commit")
     assert await decider.permits(WriteTextFile("s", hook, "evil")) == (
-        f"{hook} is a protected file, and there is nobody to ask"
+        f"{hook} is a protected file, and there is no user to ask"
     )
     assert await decider.permits(ReadTextFile("s", hook)) is None
 

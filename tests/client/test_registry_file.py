@@ -404,7 +404,7 @@ def test_a_project_counts_after_trust_and_until_it_changes(tmp_path: Path) -> No
     own.write_text("{}")
     theirs.write_text('{"servers": {}}')
     assert names(home, below) == [own]
-    assert untrusted(home, below) == (theirs, "nobody has trusted it here")
+    assert untrusted(home, below) == (theirs, "it has not been trusted here")
     trust(home / "trust.json", project)
     assert names(home, below) == [own, theirs]
     assert untrusted(home, below) is None

@@ -110,7 +110,7 @@ async def test_a_command_that_is_called_reading_is_asked_about(tmp_path: Path, m
         answer, _, rest = (await says(client, tmp_path)).rpartition(" ")
     assert rest == "done"
     assert json.loads(answer) == {
-        "_meta": {"dragoman/reason": "it runs a command, and there is nobody to ask"},
+        "_meta": {"dragoman/reason": "it runs a command, and there is no user to ask"},
         "outcome": {"outcome": "selected", "optionId": "no"},
     }
     assert decider.denied == 1

@@ -65,7 +65,7 @@ async def test_a_diff_that_was_told_as_a_chunk_is_judged(path: str, tmp_path: Pa
         agent.say(diff_chunk(file if path == "inside" else path), asking())
         answer = (await agent.answer("q"))["result"]
     assert answer["outcome"] == chosen("yes" if path == "inside" else "no")["outcome"]
-    reason = "/etc/passwd is outside of the workspace, and there is nobody to ask"
+    reason = "/etc/passwd is outside of the workspace, and there is no user to ask"
     assert [denial.reason for denial in decider.denials] == ([] if path == "inside" else [reason])
 
 

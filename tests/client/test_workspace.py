@@ -127,7 +127,7 @@ async def test_a_policy_stands_before_files_and_commands(root: Path) -> None:
         write = await refusal(workspace.write_text_file(WriteTextFile("s", str(root / "a"), "y")))
         run = await refusal(workspace.terminals.create(CreateTerminal("s", "touch", [str(root / "b")])))
     assert (write.code, run.code, decider.denied) == (INVALID_REQUEST, INVALID_REQUEST, 2)
-    assert write.message == "Not allowed: it changes files, and there is nobody to ask"
+    assert write.message == "Not allowed: it changes files, and there is no user to ask"
     assert [(file.name, file.read_text()) for file in root.iterdir()] == [("a", "x")]
 
 

@@ -578,6 +578,6 @@ def test_with_nobody_to_ask_the_answer_is_no_and_the_model_hears_it(tmp_path: Pa
         _, told = answer_questions(editor, lambda question: refusal)
         assert sorted(tmp_path.iterdir()) == before
         results = [message["params"]["update"] for message in told if "rawOutput" in str(message)]
-        assert [update["rawOutput"] for update in results] == [{"reason": "nobody said yes"}] * 2
+        assert [update["rawOutput"] for update in results] == [{"reason": "no answer was given"}] * 2
     logs = [path.read_bytes() for path in (tmp_path / "home" / "sessions").rglob("*") if path.is_file()]
     assert sum(log.count(b"Permission denied.") for log in logs) >= 2

@@ -189,11 +189,11 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "streams of a connection": f"{connection.STREAMS}",
         "held for a stream, read or not": f"{replay_buffer.WINDOW_BYTES // mib} MiB; "
         f"{connection.HELD_BYTES // mib} MiB for all of a connection",
-        "held of a turn for whoever joins it": f"{shared_session.TURN_BYTES // mib} MiB",
+        "held of a turn for clients that join it": f"{shared_session.TURN_BYTES // mib} MiB",
         "a reader that stops": f"{replay_buffer.STALL_SECONDS:g} s",
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
-        "a connection nobody comes back to": f"{hub.KEPT_SECONDS / 60:g} minutes",
-        "a question with nobody there": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
+        "a connection whose client does not come back": f"{hub.KEPT_SECONDS / 60:g} minutes",
+        "a question without a client that may answer it": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
         "processes of a fleet agent": f"{local_agents.PROCESSES}",
         "a stop": f"`--grace`, {server.GRACE_SECONDS:g} s; then turns are cancelled, {hub._CANCEL_SECONDS:g} s",
     }

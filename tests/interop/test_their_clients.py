@@ -52,7 +52,7 @@ def greeting_v1(number: int, *, message: int, prompt: str, answer: str) -> list[
     call = {"toolCallId": f"call{number}", "title": "Look around", "kind": "read", "status": "in_progress"}
     ended = {"allow_once": "completed", "reject_once": "completed", "cancel": "failed"}[answer]
     return [
-        chunk("agent_thought_chunk", f"msg{message}", "Somebody talks to me."),
+        chunk("agent_thought_chunk", f"msg{message}", "A prompt has arrived."),
         update("tool_call", **call),
         ["permission", {"toolCall": {**call, "title": "May I look around?"}, "options": ASKED}],
         *([update("tool_call_update", toolCallId=f"call{number}", content=[WELL])] if answer == "allow_once" else []),
@@ -70,7 +70,7 @@ def greeting_v2(number: int, *, message: int, prompt: str, answer: str) -> list[
     return [
         update("user_message", messageId=f"msg{message}", content=[{"type": "text", "text": prompt}]),
         state("running"),
-        chunk("agent_thought_chunk", f"msg{message + 1}", "Somebody talks to me."),
+        chunk("agent_thought_chunk", f"msg{message + 1}", "A prompt has arrived."),
         update("tool_call_update", **call),
         state("requires_action"),
         ["permission", asked],

@@ -44,7 +44,7 @@ FLEET_KEYS: Final = {
     "timeoutMs": "another name of `requestTimeoutMs`",
     "promptIdleTimeoutMs": "how long a turn may be silent",
     "permissionPolicy": "`prompt` (ask, the default), `auto-approve`, `deny`",
-    "nonInteractivePolicy": "`mode` is `reject_all` (the default) or `accept_all`: the answer with nobody to ask",
+    "nonInteractivePolicy": "`mode` is `reject_all` (the default) or `accept_all`: the answer without a user to ask",
     "permissions": "lists `allow`, `ask`, `reject` of rules (`kind`, `path`, `command`); reject beats ask beats allow",
     "autoStart": "whether `Fleet.start` starts it",
     "description": "a line for `dragoman agents list`",

@@ -335,7 +335,7 @@ def _check_options(options: Iterable[Option]) -> list[Option]:
 
 
 def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:
-    """What a store adds: with one, sessions can be found again, and nobody has to say so."""
+    """Return `can` with the session capabilities that a store implies; unchanged where `store` is None."""
     if store is None:
         return can
     names = ("load", "resume", "list", "close", "delete", "fork", "archive", "status", "title")

@@ -186,7 +186,8 @@ class ClientConnection:
         grace = min(limits.EOF_ANSWER_SECONDS / 2, deadline.left(TURNS))
         for turn in turns:
             turn.cancel(grace)
-        # A future, not a coroutine: where nobody reads any more the link does not wait for it.
+        # A future, not a coroutine: where the client has stopped reading, the link does not await it, and a coroutine
+        # would then warn that it was never awaited.
         return asyncio.gather(*(turn.over for turn in turns)) if turns else None
 
     # -- turns and options -------------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ class ClientConnection:
         try:
             return await prompt.answer
         except asyncio.CancelledError:
-            turn.cancel()  # whoever asked has given up before there was an answer
+            turn.cancel()  # the request was cancelled before it was answered
             raise
 
     def _begin(self, session: Session, prompt: Prompt, accepted: Callable[[], None]) -> RunningTurn:

@@ -23,7 +23,7 @@ def info_json(meta: SessionMeta) -> bytes:
 
 
 def patch_text(diff: Diff) -> str:
-    """File changes as a patch to read; a change whose texts nobody knows is a line."""
+    """Return file changes as a readable patch; a change without known texts is one line, operation and path."""
     if isinstance(diff.patch, Patch):
         return diff.patch.text
     return "".join(

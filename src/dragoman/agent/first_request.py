@@ -2,8 +2,8 @@
 
 asyncio and what serves a client take longer to import than everything before them, and an editor's user waits. So the
 first bytes are waited for here, blocking. If they are a plain `initialize` they are answered and `greeted` says how;
-if they are anything else they are `unread`, and the link sees them as if nobody had looked before. Signals are caught
-from here on: `received` has the one that came, for whoever serves to act upon.
+if they are anything else they are `unread`, and the transport delivers them to the link as the first bytes it reads.
+Signals are caught from here on: `received` has the number of the one that came, and the server acts on it (`process`).
 
 Only pipes and sockets are waited for: that is what clients start agents with. The end of a terminal's input is told
 once and must not be eaten here, and a file is not worth the trouble.
@@ -48,7 +48,7 @@ class Opening:
         waiting.poll()
         if self.received:
             return
-        with suppress(OSError):  # whoever reads next finds out what is wrong
+        with suppress(OSError):  # the transport's next read raises it again
             self.unread = os.read(self.stdin, limits.READ_BYTES)
         greeted = _or_none(greet, self.unread)
         if greeted is not None and self._send(greeted.sent):
@@ -56,7 +56,10 @@ class Opening:
             self.greeted = greeted
 
     def hand_over(self) -> None:
-        """Somebody else waits now. Signals are still noted, until their handlers are replaced."""
+        """Close the wake-up pipe: the event loop waits for input from now on.
+
+        Signals are still recorded in `received`, until their handlers are replaced.
+        """
         if self._wake is not None:
             signal.set_wakeup_fd(-1)
             for fd in self._wake:
@@ -80,7 +83,7 @@ class Opening:
             except BlockingIOError:
                 continue
             except OSError:
-                break  # nobody reads: the next one to write finds out
+                break  # the client has closed its end: the next write fails too, and the link ends
         return True
 
     def _catch_signals(self) -> None:

@@ -167,7 +167,10 @@ class History:
                     self._message(whole, event.message_id).add(event.content)
 
     def retold(self) -> Iterable[events.AnyEvent]:
-        """The story, told again. Its title is not in it: that may have changed while nobody wrote."""
+        """Yield the events that replay this history, in order of first appearance.
+
+        The title is left out: it can be changed without an entry in the log.
+        """
         early: set[str] = set()  # terminals that were told before the call that shows them
         for (kind, name), thing in self._told.items():
             if kind == "terminal" and name in early:

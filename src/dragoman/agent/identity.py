@@ -1,4 +1,4 @@
-"""Names for sessions, messages and calls: unguessable, and unique without asking anybody."""
+"""Random ids for sessions, messages and calls: unguessable, and unique without a central counter."""
 
 import os
 
@@ -9,5 +9,5 @@ def new_id(prefix: str) -> str:
 
 
 def new_session_id() -> str:
-    """A fresh session id: 128 bits, because whoever knows it may name the session."""
+    """Return a new session id with 128 random bits: the id is all that a client needs to address the session."""
     return f"sess_{os.urandom(16).hex()}"

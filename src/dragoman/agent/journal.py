@@ -113,7 +113,10 @@ class Journal:
         self._append(entry, entry)
 
     def put_text(self, kind: str, message_id: str, text: str) -> bool:
-        """The same for a piece of a message. True: much is waiting."""
+        """Append a piece of a message's text; it is sent when it is on disk. True: the queue is full, wait for `room`.
+
+        Pieces that come during a commit are gathered into one entry. Raise `StoreFailed` after a failed commit.
+        """
         if self._failed is not None:
             raise self._failed
         self._waiting += 1
@@ -197,7 +200,7 @@ class Journal:
                     if self._heard:
                         await self._say(entry)
                 except LinkClosed:
-                    self._heard = False  # nobody listens any more; the log goes on without them
+                    self._heard = False  # the client is gone: the rest is written to the log and not sent
                 finally:
                     self._waiting -= _count(entry)
                 if self._waiters and self._waiting < WAITING // 2:

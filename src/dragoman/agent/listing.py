@@ -9,7 +9,7 @@ from dragoman.agent.store_failures import told
 from dragoman.store.contract import ArchiveFilter, SessionMeta, Store
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
-# Sessions in one answer where a client wants all of them: some MiB, and more than anybody looks through.
+# At most this many sessions in one reply where a client asks for all of them: that is some MiB.
 _LISTED: Final = 10_000
 # In `_meta` of a session in a list: it was opened, and never used.
 EMPTY: Final = "dragoman/empty"

@@ -1,7 +1,8 @@
-"""What the user says while a turn runs. It waits until the turn takes it in, and is answered then.
+"""Prompts that arrive while a turn runs. Each waits until the turn accepts it, and its request is answered then.
 
-An agent takes part by calling `session.interjected()` where it can hear something new. What the turn did not take is
-the next turn, unless the user has cancelled: then nobody works on it, and that is the answer.
+An agent accepts them by calling `session.interjected()` where it can process new input. A prompt that the turn did not
+accept begins the next turn, unless the turn was cancelled or the session closed: then its request is answered with the
+error "Cancelled".
 """
 
 from collections import deque
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class QueuedPrompt(NamedTuple):
-    """A prompt that waits, and whoever waits for the answer."""
+    """A prompt that waits, and the future with the reply to its request."""
 
     prompt: "Prompt"
     answer: "asyncio.Future[PromptAccepted]"
 
     @classmethod
     def of(cls, prompt: "Prompt") -> "QueuedPrompt":
-        """A prompt nobody has answered yet."""
+        """Return `prompt` with a future that is not done yet. Needs a running event loop."""
         from asyncio import get_running_loop  # not before `initialize` is answered
 
         return cls(prompt, get_running_loop().create_future())
@@ -36,7 +37,7 @@ class QueuedPrompt(NamedTuple):
 
 
 class PromptQueue:
-    """Those of one session, in order."""
+    """The queued prompts of one session, in order of arrival."""
 
     def __init__(self) -> None:
         self._waiting: deque[QueuedPrompt] = deque()
@@ -48,7 +49,7 @@ class PromptQueue:
         try:
             return await interjection.answer
         finally:
-            if interjection in self._waiting:  # whoever asked has given up
+            if interjection in self._waiting:  # the request was cancelled
                 self._waiting.remove(interjection)
 
     def take(self) -> QueuedPrompt | None:
@@ -56,7 +57,7 @@ class PromptQueue:
         return self._waiting.popleft() if self._waiting else None
 
     def refuse(self) -> None:
-        """Nobody is going to work on them."""
+        """Answer every waiting prompt with the error "Cancelled", and empty the queue."""
         while self._waiting:
             interjection = self._waiting.popleft()
             if not interjection.answer.done():

@@ -33,7 +33,7 @@ async def retell_behind(session: Session, speech: EventSink, story: History) -> 
         if session.turn is None:  # else it waits for us, and tells how things stand
             await speech.tell(session.id, Idle())
     except (LinkClosed, RequestFailed):
-        pass  # nobody is left to tell, or the log cannot be read any more: the next turn says so
+        pass  # the client is gone, or the log cannot be read any more: then the next turn reports it
 
 
 async def tell_of_damage(session: Session, speech: EventSink) -> None:

@@ -164,7 +164,7 @@ class Session:
     async def emit(self, event: AnyEvent) -> None:
         """Say any event of the vocabulary."""
         if isinstance(event, (AgentMessageChunk, AgentThoughtChunk)) and not event.message_id:
-            # Nobody has named the message yet.
+            # The event has no message id: it continues the current message, or begins one with a new id.
             kind = "agent_message_chunk" if event.__class__ is AgentMessageChunk else "agent_thought_chunk"
             content = event.content
             if content.__class__ is Text and _is_plain(content) and len(content.text) < limits.WRITE_BYTES:
@@ -311,7 +311,7 @@ class Session:
         if self.journal is not None:
             await self.journal.keep(message)
         accepted()
-        await sleep(0)  # whoever answers was woken by that, and goes first
+        await sleep(0)  # lets the task that `accepted` woke send the reply before the message is shown
         if self.journal is None:
             await self.record(message)
         else:

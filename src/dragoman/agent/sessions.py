@@ -150,7 +150,7 @@ class OpenSessions:
 
     @asynccontextmanager
     async def _made(self, session_id: str) -> AsyncIterator[None]:
-        """A session that was just made and cannot be opened is taken away again: nobody has ever seen it."""
+        """Delete a session from the store again if the block raises: the client never got its id."""
         try:
             yield
         except BaseException:
@@ -277,7 +277,10 @@ class OpenSessions:
             await asyncio.wait([freeing], timeout=deadline.left(LOGS))
 
     async def _let_go(self, sessions: Sequence[Session], seconds: float = _CLOSED_SECONDS) -> None:
-        """Tell the author's handlers, within a bound: whoever closes does not wait for what does not end."""
+        """Run the agent's closing handlers for these sessions; cancel those that still run after `seconds`.
+
+        Exceptions of a handler are reported to the agent, not raised.
+        """
         work = [
             asyncio.ensure_future(handler(session)) for session in sessions for handler in self._agent.closing_handlers
         ]
@@ -345,7 +348,7 @@ async def _give_back(log: Log) -> None:
     try:
         await log.release()
     except StoreFailed:
-        pass  # whoever appended was told
+        pass  # the `committed` callback of each lost entry got the error
 
 
 async def _free(logs: Iterable[Log]) -> None:

@@ -48,5 +48,5 @@ def open_here(message: str) -> RequestFailed:
 
 
 def missing(session_id: str) -> RequestFailed:
-    """Nobody knows a session of that id."""
+    """Return the error for a session id that is neither open nor stored."""
     return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})

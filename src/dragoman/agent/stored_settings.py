@@ -30,7 +30,7 @@ class StoredSettings(NamedTuple):
 
     story: History
     options: dict[str, object]  # values by the id of their option
-    servers: object  # the fingerprint, or None if nobody has kept one
+    servers: object  # the fingerprint, or None if the log has none
     permissions: list[object]  # notes of answers that count for the rest of the session
 
     def restored(self, options: Iterable[Option]) -> list[Option]:

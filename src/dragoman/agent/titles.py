@@ -1,4 +1,4 @@
-"""How a session that nobody has named gets its title: from the first prompt that says what it is for."""
+"""Default title of a session without one: the first prompt that is not just a command to show or set something."""
 
 from collections.abc import Iterable
 from typing import Final

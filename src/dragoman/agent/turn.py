@@ -29,7 +29,8 @@ _END_BYTES: Final = limits.FRAME_BYTES // 2
 # Characters that are kept of the message of an error that could not be sent as it was.
 _MESSAGE: Final = 10_000
 
-# Handlers that ignored their cancellation. Somebody has to hold on to a task, or it vanishes in mid-air.
+# Handlers that ignored their cancellation. The event loop has weak references only: without this set a task could be
+# garbage-collected while it runs.
 _left_behind: Final[set["asyncio.Task[str | None]"]] = set()
 
 
@@ -48,7 +49,7 @@ class RunningTurn:
 
     @property
     def cancelled(self) -> bool:
-        """Whether somebody has cancelled it."""
+        """Whether `cancel` was called."""
         return self._cancelled.done()
 
     def cancel(self, grace: float | None = None) -> None:
@@ -80,7 +81,7 @@ class RunningTurn:
             if session.journal is not None:
                 await session.journal.said()
         except LinkClosed:
-            pass  # nobody is left to tell
+            pass  # the client is gone
         except StoreFailed as error:
             await self._unkept(error)
         finally:
@@ -104,7 +105,7 @@ class RunningTurn:
             assert self._session.journal is not None
             await self._session.journal.say_unkept(Idle(stop_reason="error", error=failure))
         except LinkClosed:
-            pass  # nobody is left to tell
+            pass  # the client is gone
 
     async def _end(self, handle: Callable[[], Work], on_bug: OnBug) -> Idle:
         try:

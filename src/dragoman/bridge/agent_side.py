@@ -49,7 +49,7 @@ class BridgeAgentSide(BridgeSide):
             # After the answers to what was asked, so that a prompt which was refused now has no turn to end.
             self.way.put(self._end_turns)
         super().on_closed(error)
-        self.give_up()  # nobody waits for what the agent has asked, so the editor need not think about it
+        self.give_up()  # no reply can reach the agent any more: cancel its requests at the editor
 
     async def _end_turns(self) -> None:
         for session_id in sorted(self._unfinished.sessions()):
@@ -88,7 +88,7 @@ class BridgeAgentSide(BridgeSide):
 
 
 def _rescoped(question: Elicit, scope: RequestScope | SessionScope) -> Elicit:
-    """The question about a request under another name. A mode nobody knows carries the name in its own fields."""
+    """Return the question with another scope. An unknown mode carries the scope's id in its own fields too."""
     if not isinstance(question.mode, UnknownMode):
         return replace(question, scope=scope)
     fields = {name: value for name, value in question.mode.fields.items() if name != "requestId"}

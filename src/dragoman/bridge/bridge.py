@@ -10,7 +10,7 @@ Promises
 - Each way is one file of steps: events, notes, requests and answers leave in the order they were heard.
 - Every request ends exactly once on both sides, and so does every turn, whichever side fails or goes away.
 - A permission never turns into an allow: dialects pass on only an option that was offered and chosen, and whatever
-  goes wrong between them is nobody's choice or an error.
+  goes wrong between them becomes the outcome `cancelled` or an error.
 - A side that does not read is not written for: the other side is no longer read until it has caught up.
 - Ids belong to one hop. A question that names a request is asked under that request's name on the other hop.
 """

@@ -35,7 +35,7 @@ class ForwardingQueue:
         self._more.set()
 
     def open(self) -> None:
-        """From the next turn of the loop on there is somebody to speak to."""
+        """Let `run` begin, from the next turn of the loop on: `initialize` is answered, or nothing more will come."""
         self._open.set()
 
     def end(self) -> None:
@@ -49,7 +49,11 @@ class ForwardingQueue:
         self.open()
 
     async def run(self) -> None:
-        """Take the steps. One that finds nobody is over at once: that the other side is gone is told elsewhere."""
+        """Run the steps in order, until cancelled.
+
+        A step that raises `LinkClosed` is over: the closed link reports itself by `on_closed`. `UsageError` goes to
+        `on_noise`, any other exception to `on_bug`.
+        """
         await self._open.wait()
         while True:
             while self._steps:
@@ -69,7 +73,7 @@ class ForwardingQueue:
             await self._more.wait()
 
     async def emptied(self, reader: Link) -> None:
-        """Wait until all of it has left, for as long as whoever reads makes any progress."""
+        """Wait until all steps ran and `reader` has written them, or made no progress in `CLOSE_FLUSH_SECONDS`."""
         before = None
         while before != (before := (self._taken, reader.outbox.written)):
             if self._ended.done():

@@ -25,7 +25,7 @@ from dragoman.client.targets import is_address
 from dragoman.errors import DragomanError, UsageError
 
 NOT_DONE: Final = 1
-# What somebody waits who wants to know whether an agent works; one that fetches itself first takes longer.
+# The time limit of `--check` for one agent; one that downloads itself first takes longer.
 _CHECK_SECONDS: Final = 20.0
 # Started at the same time: each may be a runtime of its own.
 _AT_ONCE: Final = 4

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 # Not words of ours: the shell completes paths by itself.
 FILES: Final = ":files"
 FOLDERS: Final = ":folders"
-# More than this nobody reads.
+# Sessions offered at most: a longer list is not read.
 SESSIONS: Final = 50
 
 

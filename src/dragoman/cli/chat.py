@@ -46,7 +46,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Talk until somebody leaves."""
+    """Chat with the agent until the user leaves; return the exit code."""
     import sys
 
     from dragoman.cli.target import chosen_folder, chosen_target

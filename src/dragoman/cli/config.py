@@ -124,4 +124,4 @@ def _who_thinks() -> str:
     try:
         return our_setup(None, None).models.current()
     except (CommandError, DragomanError) as error:
-        return f"(nobody) {error}"
+        return f"(none) {error}"

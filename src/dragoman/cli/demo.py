@@ -16,7 +16,7 @@ _SCRIPT: Final = {
     "turns": [
         {
             "steps": [
-                {"think": "Somebody has started the demonstration. "},
+                {"think": "The user has started the demonstration. "},
                 {"think": "I should say what they are looking at."},
                 {"say": "I am an agent in a process of my own. "},
                 {"say": "Every piece of this text came as one message, ", "delay_ms": 50},
@@ -79,7 +79,7 @@ async def _talk(protocol: int, script: str, folder: str, trace: "Trace | None") 
     from dragoman.client.connect import connect
 
     command = [sys.executable, "-P", "-m", "dragoman.cli.main", "acp", "--model", f"script:{script}"]
-    # What is said here is nobody's history: it is kept beside the script, and goes with it.
+    # The sessions of the demonstration are stored beside its script, and deleted with it.
     apart = {"DRAGOMAN_HOME": os.path.join(folder, "home")}
     async with connect(command, protocol=protocol, trace=trace, env=apart) as client:
         info = client.agent.info
@@ -121,7 +121,7 @@ def _end(turn: "Turn") -> str:
 
 
 def _speak(speaker: str, text: str, before: str) -> str:
-    """Show a piece of text, on a line of its own when somebody else spoke before."""
+    """Show a piece of text, on a new line if the speaker has changed; return the speaker."""
     if speaker != before:
         _show(("\n" if before else "") + f"{speaker:7}")
     _show(text)

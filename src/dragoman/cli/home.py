@@ -25,7 +25,7 @@ def home_folder() -> str:
 
 
 def home() -> "Path":
-    """The same, for those who are not in a hurry: this takes longer to import than the rest of us."""
+    """Return `home_folder()` as a `Path`. It imports `pathlib`, which a quick start-up avoids."""
     from pathlib import Path
 
     return Path(home_folder())

@@ -63,7 +63,7 @@ def append_line(file: str, line: bytes) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     turns = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(turns, fcntl.LOCK_EX)  # nobody else moves files now
+        fcntl.flock(turns, fcntl.LOCK_EX)  # no other process rotates the files now
         with suppress(FileNotFoundError):
             if os.stat(file).st_size + len(line) > FILE_BYTES:
                 _move(file)
@@ -86,7 +86,7 @@ def _move(file: str) -> None:
 
 
 def _places(trace: TracebackType | None) -> list[str]:
-    """`file.py:line name`, the innermost first. A file's folder is nobody's business."""
+    """Return `file.py:line name` of the last `PLACES` frames, innermost first; without folders, which are private."""
     places = []
     while trace is not None:
         code = trace.tb_frame.f_code

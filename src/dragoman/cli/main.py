@@ -68,7 +68,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
             print(file=sys.stderr)  # the shell's prompt begins on a line of its own
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; Python must not complain about it at exit either.
+        # The reader of stdout has closed its pipe: no error, and Python must not report one at exit either.
         _silence()
         return 0
     except Exception as error:
@@ -128,7 +128,7 @@ def _run(given: Sequence[str]) -> int:
 
 
 class _CommandLine(argparse.ArgumentParser):
-    """Words that nobody knows are told with the usage of the command they were meant for."""
+    """A parser that reports unknown arguments with the usage of the subcommand they were given to."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         found, unknown = super().parse_known_args(args, namespace)

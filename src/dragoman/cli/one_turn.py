@@ -68,7 +68,7 @@ class OneTurn:
         self._json: JsonLines | None = None
         self._screen: TurnScreen
         self._teller: EventText
-        self._offer: Offer | None = None  # until somebody is connected
+        self._offer: Offer | None = None  # until the agent is being connected
         self._stderr = Stderr(self._show_stderr if arguments.show_stderr else None)
         self._greeted = False
         self._turn: Turn | None = None
@@ -104,7 +104,7 @@ class OneTurn:
                 self._json.result(self._session_id, self._stop_reason or "error", self._usage, self._error, denied)
             sys.stdout.flush()
         except BrokenPipeError:
-            raise  # whoever reads us has seen enough
+            raise  # the reader of stdout has closed its pipe; `main` ends quietly
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again, at exit
             return complain(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
@@ -223,7 +223,7 @@ class OneTurn:
         return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
-        """Somebody to ask, if there is somebody: at a terminal, who has not piped something else in."""
+        """Return an `Asker` on the terminal that stderr is; None without one, or if stdin is a pipe with other data."""
         from dragoman.cli.terminal.turn_screen import colours_wanted, is_terminal, size
 
         if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
@@ -337,7 +337,7 @@ class OneTurn:
         if code is None:
             return self._fail(f"the turn ended for a reason this release does not know: {self._stop_reason}", None)
         offer = self._offer
-        assert offer is not None  # a turn has ended, so somebody was connected
+        assert offer is not None  # a turn has ended, so the agent was connected
         for denial in offer.denials[:_TOLD]:
             self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
         # Some agents end a turn as cancelled when something is not allowed. That is no Ctrl-C of ours.

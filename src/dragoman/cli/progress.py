@@ -13,7 +13,7 @@ _WIDTH: Final = 30
 
 
 class WorkStopped(Exception):
-    """Nobody waits for the work any more."""
+    """Raised by `Progress.at` after `stop`: the result of the work is no longer needed."""
 
 
 class Progress:
@@ -36,7 +36,7 @@ class Progress:
         self.stop()
 
     def at(self, what: str, done: int, total: int) -> None:
-        """So much is done; a total of 0 means that nobody knows it. `WorkStopped` once this has ended."""
+        """Set what the bar shows; a total of 0 means that it is unknown. Raise `WorkStopped` after `stop`."""
         if self._stopped.is_set():
             raise WorkStopped
         self._place = (what, done, total)

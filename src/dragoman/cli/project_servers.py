@@ -31,7 +31,7 @@ def of_project(folder: str, environment: Mapping[str, str]) -> OfProject:
     from dragoman.host.trust import TrustFailed, covered, trust_state
 
     try:
-        tables_of(covered(Path(folder)).get(NAME, b"{}"))  # what nobody can read, nobody need trust first
+        tables_of(covered(Path(folder)).get(NAME, b"{}"))  # an invalid file is reported before trust is asked for
         found = trust_state(Path(home_folder(), "trust.json"), Path(folder))
         if found.files is None:
             reason = harmless_line(found.reason)

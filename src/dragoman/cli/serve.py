@@ -44,7 +44,7 @@ the rest. --max-mode and --workspace here hold for every token.
 """
 
 
-# Longer than anybody who stops a server waits.
+# The largest `--grace`, in seconds.
 _LONGEST_GRACE = 3600.0
 
 
@@ -238,7 +238,7 @@ def _prepared(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook
         _check_tls(Path(arguments.certificate).expanduser(), Path(arguments.key).expanduser())
     if not is_loopback(arguments.host) and not tokens.valid():
         raise CommandError(
-            f"without a token nobody but this machine is served: make one with "
+            f"without a token the server answers only this machine: make one with "
             f"`dragoman tokens create NAME`, then serve on {arguments.host}"
         )
     if len(arguments.agent) > 1:
@@ -335,7 +335,7 @@ def _say(sentence: str) -> None:
 
 
 def _say_nothing(sentence: str) -> None:
-    """Nobody wants to know."""
+    """Print nothing: `--quiet`."""
 
 
 def _logbook(arguments: argparse.Namespace) -> "Logbook":
@@ -353,7 +353,7 @@ def _write(lines: bytes) -> None:
 
 
 def _reporter(log: "Logbook") -> "Callable[[Exception], None]":
-    """A failure of ours, for whoever runs the server: where, and what kind; not what was being said."""
+    """Return a callback that logs an internal failure: its place and exception type, never content."""
 
     def report(error: Exception) -> None:
         place = error.__traceback__

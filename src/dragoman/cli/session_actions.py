@@ -39,7 +39,7 @@ async def perform(arguments: argparse.Namespace) -> int:
             with Output(None if target == "-" else target, progress) as output:
                 return await _ACTIONS[arguments.action](_Task(arguments, store, output, progress))
         except BrokenPipeError:
-            raise  # whoever reads us has seen enough
+            raise  # the reader of stdout has closed its pipe; `main` ends quietly
         except OSError as error:
             raise CommandError(f"{target or 'stdout'}: cannot write there: {error.strerror}") from None
 

@@ -9,7 +9,7 @@ from typing import Final
 from dragoman.cli.plain import fit, harmless_line, pad
 from dragoman.store.contract import SessionMeta, Store, StoreFailed
 
-# `sess_` and eight digits: a beginning that is nobody else's among some ten thousand sessions. It grows if it must.
+# `sess_` and eight digits: a prefix that is unique among some ten thousand sessions. It grows if it must.
 SHORT: Final = 13
 _WHEN: Final = 16
 _GAP: Final = "  "
@@ -51,7 +51,7 @@ def heading(meta: SessionMeta, *, coloured: bool) -> str:
 
 
 def markdown_heading(meta: SessionMeta) -> str:
-    """The same for a document."""
+    """Return what stands above a transcript in Markdown."""
     return f"# {title_of(meta)}\n\n- Session: `{meta.id}`\n- Folder: `{folder_of(meta)}`\n- Last used: {when(meta)}\n\n"
 
 

@@ -43,7 +43,7 @@ class TranscriptText(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Something somebody said or did."""
+    """A message, a tool call or another event of a transcript, with its heading."""
 
     heading: str
     pieces: Sequence[TranscriptText]

@@ -1,4 +1,4 @@
-"""Whether our data folder takes what we would write there: found out before anybody waits for it."""
+"""Whether our data folder can be written: checked before a server starts, and by `dragoman doctor`."""
 
 import os
 import tempfile

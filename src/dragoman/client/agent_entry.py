@@ -89,7 +89,10 @@ class AgentEntry:
         return list(dict.fromkeys(found))
 
     def expanded(self, environment: Mapping[str, str]) -> "AgentEntry":
-        """The same with the values of variables; `UsageError` names one that is not set, or not for this project."""
+        """Return a copy with variables replaced by their values.
+
+        Raise `UsageError` for a variable that is not set, or a secret that this project was not allowed.
+        """
         kept_back = [name for name in self.secrets_wanted(environment) if name not in self.allowed_secrets]
         if kept_back:
             raise UsageError(

@@ -1,7 +1,7 @@
 """`_agentao.cn/ask_user`: a question to the user in free text, as agents asked before there were forms.
 
-Three forms of an answer are in use, so all three are given at once. Nobody there is an answer too: an agent that waits
-for one would wait for ever.
+Three forms of an answer are in use, so all three are given at once. Without a user the answer is `UNAVAILABLE`: an
+agent that waits for one would wait for ever.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from dragoman.errors import INVALID_PARAMS, RequestFailed
 
 ASK_USER: Final = "_agentao.cn/ask_user"
 UNAVAILABLE: Final = "(user unavailable)"
-# Said only where there is somebody to ask.
+# `_meta` of the client's capabilities, sent only if the client has an `ask_user` callback.
 ADVERTISED: Final[dict[str, object]] = {
     "_agentao.cn/extensions": [{"method": ASK_USER, "description": "Ask the user a question in free text"}]
 }

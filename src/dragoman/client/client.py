@@ -292,7 +292,7 @@ class Client:
             conversation.lose(LinkClosed("the session was closed"))
 
     def cancel(self, session_id: str) -> None:
-        """Cancel what runs in a session. Nobody has to answer its questions any more, and the agent is told so."""
+        """Send a cancel for the turn of a session, and answer its open questions as dismissed. Does not wait."""
         self.link.note_now(CancelTurn(session_id))
         self._services.questions.dismiss(session_id)
 
@@ -343,7 +343,7 @@ class Client:
             self._early.keep(session_id, event, limits.KIB)
 
     def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
-        """The same for an event that came the long way, and may be of any size."""
+        """Deliver an event as `on_event` does, and count its `size` in bytes as unread: it may be of any size."""
         conversation = self._conversations.get(session_id)
         if conversation is None:
             self._early.keep(session_id, event, max(size, limits.KIB))

@@ -145,7 +145,7 @@ class Conversation:
             self.commands = reply.available_commands or self.commands
 
     def cancel_run(self, run: TurnEvents) -> None:
-        """Cancel one turn: the agent is told, and whoever is asked something in its name need not answer."""
+        """Cancel one turn; if its prompt was sent, send a cancel to the agent and dismiss the session's questions."""
         if run.cancel():
             self.client.cancel(self.id)
 

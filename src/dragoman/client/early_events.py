@@ -1,6 +1,7 @@
 """Events of sessions we do not know yet: agents tell of a session before they have answered with its name.
 
-They are kept for a while, within bounds; what nobody ever asked for is reported, and disturbs nobody.
+They are kept for a while, within bounds. Events whose session was not opened in that time are dropped, and reported by
+`on_noise`.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class EarlyEvents:
         return found
 
     def close(self) -> None:
-        """Nobody will ask for them any more."""
+        """Drop all events and stop the timer, without a report."""
         self._kept.clear()
         if self._timer is not None:
             self._timer.cancel()

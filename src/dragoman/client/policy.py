@@ -1,4 +1,4 @@
-"""A policy at work: it answers what is settled, asks where there is somebody to ask, and refuses elsewhere.
+"""A policy at work: it answers what the rules decide, asks the user where there is one, and denies the rest.
 
 A client can only judge what an agent asks. One that does not ask is not confined by this.
 """
@@ -74,8 +74,8 @@ class Denial(NamedTuple):
 class Decider:
     """A policy at work: the `permission` callback of `connect`, and the gate of a `Workspace`.
 
-    `denied` counts what the policy refused, and what was refused because there was nobody to ask; what a person refused
-    is in `refused`.
+    `denied` counts requests that the policy denied, also those denied because there was no user to ask; `refused`
+    counts requests that the user refused.
     """
 
     def __init__(
@@ -151,9 +151,9 @@ class Decider:
     async def permits(
         self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: Look | None = None
     ) -> str | None:
-        """Why a file or a command is not for this agent; None if it is. `look` gives the file as it is now.
+        """Return why a file or command is denied, or None if it is allowed. Wait for the user where the policy asks.
 
-        `RequestCancelled` if nobody will say, because of `dismiss`.
+        `look` returns the file as it is now. Raise `RequestCancelled` if `dismiss` is called before the user answers.
         """
         verdict = self._judge(request)
         if verdict.effect == "ask" and self._ask is not None:
@@ -210,7 +210,7 @@ class Decider:
         self._dismissed = False
 
     def dismiss(self) -> None:
-        """The turn is cancelled: nobody will answer what is asked now, nor what is asked before `new_turn`."""
+        """Cancel the open questions, and every question until `new_turn`: the turn was cancelled."""
         self._dismissed = True
         self._granted.clear()
         self._questions.dismiss_all()
@@ -221,7 +221,7 @@ class Decider:
     def _deny(self, request: Judged, verdict: Verdict) -> str:
         reason = verdict.reason
         if verdict.effect == "ask":
-            reason = f"{reason}, and there is nobody to ask"
+            reason = f"{reason}, and there is no user to ask"
         self._record(request, verdict._replace(reason=reason), is_allowed=False)
         self.denied += 1
         if len(self.denials) < _DENIALS:
@@ -413,7 +413,7 @@ _DISMISSED: Final = Done()
 
 
 def _cancelled() -> RequestCancelled:
-    return RequestCancelled(CANCELLED, "Cancelled: the turn was cancelled before anybody had answered")
+    return RequestCancelled(CANCELLED, "Cancelled: the turn was cancelled before the user had answered")
 
 
 async def _ask_for_reply(request: RequestPermission, ask: Ask) -> Reply:

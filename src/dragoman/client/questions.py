@@ -20,11 +20,14 @@ class Questions:
 
     @property
     def open(self) -> bool:
-        """Whether somebody is being asked."""
+        """Whether any question waits for an answer."""
         return bool(self._open)
 
     def ask(self, session_id: str, work: Awaitable[Reply], dismissed: Reply) -> Awaitable[Reply]:
-        """The answer that `work` finds; `dismissed` if the turn is cancelled before, even before anybody has begun."""
+        """Return the reply of `work`, or `dismissed` if `dismiss` is called first, even before `work` has started.
+
+        The question is open from this call on; it waits for its answer when it is awaited.
+        """
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         here = self._open.setdefault(session_id, set())
         here.add(gone)
@@ -50,13 +53,13 @@ class Questions:
             self._let_go(answering)
 
     def dismiss(self, session_id: str) -> None:
-        """Nobody will answer the questions of this session any more."""
+        """End the open questions of a session: each returns its `dismissed` reply."""
         for gone in self._open.pop(session_id, ()):
             if not gone.done():
                 gone.set_result(None)
 
     def dismiss_all(self) -> None:
-        """The same for all sessions."""
+        """Call `dismiss` for every session with an open question."""
         for session_id in list(self._open):
             self.dismiss(session_id)
 

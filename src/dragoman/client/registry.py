@@ -1,4 +1,4 @@
-"""The agents somebody has configured: found by name, started, watched, restarted within bounds.
+"""The agents in the configuration files: found by name, started, watched, restarted within bounds.
 
 fleet = Fleet.read(home, environment=os.environ, folder=".")
 async with fleet.connect("gemini", permission=decider) as client:
@@ -199,7 +199,7 @@ class _Member:
         self.entry: Final = entry
         self._environment = environment
         self._check = check
-        self._latest: Client | None = None  # the last connection, whoever asked for it
+        self._latest: Client | None = None  # the last connection, of `connect`, `check` or `client`
         self._own: Client | None = None
         self._lock = asyncio.Lock()
         self._restarts = 0

@@ -28,7 +28,7 @@ NAME: Final = "acp.json"
 _IN_PROJECT: Final = (NAME, ".dragoman/acp.json")
 # A folder has no more folders above it: PATH_MAX is 4096.
 _FOLDERS: Final = 2048
-# What a number of milliseconds or restarts may be at most: a day, and more than anybody waits for.
+# The largest number of milliseconds (a day) and of restarts that a file may set.
 _LONGEST_MS: Final = 24 * 60 * 60 * 1000
 _MOST_RESTARTS: Final = 1000
 

@@ -56,8 +56,11 @@ def resolved(
     token_file: str | os.PathLike[str] | None,
     tell: Callable[[str], None] | None = None,
 ) -> Target:
-    """The same target, or the transport to an address, which `tell` hears about; `UsageError` names what does not go
-    together."""
+    """Return a transport if `target` is an address, else `target` itself.
+
+    `tell` is called with a sentence when the server cannot be reached for now, and when it can be again. Raise
+    `UsageError` if the arguments do not fit the target or each other.
+    """
     if not isinstance(target, str) or not is_address(target):
         if token is not None or token_file is not None:
             raise UsageError("a token is for an agent behind an address, such as https://agents.example.org")

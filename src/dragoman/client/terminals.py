@@ -65,7 +65,7 @@ class RealTerminals:
         check_terminal(request)
         cwd = self._folder(request.cwd)
         await self._permit(replace(request, cwd=cwd))
-        if self._folder(request.cwd) != cwd:  # somebody has put a link there while it was judged
+        if self._folder(request.cwd) != cwd:  # the path was replaced, e.g. by a link, while `permit` ran
             raise RequestFailed(INVALID_REQUEST, "The working folder has changed meanwhile")
         self._check_room(request.session_id)
         environment = terminal_environment(request, child_environment(self._environment))
@@ -136,7 +136,7 @@ class _Terminal:
         self._kept = bytearray()
         self._cut = False
         self._child = Child.start(argv, cwd=cwd, env=environment, on_stderr=self._keep)
-        self._child.close_stdin()  # nobody will type: what asks for a password ends instead of waiting
+        self._child.close_stdin()  # no input ever comes: a command that asks for a password fails instead of waiting
         self._output = PolledReadEnd(self._child.stdout, self._keep, lambda error: None)
         self._output.resume()
         self._child.on_exit(self._output.finish)
@@ -158,7 +158,7 @@ class _Terminal:
         return self._status()
 
     async def end(self) -> None:
-        """Kill the whole tree. Whoever is cancelled while waiting for it does not stop it."""
+        """Kill the whole process tree and wait for its end; it goes on if the caller is cancelled meanwhile."""
         if self._ending is None:
             self._ending = asyncio.get_running_loop().create_task(self._end())
         await asyncio.shield(self._ending)

@@ -1,9 +1,9 @@
 """How long a client waits: for an agent to start, for an answer, for the next sign of life in a turn.
 
 One slow clock for a client does the counting, so that neither a request nor an update pays for a timer of its own; a
-bound may be passed by a twentieth of it. The clock stands still while somebody is asked something and while the agent
-waits for us. What has taken too long is ended politely: the turn is cancelled, then the request is withdrawn, then the
-process is stopped; and the error says how far that went.
+bound may be passed by a twentieth of it. The clock stands still while the user is asked something and while the agent
+waits for us. What has taken too long is ended step by step: the turn is cancelled, then the request is cancelled, then
+the process is stopped; and the error says how far that went.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class _Wait:
 
 
 class Clock:
-    """Counts for one client. `stands` says whether somebody is being waited for who is not the agent."""
+    """Counts waiting time for one client. None counts while `stands()`: the agent waits for us or the user."""
 
     def __init__(self, patience: Patience, client: "Client", stands: Callable[[], bool]) -> None:
         self.patience: Final = patience

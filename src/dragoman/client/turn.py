@@ -51,7 +51,7 @@ class TurnEvents:
         self.task: asyncio.Task[None] | None = None
 
     def start(self, prompt: PromptRequest) -> None:
-        """Send the prompt as soon as the link takes it. Whoever reads may come and go meanwhile."""
+        """Start a task that sends the prompt as soon as the link accepts it; do not wait. Safe from any thread."""
         if asyncio._get_running_loop() is self.loop:
             self._begin(prompt)
         else:
@@ -117,7 +117,7 @@ class TurnEvents:
         return self.left
 
     def abandon(self) -> None:
-        """Nobody will read this any more: the rest of it is told outside of turns."""
+        """Drop unread events; pass later ones to the client's `on_event` callback, as events outside of turns."""
         self.queue.clear()
         self.weight = 0
         self.hear = self._hear_in_passing  # type: ignore[method-assign]  # the usual way stays free of the question

@@ -1,6 +1,6 @@
 """What the tools have written in a turn, so that it can be undone.
 
-A file is put back only if it still is what we made of it: whatever somebody else wrote since is not ours to throw away.
+A file is restored only if it still has the content that the tool wrote: later changes by other programs are kept.
 """
 
 import asyncio

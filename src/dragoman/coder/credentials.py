@@ -1,7 +1,7 @@
 """Keys for model providers: from the environment, then from `credentials.toml`.
 
-Promise: a key is in nobody's repr, traceback or log by accident (`Secret`), the file is ours alone (0600) and is
-written whole or not at all, and what a stranger sent us is `scrubbed` before a person sees it.
+Promise: a key gets into no repr, traceback or log by accident (`Secret`), the file has mode 0600 and is written whole
+or not at all, and text from a peer is `scrubbed` before a person sees it.
 Reads no environment by itself: it comes in as an argument.
 """
 
@@ -103,7 +103,7 @@ class Credentials(NamedTuple):
 
 
 def check_key(text: str) -> Secret:
-    """A key as somebody typed it, or `CredentialsError`."""
+    """Return a typed key without the blanks around it. Raise `CredentialsError` if it cannot be a key."""
     text = text.strip()
     if _KEY.fullmatch(text) is None:
         raise CredentialsError("That is no key: a key is one line of letters, digits and signs without spaces.")
@@ -174,7 +174,7 @@ _Document = dict[str, dict[str, str]]
 def _read(path: Path) -> tuple[_Document, int]:
     """What is in the file, and its permissions."""
     try:
-        # Not blocking: somebody may have put a pipe there.
+        # Not blocking: the path may be a pipe.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return {}, 0

@@ -1,7 +1,7 @@
-"""Where tools work: on the files themselves, or on a copy that nobody has agreed to yet; commands free or confined.
+"""Where tools work: on the files themselves, or on a copy that the user has yet to approve; commands free or confined.
 
-A rig decides whether the editor's files and terminals are used, and how a command is started. It never decides whether
-a call may run: that was decided before.
+An `Execution` decides whether the editor's files and terminals are used, and how a command is started. It never decides
+whether a call may run: `permissions` has decided that before.
 """
 
 import asyncio
@@ -51,13 +51,15 @@ class Execution(Protocol):
         """Whether commands run in a terminal of the client's."""
 
     async def start(self, argv: Sequence[str], *, asked: bool) -> Start:
-        """How to start a command; `asked`: somebody has just said yes to it. `WorldError` if it cannot be confined."""
+        """Return how to start a command; `asked`: the user has just approved it. Raise `WorldError` if it cannot be
+        confined where the mode promises that."""
 
     async def start_looking(self, argv: Sequence[str]) -> Start:
-        """The same for a command that was not asked about because it only looks."""
+        """Return how to start a command that runs without a question because it only reads. Raise `WorldError` as
+        `start` does."""
 
     def start_unconfined(self, argv: Sequence[str]) -> Start:
-        """The same for a command to whose `needs_freedom` the user has just said yes."""
+        """Return how to start a command without confinement, after the user approved what `needs_freedom` said."""
 
     def needs_freedom(self, command: str) -> str:
         """Why a command cannot do its work in the confinement of the mode; empty: it can, or is not confined.

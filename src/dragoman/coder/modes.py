@@ -4,8 +4,8 @@ from itertools import product
 from typing import Final, Literal, NamedTuple, get_args
 
 Verdict = Literal["allow", "ask", "deny"]
-# `foreign` is somebody else's tool, which may do anything; `free` does nothing outside of the conversation; `sandboxed`
-# happens in a view of the workspace, and has to be agreed to before it counts.
+# `foreign` is a tool of an MCP server, which may do anything; `free` does nothing outside of the conversation;
+# `sandboxed` happens in a view of the workspace, and the user has to approve it before it counts.
 ActKind = Literal["read", "write", "command", "network", "foreign", "free", "sandboxed"]
 
 

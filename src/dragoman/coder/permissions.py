@@ -20,14 +20,14 @@ DENIED: Final = "Permission denied."
 _FETCH: Final = "web_fetch"
 # Reasons in words for the user.
 _SAID_NO: Final = "you said no"
-_NO_ANSWER: Final = "nobody said yes"
+_NO_ANSWER: Final = "no answer was given"
 _JUST_SAID_NO: Final = "you have just said no to this"
 _NEVER: Final = "you said: never"
 _FORBIDDEN_MEANWHILE: Final = "it was forbidden meanwhile"
 _DOES_NOT_STAND_STILL: Final = "what it is about does not stand still"
 # How often a question is asked again because what it was about had changed meanwhile.
 _ASKED_AGAIN: Final = 3
-# Whoever has said no so often in one turn is not asked again in it: the next question would be answered out of fatigue.
+# After so many rejections in one turn the user is not asked again in it: the next answer would be given out of fatigue.
 NOES: Final = 20
 _MANY_NOES: Final = f"you have said no {NOES} times in this turn"
 # The same for the model, with what to do now where that is not plain.

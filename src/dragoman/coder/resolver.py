@@ -1,7 +1,7 @@
 """Models by free-form names, for clients that may name any: of the one provider that the environment names.
 
-`LLM_PROVIDER` is that provider, `{PROVIDER}_API_KEY`, `{PROVIDER}_BASE_URL` and `{PROVIDER}_MODEL` say the rest. What a
-key looked like, or what went wrong with it, is told to nobody: a failure names the provider and the kind of error.
+`LLM_PROVIDER` is that provider, `{PROVIDER}_API_KEY`, `{PROVIDER}_BASE_URL` and `{PROVIDER}_MODEL` say the rest. A key
+and the provider's text about it are never shown: a failure names the provider and the kind of error.
 """
 
 import re

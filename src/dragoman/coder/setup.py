@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from dragoman.vocabulary.requests import AuthStatus, McpServer
 
 DEFAULT_MODE: Final = "ask"
-# Model calls in one turn, unless somebody says otherwise.
+# Model calls in one turn, unless the setup has another number.
 MODEL_CALLS: Final = 100
 
 

@@ -48,7 +48,7 @@ from dragoman.vocabulary.tools import ContentItem
 STOPPED: Final = "The user has stopped this call."
 # The same call with the same input, so many times in a row, is a model that turns in circles.
 CIRCLE: Final = 3
-# A rule that takes more to say is not understood by whoever clicks on it.
+# With a longer rule, no "always" option is offered: a user would not read what it covers.
 RULE_CHARACTERS: Final = 300
 
 
@@ -166,7 +166,7 @@ class Toolbox:
             except BadInput as error:
                 outcome = _failure(error)
             except Exception as error:
-                # A mistake of ours: whoever runs us reads it on stderr, the model is told that it did not work.
+                # A bug of ours: the traceback goes to stderr, the model only gets that the tool failed.
                 complain("".join(traceback.format_exception(error)))
                 outcome = ToolOutcome("The tool failed.", failed=True)
             await self._end(shown, outcome)

@@ -93,10 +93,10 @@ class Dialect(Protocol):
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
 
     def asked(self, request: Request) -> Sequence[SessionEvent]:
-        """What it tells that the peer asked this: where the wire leaves unsaid that somebody is waited for."""
+        """Return the events that the peer's request implies: some wires do not send that a turn waits for the user."""
 
     def answered(self, request: Request) -> Sequence[SessionEvent]:
-        """What it tells that this was answered."""
+        """Return the events that the reply to this request implies."""
 
     def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
 

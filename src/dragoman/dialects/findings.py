@@ -104,7 +104,7 @@ FINDINGS: Final = (
     ),
     VendorFinding(
         *("agentao-6", "agentao", "its client answers `_agentao.cn/ask_user` with `outcome` and `text`"),
-        "read as well as `answer`; an error is nobody's answer",
+        "read as well as `answer`; an error counts as no answer",
         (f"{_DRIVES}its_user_answers_a_question",),
     ),
     VendorFinding(

@@ -1,7 +1,7 @@
 """What is lost on the way, and what is said instead. ARCHITECTURE.md shows this table; tests keep it true.
 
 Everything that is not in it comes through as it was: fields, `_meta`, unknown fields and unknown variants, at every
-level. A variant that nobody knows is said as it came, also where the version has a closed list: a reader that does not
+level. An unknown variant is sent as it was received, also where the version has a closed list: a reader that does not
 know it drops that one thing, as it would without us.
 """
 

@@ -98,7 +98,7 @@ ROWS: Final = (
         (f"{_T}8_1_8_a_block_may_have_the_name_of_its_class",),
     ),
     Row(
-        *("8.1.9", "T", "always", "pictures and sounds are taken although nobody claims that"),
+        *("8.1.9", "T", "always", "images and audio are accepted although no capability says so"),
         "a model that does not take them is told what was there",
         ("tests/coder/models/test_providers.py::test_a_model_that_does_not_look_gets_markers_in_one_text",),
     ),
@@ -180,7 +180,7 @@ ROWS: Final = (
     Row(
         *("8.1.19", "T", "always", "a permission is answered with a plain word"),
         "`allowed` beside an offered id is that option, every other word is a no; our client calls a question off "
-        "where a choice would be heard as a yes, and in the dialect answers in plain words whoever asks so",
+        "where a choice would be heard as a yes, and in the dialect answers `request_permission` in plain words",
         (
             f"{_T}8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered",
             f"{_IAC}8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no",
@@ -302,7 +302,7 @@ ROWS: Final = (
     ),
     Row(
         *("8.2.16", "P", "v2-june", "no forms, no states, no notices"),
-        "neither said nor heard in the draft; an update that nobody knows is passed on",
+        "neither sent nor read in the draft; an unknown update is passed on",
         (
             f"{_JUNE}8_2_16_an_update_that_nobody_knows_is_passed_on_whole",
             f"{_JUNE}8_2_16_an_unknown_update_under_a_known_name_is_not_said",
@@ -697,7 +697,7 @@ ROWS: Final = (
         ),
     ),
     Row(
-        *("8.5.12", "-", "always", "nobody says hello"),
+        *("8.5.12", "-", "always", "there is no `initialize`"),
         "required all the same; in the dialect the first request is as good as one",
         (
             "tests/agent/test_rows_c.py::test_c1_before_initialize_everything_is_refused_and_nothing_is_done",

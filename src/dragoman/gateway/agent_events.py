@@ -1,9 +1,11 @@
-"""What an agent says and asks, brought to whoever it is for.
+"""Route an agent's events, requests and notes to the clients they are for.
 
-- An event is its room's; one of a session that is just being opened is held until its id is known.
-- A question about a session is its room's; one about a request is asked of whoever made that; any other of whoever
-  the agent was started for. Where nobody can answer, it is a no.
-- A note that belongs to no session reaches the clients of the agent's own principal, and nobody else.
+- An event goes to the `SharedSession` of its session; one of a session that is being opened is held until its id is
+  known.
+- A request about a session goes to its `SharedSession`; an elicitation about a request goes to the client that made
+  that request; any other request goes to the client the agent was started for. Where no client can answer, the agent
+  gets a refusal.
+- A note that belongs to no session goes only to clients of the principal the agent was started for.
 """
 
 from collections.abc import Awaitable
@@ -52,7 +54,8 @@ class AgentEvents:
         self.on_long_event(session_id, event, SHORT_BYTES)
 
     def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
-        """The same with the bytes it took to say."""
+        """Pass an event of `size` bytes to its shared session. Where there is none, hold it while a session is being
+        opened; else discard it and all held events."""
         self._back.link.taken()
         self._has_stirred = True
         room = self._rooms.get(session_id)
@@ -79,9 +82,10 @@ class AgentEvents:
         if room is not None:
             note, fronts = with_session(note, room.id), set(room.fronts)
         else:
-            everybody = {self._back.origin, *(front for room in self._rooms.values() for front in room.fronts)}
-            # A session that nobody made here may be watched by several principals; the rest is its opener's.
-            fronts = {front for front in everybody if front.principal == self._back.origin.principal}
+            clients = {self._back.origin, *(front for room in self._rooms.values() for front in room.fronts)}
+            # A session made without this gateway may have subscribers of several principals (`Hub.is_mine`); a note
+            # without a session is for the agent's own principal only.
+            fronts = {front for front in clients if front.principal == self._back.origin.principal}
         for front in fronts:
             front.note(note)
 
@@ -97,7 +101,9 @@ class AgentEvents:
     # -- asking one of them ------------------------------------------------------------------------------------------
 
     async def _ask_about(self, request: Elicit, scope: RequestScope) -> Reply:
-        """A question about a request, asked of whoever made it, under the name it gave that."""
+        """Ask the client that made the request in `scope`, by that client's own id for it. For a prompt of a client
+        that does not speak version 1, the scope becomes the session. Return `cancel` if no such request is in flight.
+        """
         number = scope.request_id
         asked = self._back.asked.get(number) if isinstance(number, int) else None
         if asked is None:
@@ -108,7 +114,8 @@ class AgentEvents:
         return await self._ask_one(asked.front, replace(request, scope=there))
 
     async def _ask_one(self, front: "ClientSide", request: Request) -> Reply:
-        """Ask this client and nobody else; if it may not answer or is gone, it is a no."""
+        """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer
+        is a `refusal`, which raises `RequestFailed` for what is neither a permission nor an elicitation."""
         reply = None
         if not front.ended and front.may_answer(request):
             with suppress(LinkClosed):

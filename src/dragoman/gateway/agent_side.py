@@ -1,4 +1,4 @@
-"""The agent's side of the gateway: one agent, shared by everybody who watches its sessions.
+"""The agent's side of the gateway: one agent, shared by all clients subscribed to its sessions.
 
 Its process comes and goes. One that has nothing to do is stopped after a while, where the agent can open its sessions
 again; one that dies ends its turns with an error. Either way the next request starts another and opens the session it
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
 
 
-# A session that was refused is closed in the agent; nobody waits for that.
+# A session that was refused is closed in the agent, in the background; its reply is awaited for so long.
 _FORSAKE_SECONDS: Final = 10.0
 
 
@@ -49,7 +49,7 @@ class AgentSide:
         self.agent = AgentHello(None)
         self.life = 0  # which process it is
         self.asleep = False  # it has none, and gets one when it is needed
-        self.taken = False  # its process is somebody's, where every session has its own
+        self.taken = False  # its process is reserved for one session, where every session has its own
         self._agents = agents
         self._hello: ClientHello | None = None
         self._hearing = AgentEvents(self)
@@ -148,7 +148,8 @@ class AgentSide:
             try:
                 room.options_set(await self._ask(request))
             except RequestFailed:
-                # One of them may be what it may do without asking: nobody prompts it before they have seen that.
+                # The option may decide what the agent does without asking. Send the clients the options it has now and
+                # fail the request that woke it, so that no prompt runs before they have seen them.
                 room.hear(OptionsChanged(room.opened.config_options or []))
                 raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
 
@@ -175,7 +176,7 @@ class AgentSide:
 
     @property
     def _is_busy(self) -> bool:
-        """Whether it works for somebody, or somebody waits for it."""
+        """Return whether a request is in flight, a turn or a replay runs, or a question of the agent is open."""
         return bool(self.asked) or any(room.running or room.waits or room.retelling for room in self.rooms.values())
 
     @property
@@ -190,7 +191,7 @@ class AgentSide:
 
     @property
     def idle_since(self) -> float:
-        """When it last had something to do, as far as anybody looked."""
+        """Return the loop time of its last known work; `look` updates it while the agent is busy."""
         return self._used
 
     def rest(self) -> "asyncio.Task[None] | None":
@@ -210,7 +211,7 @@ class AgentSide:
         self.hub.log.info("agent_stopped", connection=self._name, why="idle")
 
     def take(self) -> bool:
-        """Its process is for one session, from now on: whether it still was nobody's."""
+        """Reserve its process for one session; return False if it is reserved already or has sessions."""
         if self.taken or self.rooms:
             return False
         self.taken = True
@@ -224,7 +225,7 @@ class AgentSide:
     # -- rooms -------------------------------------------------------------------------------------------------------
 
     def room(self, session_id: str, agent_id: str) -> SharedSession:
-        """The room of one more session of this agent; nobody has it open, here or elsewhere."""
+        """Create and register the `SharedSession` of one more session of this agent; it must not be open already."""
         assert session_id not in self.hub.rooms and agent_id not in self.rooms
         room = self.rooms[agent_id] = self.hub.rooms[session_id] = SharedSession(session_id, self, agent_id)
         return room
@@ -244,13 +245,16 @@ class AgentSide:
             self._end_room(room)
 
     async def close_unopened(self, room: SharedSession) -> None:
-        """Somebody who may only read has it open, so without its servers: close it for whoever opens it with them."""
+        """Close a session in the agent that only read-only clients have opened, so without its MCP servers: a client
+        that may prompt opens it again with them. Waits for the reply and ignores an error. Does nothing while the
+        agent's process does not have it open, while a turn runs, or if the agent cannot close sessions."""
         if self.is_awake(room) and self.agent.capabilities.close and not room.running:
             with suppress(DragomanError):
                 await self._ask(CloseSession(room.agent_id))
 
     async def forsake(self, agent_id: str) -> None:
-        """Close a session in the agent that nobody here may have, as far as the agent can do that."""
+        """Close a session in the agent that was refused here, if the agent can close sessions. Waits for the reply for
+        at most `_FORSAKE_SECONDS`; a failure is only counted."""
         if self.agent.capabilities.close and agent_id not in self.rooms:
             try:
                 async with asyncio.timeout(_FORSAKE_SECONDS):
@@ -284,7 +288,9 @@ class AgentSide:
         self._failures = 0
 
     def settle(self, *, now: bool = False) -> None:
-        """End it when nobody needs it: whoever opened it is gone, nobody watches, nothing runs (or that is over)."""
+        """Close it in a task if it is no longer needed: the client it was started for is gone (or it was for one
+        session, which is closed), no session has a subscriber and no turn runs. `now`: a running turn does not keep it
+        open."""
         if (
             self._over
             or self._closing is not None

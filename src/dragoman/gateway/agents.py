@@ -15,7 +15,7 @@ class Agents(NamedTuple):
     - `idle_seconds`: one that has nothing to do for so long is stopped, and started when it is needed; 0: never.
     - `restarts`: so often in a row one that dies is started again.
     - `most`: so many run at once; 0: as many as there are connections.
-    - `start_seconds`: for its first answer, if that is less than anybody else has; 0: as long as they.
+    - `start_seconds`: how long its reply to `initialize` may take, at most `limits.START_SECONDS`; 0: exactly that.
     - `renames`: clients know its sessions by ids of ours, because each of its processes may count its own.
     """
 

@@ -38,5 +38,5 @@ def needs_no_token(headers: Headers, address: str) -> bool:
 
 
 def only_this_machine(hosts: Iterable[str]) -> bool:
-    """Whether these, with or without a port, all are names of this machine that nobody else can use."""
+    """Return whether all `hosts`, each with or without a port, are loopback names or addresses."""
     return all(is_loopback(_HOST.sub(r"\1", host.lower()).strip("[]")) for host in hosts)

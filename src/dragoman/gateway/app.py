@@ -10,7 +10,7 @@ a browser, which can set neither, says `?connection=ID&after=NUMBER` |
 | DELETE | 202, the connection and what only it watches are over |
 
 415 not JSON, 413 too large, 408 too slow, 400 an id is missing or does not fit, 404 unknown, 406 not acceptable,
-409 somebody reads that stream, 501 a batch, 503 full. The guard stands before all of it.
+409 the stream has a reader, 501 a batch, 503 full. The guard stands before all of it.
 `/acp/rpc` and `/acp/sse` are there only where they were asked for (`elephant`).
 """
 
@@ -184,7 +184,7 @@ class Gateway:
         one_stream = not connection.names_sessions and message.session_id in front.rooms
         body, message = _with_session(body, message, named, must_be_named=not one_stream)
         if not message.method and not connection.was_asked(message.id):
-            raise Stop(400, "Nobody has asked this on this connection.")
+            raise Stop(400, "No request with this id was sent on this connection.")
         await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
         await answer(send, 202)
 
@@ -227,7 +227,7 @@ class Gateway:
             window = connection.stream(session_id)
             connection.names_sessions = True
         if window.reader is not None and after is None:
-            raise Stop(409, "Somebody reads this stream already.")
+            raise Stop(409, "This stream has a reader already. Send Last-Event-ID to replace that reader.")
         reader = window.read(after)
         if session_id is not None:
             connection.opened(session_id)
@@ -276,8 +276,9 @@ class Gateway:
     async def _hear(
         self, connection: GatewayConnection, reader: StreamReader, receive: Receive, send: Send, goodbye: asyncio.Event
     ) -> None:
-        """What the client says on a WebSocket, until it is gone or another one has replaced this. Binary frames say
-        nothing here; whoever says too much is read more slowly."""
+        """Feed the text frames of a WebSocket to the connection, until the client disconnects, another WebSocket has
+        replaced this one, or the connection takes no more. Ignore binary frames; wait before a frame that exceeds the
+        message rate of its principal; close the WebSocket on a frame that is too large."""
         while True:
             event = await receive()
             if event["type"] == "websocket.disconnect":

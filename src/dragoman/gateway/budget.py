@@ -1,6 +1,6 @@
-"""What many take together of something that there is only so much of: one budget for each principal, one for all.
+"""Count the bytes in use against limits: one budget for each principal, and one for all of them together.
 
-Nothing is refused here. Whoever takes adds what it took, sees whether that is too much, and does something about it.
+Nothing is refused here: the caller adds what it uses, gets whether that exceeds the limit, and acts on it.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ class ByteBudget:
 
 
 class ByteBudgets:
-    """A budget for each principal, and one that they all are part of. One that nobody holds is forgotten."""
+    """A budget for each principal, all part of one. References are weak: a budget that is not in use is dropped."""
 
     def __init__(self, each: int, all: int) -> None:
         self._each = each

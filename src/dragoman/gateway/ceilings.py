@@ -47,7 +47,7 @@ class AgentModes:
 
 
 class Ceilings:
-    """Those of one server. Without `modes` its agent is not ours, and nothing is known of its modes."""
+    """The limits of one server and its tokens. Without `modes` the agent is not our own, and its modes are unknown."""
 
     def __init__(self, server: TokenLimits | None = None, modes: AgentModes | None = None) -> None:
         self._server = server or TokenLimits()

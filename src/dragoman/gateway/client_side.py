@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Pages of an agent's list that one request may go through to find something of its principal's; ours have fifty each.
 _PAGES: Final = 100
-# They open a session, so it need not be open for them; or nobody will need it any more.
+# They open or delete a session, so an agent that was restarted need not open it again before them.
 _OPENING: Final = (ask.NewSession, ask.ResumeSession, ask.ForkSession, ask.DeleteSession)
 
 
@@ -86,7 +86,7 @@ class ClientSide:
 
     @property
     def connected(self) -> bool:
-        """Whether somebody reads."""
+        """Return whether the connection is open and one of its streams has a reader."""
         return not self.ended and self.connection.readers > 0
 
     async def end(self, *, with_work: bool) -> None:
@@ -103,7 +103,7 @@ class ClientSide:
             back.settle(now=with_work)
         for room in rooms:
             if with_work and room.running and not room.fronts and not room.back.closing:
-                room.cancel()  # its agent has other sessions that somebody watches
+                room.cancel()  # its agent stays, for other sessions that have subscribers
         await self.link.close()
 
     # -- what is said to the client ----------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ class ClientSide:
                 self.on_noise("in the client's version this message is too large")
 
     def note(self, note: Note) -> None:
-        """Say a note, if there is anybody to say it to."""
+        """Send a note, unless the link is closed or the client has not been initialized."""
         if not self.link.closed and self.link.version:
             self.link.note_now(note)
 
@@ -267,7 +267,8 @@ class ClientSide:
                 on_reply = partial(room.on_setting_reply, self)
             room.enter(self)
         elif isinstance(request, ask.PromptRequest) and not self.own().is_spent:
-            raise missing(request.session_id)  # an agent of version 1 would say so to a session nobody hears
+            # From an agent of version 1 the error would come as an event of this session, which has no subscriber.
+            raise missing(request.session_id)
         return await self.ask(self.back_of(session_id), request, id, on_reply)
 
     async def ask(

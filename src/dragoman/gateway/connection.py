@@ -83,7 +83,7 @@ class GatewayConnection:
 
     @property
     def readers(self) -> int:
-        """How many streams somebody reads."""
+        """Return how many of its streams have a reader."""
         return (self.main.reader is not None) + sum(w.reader is not None for w in self.sessions.values())
 
     @property
@@ -112,7 +112,8 @@ class GatewayConnection:
         return window
 
     def opened(self, session_id: str) -> None:
-        """Somebody reads the stream of this session."""
+        """Note that the stream of this session has a reader: its messages go there from now on, unless a request of
+        the session is still to be answered on the main stream."""
         if session_id not in self._waiting.values():
             self._on_main.discard(session_id)
 
@@ -273,8 +274,9 @@ class GatewayConnection:
         return self.main
 
     def _make_room(self) -> None:
-        """Forget a stream: the oldest that nobody reads, and that has nothing to say or whose session is over; else the
-        oldest whose session is over, though somebody reads it."""
+        """Forget one stream: the oldest without a reader that is empty or whose session is closed; else the oldest
+        whose session is closed, though it has a reader; else raise `Full`. A session with a request that is not
+        answered yet does not count as closed."""
         waited_for = set(self._waiting.values())
         over = [name for name in self.sessions if not self.is_open(name) and name not in waited_for]
         unread = [name for name, window in self.sessions.items() if window.reader is None]
@@ -290,9 +292,9 @@ class GatewayConnection:
 
 
 def _is_open(session_id: str) -> bool:
-    """Nobody knows better."""
+    """Default `is_open` callback: every session counts as open."""
     return True
 
 
 def _nothing() -> None:
-    """Nobody is told."""
+    """Default `on_room` callback: do nothing."""

@@ -1,5 +1,5 @@
-"""Where a client is in a list. An agent's own cursor may name a session of somebody else, so a client gets a name of
-chance for it, which only its connection knows."""
+"""Replace the cursors of an agent's session list by random names. An agent's own cursor may contain a session id of
+another principal, so a client gets a random name for it, which is valid on its connection only."""
 
 import secrets
 from typing import Final
@@ -15,7 +15,7 @@ _LENGTH: Final = 4096
 
 
 class Cursors:
-    """Those of one connection."""
+    """The cursors of one connection; at most `_KEPT` are valid, the newest."""
 
     def __init__(self) -> None:
         self._places: dict[str, str] = {}

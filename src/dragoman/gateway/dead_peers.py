@@ -1,7 +1,7 @@
 """A peer whose machine or network is gone says nothing, so the kernel asks: TCP keep-alive on whatever we accept.
 
 The server library answers a WebSocket's pings and has none of its own to send, and an event stream only ever speaks
-one way. So a peer that is silent is probed by TCP (RFC 9293 3.8.4), and data that nobody acknowledges is given up on
+one way. So a peer that is silent is probed by TCP (RFC 9293 3.8.4), and data that is not acknowledged is given up on
 (RFC 5482), both within about a minute. Sockets inherit this from the one that listens, which is inside the library:
 it is found among our own descriptors.
 """
@@ -54,7 +54,7 @@ def listeners(port: int) -> Iterator[socket.socket]:
 
 
 def own_sockets() -> Iterator[socket.socket]:
-    """Every socket of this process, as a descriptor of its own that whoever asks has to close."""
+    """Yield a duplicate of every socket of this process; the caller has to close each."""
     for folder in _DESCRIPTORS:
         with suppress(OSError):
             names = os.listdir(folder)

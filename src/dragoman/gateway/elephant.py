@@ -1,4 +1,4 @@
-"""The HTTP of elephant.ai (seed 002), beside `/acp` where it was asked for: two paths, and an id the client chooses.
+"""The HTTP of elephant.ai, beside `/acp` where it was asked for: two paths, and an id the client chooses.
 
 | request | answer |
 |---|---|
@@ -6,15 +6,18 @@
 | the same, an answer to what we have asked | 204 |
 | GET `/acp/sse?client_id=ID` | 200, the one stream of this client; an older one of it ends |
 
-400 no client_id or none that can be one, no message, an answer nobody waits for; 405, 413, 408, 501, 503 as elsewhere.
+400 no client_id or none that can be one, no message, a response to no request of ours; 405, 413, 408, 501, 503 as
+elsewhere.
 
 Promises
 - What is spoken is the elephant dialect, whatever the agent behind speaks; a refusal in it is a refusal.
 - A client that is gone for a while misses nothing it was not sent, up to `HELD_BYTES`; then the oldest go first, and
-  the gap is said. An id that nobody reads or writes for as long as the hub keeps connections is forgotten.
+  the gap is reported. An id without a reader and without a message for as long as the hub keeps connections is
+  forgotten.
 - Of one id there is one connection; `initialize` said again begins anew, as a client that was started again does. What
   the old one had begun goes on, and can be loaded.
-- An id is a name and no secret: whoever comes in by the same right can read what another one's stream would get.
+- An id is a name and no secret: of two clients admitted by the same token, or both without one, each can read the
+  stream of the other's id.
 """
 
 import asyncio
@@ -44,7 +47,7 @@ BODY_BYTES: Final = 4 * limits.MIB
 CLIENTS: Final = 128
 # What waits for one client; with all of them, a quarter of a gibibyte.
 HELD_BYTES: Final = 2 * limits.MIB
-# A uuid has 36 characters; nobody needs a name that is longer than a line.
+# A uuid has 36 characters; the rest is room for other kinds of ids.
 _ID_LENGTH: Final = 128
 # In a query of ours there is one.
 _FIELDS: Final = 16
@@ -99,7 +102,7 @@ class Elephant:
         else:
             asker = self._find(client)
             if asker is None or not asker.connection.was_asked(message.id):
-                raise Stop(400, "Nobody has asked this client that.")
+                raise Stop(400, "No request with this id was sent to this client.")
             front = asker
         connection = front.connection
         connection.alone_since = asyncio.get_running_loop().time()  # it is there, if only to speak
@@ -113,7 +116,7 @@ class Elephant:
         client = _client_of(scope)
 
         def following(front: ClientSide) -> ClientSide | None:
-            """The client's next connection, if nobody reads it."""
+            """Return the connection that has replaced `front`, if it has no reader; else None."""
             new = self._find(client)
             return new if new is not None and new is not front and new.connection.main.reader is None else None
 
@@ -162,7 +165,8 @@ class Elephant:
 
 
 def _client_of(scope: "Scope") -> _Client:
-    """The client id of the query; 400 where there is none, more than one, or one that nobody would choose."""
+    """Return the client that the query names. Raise `Stop` (400) if `client_id` is missing, given twice, too long or
+    not printable."""
     try:
         query = scope["query_string"].decode("ascii")
         fields = parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)

@@ -2,7 +2,7 @@
 
 In this order: is this request meant for us (`Host`), was it sent by a page of ours or by no page (`Origin`), does it
 carry a token that we know. A browser lets any page send requests to this machine, and a name can be made to point to
-it; so a loopback address protects nobody by itself.
+it; so a loopback address alone is no protection.
 
 A browser that has shown its token has a cookie instead. It sends that along with whatever any page makes it send, and
 to every other port of this host, so a cookie counts only where the browser says that our own page has asked, for more
@@ -30,7 +30,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 # A header block of an ordinary client has a dozen headers and a kibibyte.
 HEADER_COUNT: Final = 100
 HEADER_BYTES: Final = 32 * 1024
-# A token of ours is 43 characters; nobody needs to have more hashed.
+# A token of ours is 43 characters; one that is longer than this is rejected and not hashed.
 _TOKEN_LENGTH: Final = 512
 # Requests of one principal: a busy editor sends some ten a second.
 RATE: Final = 200.0
@@ -41,8 +41,8 @@ MESSAGE_BURST: Final = 5000.0
 # Wrong tokens from one address: a person who mistypes, not a program that guesses.
 _WRONG_RATE: Final = 1.0
 _WRONG_BURST: Final = 20.0
-# While nobody can say which tokens count, nobody comes in; whoever is in stays for so long: a disk that fails for a
-# moment is no reason to end a night's work.
+# While the tokens cannot be read, requests get 503, and connections that are open stay open for so long: a disk that
+# fails for a moment is no reason to end a night's work.
 UNSURE_SECONDS: Final = 60.0
 # Buckets kept; past this the oldest are forgotten, and start full again.
 _BUCKETS: Final = 10_000
@@ -50,7 +50,7 @@ _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5})
 
 
 class Refusal(NamedTuple):
-    """Why somebody does not come in: a status and a sentence that helps only who means well."""
+    """Why a request is not admitted: an HTTP status, and a sentence for the client that is of no use to an attacker."""
 
     status: int
     reason: str
@@ -84,8 +84,9 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TokenIdentity(NamedTuple):
-    """Whoever came in: by the token of this `digest`, since another one may have the same name tomorrow. `cookie` is
-    the digest of the cookie it came in by, if it was one."""
+    """The token a request was admitted by, and what it may do. `digest` identifies it, since another token may get the
+    same name later. `cookie` is the digest of the login cookie that stood for the token; empty: the token itself was
+    sent. `token` is its name; empty: the request needed none."""
 
     token: str
     principal: str
@@ -108,7 +109,7 @@ _NO_LIMITS: Final = TokenLimits()
 
 
 class Unsure(UsageError):
-    """Nobody can say now which tokens count."""
+    """The tokens cannot be read now, so it is not known which are valid."""
 
 
 class Guard:
@@ -134,7 +135,8 @@ class Guard:
         self.cookies: Final = cookies or LoginStore(port, clock)
 
     def refusal(self, headers: Headers, scheme: str) -> Refusal | None:
-        """Whether this request is for us, and from nobody's page but ours."""
+        """Return a `Refusal` if there are too many headers, `Host` is not one of our names, or the request comes from a
+        page of another origin; else None."""
         if len(headers) > HEADER_COUNT or sum(len(name) + len(value) for name, value in headers) > HEADER_BYTES:
             return Refusal(431, "The request has too many headers.")
         hosts = [value for name, value in headers if name == b"host"]
@@ -156,7 +158,8 @@ class Guard:
         return None
 
     def enter(self, headers: Headers, address: str, method: str = "GET") -> TokenIdentity | Refusal:
-        """Whoever has shown a valid token, or the cookie that it became; a token counts before a cookie."""
+        """Return the identity of the bearer token, or of the login cookie that stands for one; else a `Refusal`. With
+        an `Authorization` header cookies are ignored."""
         try:
             return self._enter(headers, address, method)
         except Unsure:
@@ -172,7 +175,7 @@ class Guard:
                 return Refusal(403, "A cookie counts only for our own page.")
             cookie, token = self._meant(cookies, page_key_in(headers))
         if token is None:
-            # Whoever knows a token comes in all the same: behind a proxy many share an address.
+            # Only failures are limited by address, never a valid token: behind a proxy many clients share an address.
             if not self._wrong.take(address):
                 return Refusal(429, "Too many wrong tokens. Wait a minute.")
             if cookies:
@@ -183,7 +186,7 @@ class Guard:
         return TokenIdentity(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
 
     def admit(self, entrance: TokenIdentity) -> TokenIdentity | Refusal:
-        """Whoever needs no token where it comes in, at the rate of one principal."""
+        """Return the identity of a client that needs no token; a `Refusal` past the request rate of its principal."""
         if not self._requests.take(entrance.principal):
             return Refusal(429, "Too many requests. Slow down.")
         return entrance
@@ -202,7 +205,8 @@ class Guard:
             return None
 
     def is_valid(self, entrance: TokenIdentity) -> bool:
-        """Whether the very token that was shown was not revoked since. Whoever needed none has none that could be."""
+        """Return whether the token of this identity, by its digest, is still valid; True if it has none. While the
+        tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
         if not entrance.token:
             return True
         now = self._clock()
@@ -216,7 +220,7 @@ class Guard:
         return kept
 
     def is_logged_in(self, entrance: TokenIdentity) -> bool:
-        """Whether the cookie somebody came in by counts still, if it was one."""
+        """Return whether the login cookie of this identity is still valid; True if it has none."""
         return not entrance.cookie or self.cookies.counts(entrance.cookie)
 
     def _is_kept(self, entrance: TokenIdentity) -> bool:
@@ -346,7 +350,8 @@ class _Buckets:
         return level >= 1
 
     def wait(self, key: str) -> float:
-        """Take one, though there is none yet: the seconds until there will be. Whoever waits so owes it."""
+        """Take one and return the seconds the caller has to wait for it; 0 if there was one. The level may become
+        negative, so that each further call gets a longer wait. Does not wait itself."""
         level = self._level(key) - 1
         self._levels.pop(key, None)
         self._levels[key] = (level, self._clock())

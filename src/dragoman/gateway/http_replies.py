@@ -1,6 +1,6 @@
 """HTTP in a few words: read a body within bounds, answer, refuse. Plain ASGI; of the protocol it knows the envelope.
 
-A handler that cannot go on raises `Stop`; whoever called it says so to the client, as JSON with one sentence.
+A handler that cannot go on raises `Stop`; `Gateway` replies with its status, and its reason as JSON.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Everything that is open: connections, agents, rooms; who owns what, and what ends when.
 
-A connection that nobody reads is kept for `KEPT_SECONDS`, so that its client can come back to it; what it started
-goes on after that until it is done.
+A connection without a reader is kept for `KEPT_SECONDS`, so that its client can come back to it; turns that it has
+started go on after that until they end.
 """
 
 import asyncio
@@ -45,10 +45,10 @@ CONNECTIONS: Final = 4096
 CONNECTIONS_EACH: Final = 2048
 # When the server stops, a turn that was cancelled may say so for so long.
 _CANCEL_SECONDS: Final = limits.CANCEL_GRACE_SECONDS + 0.5
-# Then its last words may be read: so many looks in a row that see nobody take anything end the waiting.
+# Then readers may get the messages that are still buffered, until no reader gets any in so many checks in a row.
 _LOOK_SECONDS: Final = 0.01
 _LAST_LOOKS: Final = 100
-# For all of the last words, however they are taken.
+# The upper bound of that wait.
 _HEARD_SECONDS: Final = 10.0
 _PATHS: Final = frozenset({"/", "/acp", "/acp/rpc", "/acp/sse", "/health", "/ready", "/metrics"})
 
@@ -128,12 +128,12 @@ class Hub:
         await front.end(with_work=with_work)
 
     def end_soon(self, front: ClientSide) -> None:
-        """The same, from where nobody can wait."""
+        """End a connection in the background, with `with_work=False`; do nothing if it has ended."""
         if not front.ended:
             self.soon(self.end(front, with_work=False))
 
     def soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do what ends something, while nobody waits for it."""
+        """Run `work`, which ends something, in a task that `close` waits for; report its exception."""
         task = asyncio.get_running_loop().create_task(self._reported(work))
         self._endings.add(task)
         task.add_done_callback(self._endings.discard)
@@ -145,8 +145,8 @@ class Hub:
     async def sweep(
         self, is_valid: Callable[[TokenIdentity], bool], is_logged_in: Callable[[TokenIdentity], bool]
     ) -> None:
-        """For as long as the server runs: end what nobody came back to, and whatever has lost its token or
-        its cookie; let agents sleep that have nothing to do."""
+        """Run until cancelled: end connections that have had no reader for `kept_seconds` or whose token or login is no
+        longer valid; stop the processes of idle agents. An invalid token also stops the work of its connection."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._kept_seconds, self._agents.idle_seconds or _SWEEP_SECONDS))
@@ -191,7 +191,7 @@ class Hub:
                     await room.quiet.wait()
 
     async def _all_heard(self) -> None:
-        """Until whoever reads has everything, or nothing reaches anybody any more."""
+        """Wait until every reader has all of its buffer, or no reader got anything in `_LAST_LOOKS` checks in a row."""
         moved, looks = -1, 0
         while looks < _LAST_LOOKS:
             readers = [window.reader for window in self._windows() if window.reader is not None and window.unread]
@@ -208,8 +208,9 @@ class Hub:
     # -- sessions ----------------------------------------------------------------------------------------------------
 
     def is_mine(self, session_id: str, entrance: TokenIdentity) -> bool:
-        """Whether a session belongs to this principal. What nobody made through us is the administrators'; what only
-        its agent calls so is nobody's."""
+        """Return whether a session belongs to this principal and is within the folders of its token. A session made
+        without this gateway belongs to every principal with `admin`. An id that only the agent uses, for a session that
+        clients know by another id, belongs to none."""
         if not reads(entrance) or not self._is_within(session_id, entrance):
             return False
         owner = self.owners.of(session_id)
@@ -264,7 +265,8 @@ class Hub:
         return self.owners.agent_id(session_id) if room is None else room.agent_id
 
     def claim(self, back: AgentSide, agent_id: str, principal: str, cwd: str) -> str:
-        """The id of a session that an agent has just made; nobody else has it, or it is refused."""
+        """Return the id by which clients know a session that an agent has just made, and make `principal` its owner.
+        Raise `RequestFailed` if another session or principal has the id."""
         back.give_way(agent_id)
         session_id = f"sess_{secrets.token_hex(16)}" if self._agents.renames else agent_id
         taken = not agent_id or agent_id in back.rooms or session_id in self.rooms
@@ -330,7 +332,7 @@ class Hub:
                 answered = AnsweredPermission(request, reply, identity, is_answered)
                 await asyncio.to_thread(self._on_permission, answered)
 
-    # -- what is told to whoever runs this ---------------------------------------------------------------------------
+    # -- logging and errors ------------------------------------------------------------------------------------------
 
     def refused(self, status: int, method: str, path: str, address: str) -> None:
         """A request was refused. What is no path of ours is not written down."""
@@ -347,7 +349,7 @@ class Hub:
             self.report(error)
 
     def report(self, error: Exception) -> None:
-        """A mistake of ours: told to whoever runs this, and to nobody else."""
+        """Count an unexpected exception and pass it to the `report` callback of the server; never to a client."""
         self.counts["bugs"] += 1
         if self._report is not None:
             self._report(error)

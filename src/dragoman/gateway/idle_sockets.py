@@ -1,8 +1,8 @@
-"""Who is connected, and whether it asks anything: whoever says nothing is hung up on, before any token is shown.
+"""Close accepted sockets on which no request comes, whether or not a token was ever shown on them.
 
 The server library waits for a first request for ever, and for the next one on a connection that has had one. So
-requests are counted by who sends them, sockets are found among our own descriptors now and then, and those that have
-nobody to answer for too long are closed. Whoever reads a stream is being answered.
+requests in progress are counted by peer, sockets are found among our own descriptors at intervals, and those without
+a request in progress for too long are shut down. A stream that is being read is a request in progress.
 """
 
 import ipaddress
@@ -20,7 +20,7 @@ FIRST_SECONDS: Final = 20.0
 BETWEEN_SECONDS: Final = 120.0
 # Connections that have asked nothing yet. Past this the oldest are hung up on at once.
 SILENT: Final = 512
-# How often somebody looks.
+# Interval between two checks.
 LOOK_SECONDS: Final = 5.0
 
 
@@ -32,13 +32,13 @@ class SocketPeer(NamedTuple):
 
 
 class IdleSockets:
-    """Those of one server; no I/O, and the clock is given."""
+    """The peers of one server and their requests in progress; no I/O, and the clock is an argument."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._asking: Counter[SocketPeer] = Counter()
         self._asked: dict[SocketPeer, float] = {}  # when the last answer ended
-        self._seen: dict[SocketPeer, float] = {}  # when somebody who has asked nothing was seen first
+        self._seen: dict[SocketPeer, float] = {}  # when a peer without any request was seen first
 
     @contextmanager
     def asks(self, client: tuple[str, int | str] | None) -> Iterator[None]:
@@ -58,14 +58,15 @@ class IdleSockets:
 
     @property
     def answered(self) -> bool:
-        """Whether somebody is being answered."""
+        """Return whether a request is in progress."""
         return bool(self._asking)
 
     def hopeless(self, connected: Collection[SocketPeer]) -> set[SocketPeer]:
         """Of those that are connected now, who is to be hung up on. Forgets the others."""
         now = self._clock()
         if self._asking and not any(peer in connected for peer in self._asking):
-            return set()  # these are other names than ours: better nobody than everybody
+            # No peer with a request is connected, so the two sides name peers differently: close none rather than all.
+            return set()
         self._asked = {peer: since for peer, since in self._asked.items() if peer in connected}
         silent = [peer for peer in connected if peer not in self._asking and peer not in self._asked]
         self._seen = {peer: self._seen.get(peer, now) for peer in silent}
@@ -76,7 +77,8 @@ class IdleSockets:
 
 
 def peer_of(address: str, port: int | str) -> SocketPeer:
-    """A peer as everybody names it: the kernel, where one socket takes both versions of IP, and the library differ."""
+    """Return a peer in one normal form: without a zone, and an IPv4-mapped address as IPv4. The kernel and the server
+    library name it differently where one socket accepts both versions of IP."""
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -86,12 +88,12 @@ def peer_of(address: str, port: int | str) -> SocketPeer:
 
 
 def connected_to(port: int) -> set[SocketPeer]:
-    """Everybody who is connected to a port of ours."""
+    """Return the peers of all sockets that are connected to a port of ours."""
     return {peer for peer, _ in _accepted(port)}
 
 
 def hang_up(port: int, peers: Iterable[SocketPeer]) -> None:
-    """Close these, for whoever holds them; it will see that they are gone."""
+    """Shut down the sockets of these peers; the server library, which owns them, then sees the end of each."""
     wanted = set(peers)
     for peer, one in _accepted(port):
         if peer in wanted:

@@ -8,7 +8,7 @@ from dragoman import limits
 from dragoman.transports.contract import Transport
 from dragoman.transports.memory import memory_pair
 
-# What the agent may have said before anybody listens; a little more than one read.
+# Bytes each side may write before the other reads; a little more than one read.
 _PIPE_BYTES: Final = 4 * limits.READ_BYTES
 # Programs that run at once for one server; each may hold some hundred MiB.
 PROCESSES: Final = 64
@@ -17,7 +17,8 @@ PROCESSES: Final = 64
 def in_process(
     serve: Callable[[Transport], Coroutine[Any, Any, None]], report: Callable[[Exception], None]
 ) -> Callable[[], Transport]:
-    """Transports to an agent that serves whoever it is given, such as `Agent.serve`."""
+    """Return a function that opens a transport to an agent in this process: each gets a task that runs `serve`, such
+    as `Agent.serve`, with the other end. `report` is called with an exception of that task."""
     tasks: set[asyncio.Task[None]] = set()
 
     def done(task: "asyncio.Task[None]") -> None:

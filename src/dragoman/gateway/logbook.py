@@ -1,10 +1,10 @@
-"""What the server tells whoever runs it: one JSON object a line, and never what was said in a session.
+"""The server's log for its operator: one JSON object a line, and never the content of a session.
 
 Promises
-- A line has `time`, `level` and `event`; ids are cut short, so that nobody can use one that was read here.
+- A line has `time`, `level` and `event`; ids are cut short, so that one read here cannot be used in a request.
 - Writing never holds the server up: lines wait for a thread of their own, so many at most. What no longer fits is
-  counted, and the count is told with the next line.
-- Whoever is refused in a flood is told of by a few lines a second; the rest is counted in the metrics.
+  counted, and the count is in the next line that does.
+- Of refused requests at most `_REFUSALS` a second are logged; all are counted in the metrics.
 """
 
 import threading
@@ -67,7 +67,7 @@ class Logbook:
         self._tell("debug", event, fields)
 
     def refusal(self, **fields: object) -> None:
-        """Somebody was refused."""
+        """Log a refused request, unless `_REFUSALS` were logged in the last second."""
         now = self._clock()
         if len(self._told) == _REFUSALS and now - self._told[0] < 1:
             return
@@ -112,7 +112,7 @@ class Logbook:
             try:
                 self._write(lines)
             except (OSError, ValueError):
-                pass  # nobody reads it any more; that is no reason to serve nobody
+                pass  # the log has lost its reader or its disk; the server goes on without it
 
 
 def connection_name(connection_id: str) -> str:
@@ -126,5 +126,5 @@ def session_name(session_id: str) -> str:
 
 
 def principal_name(principal: str) -> str:
-    """Whoever it is; those whom no token can name are told without what makes them so."""
+    """Return a principal as the log names it: without the NUL of one that no token can have."""
     return principal.strip("\0")

@@ -1,4 +1,4 @@
-"""What a request is called in metrics and logs: a name of ours, so that nobody outside can make up others."""
+"""The method name of a request in metrics and logs: one of a fixed list, so that a client cannot add names."""
 
 from typing import Final
 

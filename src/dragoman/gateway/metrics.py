@@ -1,6 +1,6 @@
 """What the server tells a Prometheus: how many, how much, how long; never what.
 
-Every label has few values: a method of the protocol, a way a turn ended, a status. Nobody from outside can make one.
+Every label has few values: a method of the protocol, a stop reason, an HTTP status. A client cannot add one.
 """
 
 from collections import Counter
@@ -54,7 +54,7 @@ def _lines(hub: "Hub") -> Iterator[str]:
     unread = [window.unread for window in windows]
     gauges = {
         "connections": (len(fronts), "Connections that are open or can be resumed."),
-        "streams": (sum(front.connection.readers for front in fronts), "Streams that somebody reads."),
+        "streams": (sum(front.connection.readers for front in fronts), "Streams that have a reader."),
         "agents": (sum(not back.asleep for back in hub.backs), "Agents that run."),
         "agents_asleep": (sum(back.asleep for back in hub.backs), "Agents that are started when they are needed."),
         "sessions": (len(hub.rooms), "Sessions that are open."),

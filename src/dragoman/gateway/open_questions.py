@@ -1,6 +1,8 @@
-"""What the agent asks goes to everybody who may answer; the first answer counts, the others are told that it is over.
+"""The open requests of an agent to its clients.
 
-With nobody connected it waits `ALONE_SECONDS`, then it is a no.
+A permission or an elicitation goes to every subscriber that may answer it. The first answer counts, and the request is
+cancelled at the others. Any other request goes to one subscriber at a time. While no client that may answer is
+connected, a request waits for at most `ALONE_SECONDS` and is then rejected (`refusal`).
 """
 
 import asyncio
@@ -43,7 +45,7 @@ OnPermission = Callable[[AnsweredPermission], None]
 
 
 class OpenQuestion:
-    """Something the agent wants to know, until somebody has answered."""
+    """One request of the agent to the subscribers of a session, until it is answered, rejected or cancelled."""
 
     def __init__(self, room: "SharedSession", request: Request) -> None:
         self._room = room
@@ -71,7 +73,10 @@ class OpenQuestion:
         task.add_done_callback(lambda task: self._answered(front, task))
 
     def look(self) -> None:
-        """Is anybody there who could answer? If not, it is not waited for without end."""
+        """Send the request to subscribers that may answer it and were not asked yet, as `ask` allows.
+
+        Start the `ALONE_SECONDS` timer if no client that may answer is connected; stop it if one is.
+        """
         alone = not any(front.connected and front.may_answer(self._request) for front in self._room.fronts)
         if not alone and self._timer is not None:
             self._timer.cancel()
@@ -82,7 +87,7 @@ class OpenQuestion:
             self.ask(front)
 
     def give_up(self) -> None:
-        """It is over: whoever still thinks about it need not."""
+        """Cancel the wait for an answer, the timer, and the request at every client that has not answered it."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -104,7 +109,7 @@ class OpenQuestion:
             if not self._for_all:
                 self._answer.set_exception(error)
             elif all(other.done() for other in self._asked.values()):
-                self._nobody()  # everybody who was asked could not say yes
+                self._nobody()  # every client that was asked has failed to answer
         elif not isinstance(error, DragomanError):
             self._answer.set_exception(error)
         else:
@@ -120,16 +125,19 @@ class OpenQuestion:
 
 
 def refusal(request: Request) -> Reply:
-    """The answer where nobody can give one: a no, or that nobody is there."""
+    """Return the reply where no client can answer: a rejection or a cancelled form; else raise `RequestFailed`."""
     match request:
         case RequestPermission():
             return PermissionAnswer(rejection(request))
         case Elicit():
             return ElicitationAnswer("cancel")
         case _:
-            raise RequestFailed(INTERNAL_ERROR, "Nobody is connected")
+            raise RequestFailed(INTERNAL_ERROR, "No connected client can answer this request")
 
 
 def _in_turn(room: "SharedSession") -> "Iterable[ClientSide]":
-    """Whoever is there is asked first, and of those whoever opened it: it has said what it can do for the agent."""
+    """Return the subscribers in the order in which they are asked.
+
+    Connected ones come first; among equals the client that started the agent, since the agent got its capabilities.
+    """
     return sorted(room.fronts, key=lambda front: (not front.connected, front is not room.back.origin))

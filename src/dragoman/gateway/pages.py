@@ -2,7 +2,7 @@
 
 | request | answer |
 |---|---|
-| GET `/`, `/page/NAME` | 200, a file; for everybody, since there is nothing in it |
+| GET `/`, `/page/NAME` | 200, a file; without a login, since it holds no data |
 | POST `/login` with a token | 200, who it is; one half of the login is the cookie, the other one `pageKey` |
 | POST `/me` with both halves | 200, who it is |
 | POST `/logout` with both halves | 204; the login is over, and so are its connections; what they began goes on |
@@ -65,7 +65,7 @@ class _File(NamedTuple):
 
 
 class Pages:
-    """The routes of the page. `folder` is where a new session works if nobody says otherwise."""
+    """The routes of the page. `folder` is the folder it offers for a new session; None: the current directory."""
 
     def __init__(self, hub: Hub, guard: Guard, folder: str | None = None) -> None:
         self._hub = hub
@@ -74,7 +74,7 @@ class Pages:
         self._files = _read_files()
 
     def is_open(self, path: str) -> bool:
-        """Whether everybody may have what is there."""
+        """Return whether a path is a file of the page, which is served without a login."""
         return path in self._files
 
     def routes(self) -> "list[BaseRoute]":

@@ -1,7 +1,7 @@
-"""Events of a session whose id nobody knows yet, because it stands in the answer that comes next.
+"""Events of a session whose id is not known yet, because the agent's reply that holds the id comes after them.
 
-Held only while a session is being opened, and bounded in sessions, in events of each, and in bytes of all; what is
-more is let go.
+Held only while a session is being opened, and bounded in sessions, in events of each, and in bytes of all; an event
+past a bound is dropped.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ Sized = tuple[AnyEvent, int]
 
 
 class PendingEvents:
-    """Those of one agent."""
+    """The pending events of one agent, by the id it has given the session."""
 
     def __init__(self) -> None:
         self.size = 0  # bytes, about
@@ -37,6 +37,6 @@ class PendingEvents:
         return events
 
     def forget(self) -> None:
-        """Nobody will ask for them."""
+        """Drop all held events: no session is being opened, or the agent has ended."""
         self.held.clear()
         self.size = 0

@@ -1,9 +1,9 @@
 """What is seen of a message before it is decoded: whether it can be one, and whether reading it would cost too much.
 
-A value that is decoded takes some ten times its size in memory, and a microsecond or three of a processor that
-everybody shares: sixteen mebibytes of empty lists or of short keys take seconds. So values are counted first. Bytes
-that may stand before one are counted as they are; only where those are too many is it found out which of them are
-text, until it is known.
+A value that is decoded takes some ten times its size in memory, and a microsecond or three of the event loop
+that all connections share: sixteen mebibytes of empty lists or of short keys take seconds. So values are counted
+first. Bytes that may stand before a value are counted as they are; only where those are too many are the ones inside
+strings left out of the count.
 """
 
 import re

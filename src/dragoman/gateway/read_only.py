@@ -16,12 +16,15 @@ from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implement
 
 
 def reads(entrance: TokenIdentity) -> bool:
-    """Whether a token may see sessions at all; whoever may work may look."""
+    """Return whether a token may see sessions: it has the scope `read` or `prompt`."""
     return entrance.may("read") or entrance.may("prompt")
 
 
 def to_read(request: Request) -> Request:
-    """The request as whoever may only read may ask it; `RequestFailed` where it may not."""
+    """Return the request with only the fields that a read-only client may set.
+
+    Raise `RequestFailed` for a request that such a client may not send.
+    """
     match request:
         case ask.ListSessions(cwd, cursor, archived, whole):
             return ask.ListSessions(cwd, cursor, archived, whole)
@@ -44,7 +47,7 @@ def as_opened(request: ask.ResumeSession, opening: ask.ResumeSession | None, cwd
 
 
 def hello_to_read(hello: ClientHello) -> ClientHello:
-    """Whoever may only read can be shown things, and does nothing for an agent."""
+    """Return the hello of a read-only client: only capabilities to show things, none to serve an agent's requests."""
     can, info = hello.capabilities, hello.info
     shown = ClientCapabilities(
         boolean_options=can.boolean_options,

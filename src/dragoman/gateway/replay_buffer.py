@@ -1,4 +1,4 @@
-"""The last messages of one stream, numbered, for whoever reads it now and for whoever comes back.
+"""The last messages of one stream, numbered, for its current reader and for a reader that comes back.
 
 Promises
 - Messages have numbers 1, 2, 3, …; a reader that comes back names the last one it has and gets the next.
@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from dragoman import limits
 from dragoman.gateway.budget import ByteBudget
 
-# All that is held for one stream, whether somebody reads it or not.
+# All that is held for one stream, with or without a reader.
 WINDOW_BYTES: Final = limits.OUTBOX_BYTES
 # A reader that is behind by half of the window makes the agent wait; the other half is left for coming back.
 LAG: Final = 2
@@ -63,7 +63,7 @@ class StreamBatch(NamedTuple):
 
 
 class StreamReader:
-    """Whoever reads a window now."""
+    """The current reader of a `ReplayBuffer`: its position, and the code it was ended with. One at most."""
 
     def __init__(self, window: "ReplayBuffer", after: int) -> None:
         self.after = after
@@ -77,7 +77,10 @@ class StreamReader:
         self._since = 0.0  # when the oldest message of the batch on its way was put
 
     async def batch(self) -> StreamBatch | None:
-        """The next messages; None: the reader was nudged, or ended. Whoever asks for the next has sent the last."""
+        """Wait for the next messages and return them; None if the reader was ended, or nudged while there are none.
+
+        A call means that the batch before it has been sent: that ends the time which `on_sent` gets.
+        """
         window = self._window
         if self._since:
             window.sent(self._since)
@@ -125,7 +128,7 @@ class ReplayBuffer:
         self.last = 0 if place is None else place.last  # the number of the newest message
         self.size = 0
         self.limit = limit
-        self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or nobody was here
+        self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or there was no reader
         self._on_room = on_room
         self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
@@ -160,11 +163,11 @@ class ReplayBuffer:
             if self._watch is None and self._unread * LAG > self.limit:
                 self._watch_reader(self.reader)
         elif self._watch is None and self.behind:
-            self._watch = self._loop.call_at(self._awaited_until, self._nobody_came)
+            self._watch = self._loop.call_at(self._awaited_until, self._on_reader_timeout)
 
     @property
     def unread(self) -> int:
-        """Bytes that nobody has read yet."""
+        """Return the bytes that no reader has been given yet, with the overhead of each message."""
         return self._unread
 
     @property
@@ -175,7 +178,7 @@ class ReplayBuffer:
         return self.reader is not None or (not self.opened and self._loop.time() < self._awaited_until)
 
     def drain(self) -> list[bytes]:
-        """Everything nobody has read, to be said elsewhere."""
+        """Return every unread frame and count it as read; the caller puts them into another stream."""
         frames = list(islice(self._frames, max(self._seen + 1 - self._first, 0), None))
         self._seen, self._unread = self.last, 0
         return frames
@@ -258,7 +261,7 @@ class ReplayBuffer:
         return StreamPosition(self.last, self._seen)
 
     def release(self) -> None:
-        """It is over, and what it still has counts for nobody."""
+        """Give the bytes of this stream back to its `ByteBudget`, and leave it. A second call does nothing."""
         if not self._released:
             self._released = True
             self._held.add(-self.size)
@@ -288,7 +291,7 @@ class ReplayBuffer:
         if reader is not None and not reader.catching_up and reader.after + 1 < self._first:
             reader.end(TOO_SLOW)
 
-    def _nobody_came(self) -> None:
+    def _on_reader_timeout(self) -> None:
         """The first reader was waited for long enough."""
         self._watch = None
         self._on_room()

@@ -38,7 +38,7 @@ _BACKLOG: Final = 1024
 _AT_ONCE: Final = 16_384
 _READY_SECONDS: Final = 10.0
 _STOP_SECONDS: Final = 5.0
-# For the last words, which have their own bounds; whoever sends a body slowly is not waited for.
+# For the last writes, which have their own bounds; a client that sends its body slowly is not waited for.
 _SAID_SECONDS: Final = 2.5
 _LOOK_SECONDS: Final = 0.01
 # Turns may end by themselves for so long when the server is told to stop.
@@ -66,7 +66,7 @@ class GatewayServer:
         self.port: Final = port
         hosts = {host, *allowed_hosts} | (LOOPBACK if is_loopback(host) or host in ("0.0.0.0", "::") else set())
         self._guard = Guard(tokens.valid, hosts, port, time.monotonic, self._cookies(logins))
-        # Under any other name somebody else may reach it.
+        # Under any other host name another machine may reach the server.
         self.open_to_own_user: Final = elephant and only_this_machine((host, *allowed_hosts))
         paths = Elephant(hub, self._guard, open_to_own_user=self.open_to_own_user) if elephant else None
         self._app = Gateway(hub, self._guard, paths)
@@ -151,7 +151,7 @@ class GatewayServer:
         return LoginStore(self.port, time.time, file)
 
     async def _all_said(self) -> None:
-        """Until nobody is being answered any more."""
+        """Wait until no request is being answered, for at most `_SAID_SECONDS`."""
         for _ in range(round(_SAID_SECONDS / _LOOK_SECONDS)):
             if not self._app.callers.answered:
                 return

@@ -1,7 +1,8 @@
 """Whose session it is, what its agent calls it, and in which folder it was made; over restarts too.
 
 A session belongs to the principal that made it. An agent whose every process counts its own ids may give one id to
-sessions of several people; then no process that did not make them can tell them apart, and nobody is shown either.
+sessions of several principals. A process that did not make those cannot tell them apart (`is_unclear`), so they are
+not listed, and are opened in no other process.
 
 One line a session, appended; a line that was cut off by a crash is skipped, and so are those of other agents. Without
 a file it is kept in memory.
@@ -36,7 +37,7 @@ class SessionDirectory:
             self._read(file)
 
     def of(self, session_id: str) -> str | None:
-        """The principal; None: nobody made it through this gateway."""
+        """Return the session's principal; None if the session was not made through this gateway."""
         owned = self._owned.get(session_id)
         return None if owned is None else owned.principal
 
@@ -55,7 +56,7 @@ class SessionDirectory:
         return self._named.get(agent_id, [])
 
     def is_unclear(self, session_id: str) -> bool:
-        """Whether what its agent calls it may be a session of somebody else."""
+        """Return whether the agent has given this session's id to a session of another principal too."""
         principal = self.of(session_id)
         return any(self.of(other) != principal for other in self.named(self.agent_id(session_id)))
 
@@ -68,7 +69,10 @@ class SessionDirectory:
         return owned.principal == principal
 
     def keep(self, session_id: str) -> None:
-        """It is on disk when this returns, so that nobody else ever gets it. Waits for the disk; `OSError`."""
+        """Append a claimed session to the file and sync it, so that it has the same owner after a restart.
+
+        Blocks for the disk; raises `OSError`. Does nothing without a file.
+        """
         if self._file is None:
             return
         principal, agent_id, cwd = self._owned[session_id]
@@ -89,7 +93,7 @@ class SessionDirectory:
         for line in lines:
             with suppress(ValueError, TypeError):
                 match msgspec.json.decode(line, type=list[str]):
-                    case [session_id, principal]:  # before agents were named: nobody else gets it from any of them
+                    case [session_id, principal]:  # before agents were named: the claim counts for every agent
                         self.claim(session_id, principal)
                     case [session_id, principal, agent, agent_id, cwd] if agent == self._agent:
                         self.claim(session_id, principal, agent_id, cwd)

@@ -1,9 +1,9 @@
-"""How a client opens sessions: new ones, copies, and those that are stored or that somebody has open.
+"""How a client opens sessions: new ones, copies, stored ones, and those that another client has open.
 
 Promises
-- A session has an owner, on disk, before anybody knows its name; one that cannot have that is closed again.
-- Who comes while a session is open joins it; what was true before a wait is looked at again after it.
-- Nothing that a client wrote who may only read decides how a session is opened, now or later.
+- A session's owner is on disk before any client gets the session's id; if the write fails, the session is closed.
+- A client that resumes an open session joins it; what was true before a wait is checked again after it.
+- Nothing that a read-only client wrote decides how a session is opened, now or later.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ SESSIONS: Final = STREAMS
 
 
 class SessionOpener:
-    """Those of one client."""
+    """Open sessions for one client, and count them against `SESSIONS`."""
 
     def __init__(self, front: "ClientSide", hub: "Hub") -> None:
         self._front = front
@@ -104,7 +104,10 @@ class SessionOpener:
             back.untake()
 
     async def _keep(self, room: SharedSession) -> None:
-        """Have it on disk whose session it is, before anybody knows its name."""
+        """Write the session's owner to disk, before any client gets the session's id.
+
+        Waits for the disk, in a thread. Raise `RequestFailed` if the write fails.
+        """
         try:
             await asyncio.to_thread(self._hub.owners.keep, room.id)
         except OSError as error:
@@ -114,7 +117,7 @@ class SessionOpener:
     async def _resumed(self, request: ask.ResumeSession, id: Id) -> Reply:
         fresh = False
         while True:
-            # After every wait somebody else may have opened or closed it.
+            # After every wait: another client may have opened or closed it.
             room = self._hub.rooms.get(request.session_id)
             if room is None:
                 room = await self._new_room(request)
@@ -124,7 +127,7 @@ class SessionOpener:
                 break
             room.check_room(self._front)
             if room.retelling is not None:
-                await asyncio.shield(room.retelling)  # behind whoever is told the story now
+                await asyncio.shield(room.retelling)  # until the replay to another request is over
             elif not room.running:
                 break
             elif self._front.answering:
@@ -137,7 +140,11 @@ class SessionOpener:
         return await self._tell(room, request, id, fresh=fresh)
 
     async def _new_room(self, request: ask.ResumeSession) -> SharedSession | None:
-        """The room of a session that nobody has open; None: somebody has opened it meanwhile."""
+        """Return a new `SharedSession` for a session that is not open; None if it was opened during the wait.
+
+        Waits for an agent. Raise `RequestFailed` if this token may not open it first, or if the agent has another
+        session of this id open.
+        """
         owners = self._hub.owners
         if not self._front.may("prompt") and self._hub.renames and not owners.cwd(request.session_id):
             # Our own agent opens a session in its own folder only; others may do whatever they find in another.

@@ -1,13 +1,13 @@
-"""A session that is open: who watches it, what is asked of them, and the agent behind it.
+"""A session that is open: its subscribers, the agent's open questions to them, and the agent behind it.
 
 Promises
-- Everybody in the room hears everything the agent says, in order; a story that is told again is heard by whoever
-  asked for it, and no turn begins meanwhile.
-- Whoever joins while a turn runs is told that turn from its beginning, as far as it is still held, and then goes on
-  with the others; the agent is not asked. What came before, and what is no longer held, is a gap, and is said.
-- The agent is read at the pace of the fastest listener. With nobody listening the turn goes on.
-- What one client sets (an option, the title), the others are told (`changes`).
-- What the agent asks is asked of whoever is here, and of whoever comes (`questions`).
+- Every subscriber is sent every event of the agent, in order. A replay is sent only to the client that requested it,
+  and no turn begins during the replay.
+- A client that joins during a turn and asks for a replay is sent the events of that turn which are still held, and then
+  the same events as the others; the agent is not asked. Earlier events are a gap, reported with `_gateway/missed`.
+- The agent is read at the pace of the fastest reader. Without any reader the turn goes on.
+- An option or a title that one client sets is sent to the others (`setting_changes`).
+- A request of the agent is sent to the subscribers, and to those that join while it is open (`open_questions`).
 """
 
 import asyncio
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
     from dragoman.gateway.client_side import ClientSide
 
-# Of a turn that runs, for whoever joins it. Fifty turns at once hold fifty times this.
+# Events held of a running turn, for clients that join it. Fifty turns at once hold fifty times this.
 TURN_BYTES: Final = limits.MIB
 # Between turns: the prompt that begins the next one, and not much more.
 _BETWEEN_BYTES: Final = 16 * limits.KIB
 # What a short piece of text takes in memory, about; it is not measured, because pieces come by the hundred thousand.
 SHORT_BYTES: Final = 256
-# Each of them is told every piece. A person has some screens; whoever wants more has a program that passes it on.
+# Subscribers of one session; each is sent every event. A person has some screens; a larger audience needs a relay.
 WATCHERS: Final = 64
 
 
@@ -87,7 +87,7 @@ class SharedSession:
 
     @property
     def waits(self) -> bool:
-        """Whether somebody is asked something."""
+        """Return whether a request of the agent to its clients is open."""
         return bool(self._questions)
 
     def is_open(self, opening: ResumeSession | None, opened: SessionOpened, *, fresh: bool) -> None:
@@ -115,7 +115,7 @@ class SharedSession:
 
     @property
     def is_full(self) -> bool:
-        """Whether nobody else can come."""
+        """Return whether there are as many subscribers as there may be (`WATCHERS`)."""
         return len(self.fronts) >= WATCHERS
 
     def check_room(self, front: "ClientSide") -> None:
@@ -142,7 +142,7 @@ class SharedSession:
 
     @property
     def behind(self) -> bool:
-        """Whether everybody who listens is behind."""
+        """Return whether the agent should wait: a subscriber is behind, and no other one that reads keeps up."""
         waits = False
         for front in self.fronts:
             window = front.connection.window_of(self.id)
@@ -153,7 +153,7 @@ class SharedSession:
         return waits
 
     def looked(self) -> None:
-        """Somebody has come or gone."""
+        """Re-check the open questions after a subscriber left, or after a stream of one got or lost its reader."""
         for question in list(self._questions):
             question.look()
 
@@ -181,9 +181,10 @@ class SharedSession:
             self.back.ended(self.id)
 
     def join(self, front: "ClientSide", *, replay: bool) -> SessionOpened:
-        """Let somebody into a running turn: what is held of it, where that is asked for, and how things stand.
+        """Subscribe `front` to a session whose turn runs, and return how the session was opened.
 
-        Whoever has listened already is told it again from the beginning, as with every load.
+        With `replay` the held events of the turn are sent first, also to a client that has subscribed before, as with
+        every load. Then the state follows: running, or waiting for an answer.
         """
         if replay:
             if self._let_go or self._told_before or self._turns > 1:
@@ -270,14 +271,17 @@ class SharedSession:
             question.give_up()
 
     def end(self, why: str) -> None:
-        """The session is closed here: nobody watches it any more."""
+        """End the running turn and the open questions with `why`, and unsubscribe every client."""
         self.interrupt(why)
         for front in list(self.fronts):
             self.leave(front)
 
     async def told_to(self, front: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
-        """Do what makes the agent tell the story again, while only `front` listens and nobody prompts."""
-        assert self.retelling is None  # whoever waited for it has looked for the session again since
+        """Wait for `work`, which makes the agent replay its history, and return its reply.
+
+        Meanwhile only `front` is sent events, and no prompt is sent. During a turn `work` runs without that.
+        """
+        assert self.retelling is None  # a caller waits until a running replay is over
         if self.running:
             return await work()
         self._listener = front
@@ -290,13 +294,16 @@ class SharedSession:
             told.set_result(None)
 
     def story_told(self) -> None:
-        """From here on everybody hears."""
+        """Send events to every subscriber again: the agent has replied, so its replay is complete."""
         self._listener = None
 
     # -- what the agent asks -----------------------------------------------------------------------------------------
 
     async def ask(self, request: Request) -> Reply:
-        """Ask whoever is here."""
+        """Send a request of the agent to the subscribers, wait for an answer, record it and return it.
+
+        Raise `RequestFailed` or the client's error where there is no answer; see `open_questions`.
+        """
         question = OpenQuestion(self, request)
         self._questions.add(question)
         try:

@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[Event]]
 Send = Callable[[Event], Awaitable[None]]
 
 KEEP_ALIVE_SECONDS: Final = 15.0
-# For a last word to somebody who does not read.
+# For a last write to a client that does not read.
 _LAST_SECONDS: Final = 1.0
 # RFC 6455 7.4: 1000 is a goodbye, everything else that ends a connection is a drop.
 GOODBYE: Final = 1000
@@ -62,7 +62,7 @@ def gap(missed: int) -> bytes:
 
 async def _say(batch: StreamBatch | None, reader: StreamReader, send: Send) -> None:
     if batch is None:
-        return  # a WebSocket is kept alive by its own pings, and by ours to nobody
+        return  # a keep-alive is for event streams only: a WebSocket has its own pings
     if batch.missed:
         await send({"type": "websocket.send", "text": gap(batch.missed).decode()})
     for message in batch.messages:
@@ -104,13 +104,13 @@ async def pump(
 
 
 async def until_gone(receive: Receive) -> None:
-    """Until whoever reads a stream has left."""
+    """Wait until the client of an event stream has disconnected."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 async def last_word(word: Awaitable[None]) -> None:
-    """Say it, if somebody takes it."""
+    """Wait for a last write, for at most `_LAST_SECONDS`; ignore a client that is gone or does not read."""
     with suppress(TimeoutError, OSError, RuntimeError):
         async with asyncio.timeout(_LAST_SECONDS):
             await word

@@ -26,10 +26,10 @@ from dragoman.transports.token import read_token
 # `read_token` is the other half: what a client shows.
 __all__ = ["TokenStore", "read_token"]
 
-# More than anybody has, so a wrong file is not read whole.
+# Larger than any real file of tokens, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 1.0
-# Changing the file takes a few milliseconds; whoever does so for longer hangs.
+# Changing the file takes a few milliseconds; a process that holds the lock for longer hangs.
 _WAIT_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.01
 
@@ -82,7 +82,7 @@ class TokenStore:
 
     @property
     def never_made(self) -> bool:
-        """Whether there is no file: nobody has made a token here, or revoked the last one."""
+        """Return whether there is no file, so no token was ever made: revoking the last one leaves an empty file."""
         self.valid()
         return self._stamp is None
 
@@ -122,8 +122,11 @@ class TokenStore:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else changes the file between our look, which is here, and our writing: or a token that was just
-        revoked would be written back."""
+        """Lock the file's folder and read the file again, so that no other process changes it before our write.
+
+        Without that a token that was just revoked could be written back. Blocks for at most `_WAIT_SECONDS`; raises
+        `UsageError` if the folder cannot be locked, and `Unsure` if the file cannot be read.
+        """
         folder = self.path.parent
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

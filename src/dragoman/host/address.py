@@ -1,6 +1,6 @@
 """Which addresses are of the public internet, and which URLs may be asked for at all.
 
-What is not known to be public is not: a block that may be routed inside of somebody's network, an address that holds
+What is not known to be public is not: a block that may be routed inside of a private network, an address that holds
 another one (mapped, 6to4, NAT64, Teredo), a name that is local by definition. Numbers are from the IANA registries of
 special-purpose addresses (RFC 6890 and its successors). Pure: nothing is resolved here.
 """
@@ -120,7 +120,7 @@ def check_url(text: str) -> CheckedUrl:
 
 
 def check_reference(text: str, base: CheckedUrl) -> CheckedUrl:
-    """The same for a URL that is seen from another one."""
+    """Return a URL that may be relative to `base`, checked as by `check_url`; `UrlRefused` if it does not pass."""
     _check_characters(text)  # before it is joined: joining drops some of what must not be there
     try:
         return check_url(urljoin(base.text, text))

@@ -34,7 +34,7 @@ _CAPABILITIES: Final = 64
 # How long the last processes of a command may take to end.
 _END_SECONDS: Final = 10.0
 
-# Devices that a command may need and nobody can harm others with.
+# Devices that a command may need and that cannot be used to harm other processes.
 _DEVICES: Final = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 

@@ -14,7 +14,7 @@ from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Stamp, Unreadable, digest_of, link_entry, walk
 from dragoman.host.view import View, ViewChange, ViewRefused, check_roots, sentence
 
-# A copy. More takes longer than anybody waits, and disks are shared.
+# Bounds of one copy: more takes longer than a user waits, and disks are shared.
 COPY_BYTES: Final = 1024 * 1024 * 1024
 COPY_SECONDS: Final = 120.0
 # Kept free on the disk beside the copy.

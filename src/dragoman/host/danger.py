@@ -1,4 +1,4 @@
-"""Commands whose harm nobody can undo: refused in every mode, however they are spelled.
+"""Commands whose harm cannot be undone: refused in every mode, however they are spelled.
 
 It is a net for accidents and for plain malice, not a proof: a program can delete what it likes without any of these
 words. Confinement is the sandbox's trade. Where a target cannot be known (`rm -rf $X`), it counts as the worst one.
@@ -212,8 +212,8 @@ def _systemctl(words: Sequence[str]) -> str | None:
 
 def _kill(words: Sequence[str]) -> str | None:
     operands = [word for word in words if not re.fullmatch(r"-([A-Z]+[A-Z0-9+]*|[0-9]+|[sn])", word)]
-    everybody = "-1" in operands or (words[-1:] == ("-1",) and len(words) > 1)
-    return "It ends every process." if everybody else None
+    every_process = "-1" in operands or (words[-1:] == ("-1",) and len(words) > 1)
+    return "It ends every process." if every_process else None
 
 
 _JUDGES: Final[Sequence[tuple[re.Pattern[str], Callable[[Sequence[str]], str | None]]]] = [

@@ -55,9 +55,9 @@ async def fetch(
     resolve: Resolve | None = None,
     dial: Dial | None = None,
 ) -> FetchedPage:
-    """A page as readable text. `UrlRefused` if we do not go there, `FetchFailed` if nothing could be had.
+    """Return a page as readable text. `UrlRefused` if the URL is not allowed, `FetchFailed` if nothing could be had.
 
-    `same_host`: whoever said yes, said yes to this host; a redirect to another one is told and not followed.
+    `same_host`: the permission is for this host; a redirect to another one is `UrlRefused` with the URL it leads to.
     `resolve` and `dial` are for tests, which have no public internet: what `resolve` returns is checked all the same.
     """
     visit = _Visit(max(1, min(max_bytes, MOST_PAGE_BYTES)), same_host, resolve or _resolve, dial or _dial)
@@ -90,7 +90,7 @@ class _Visit:
                 return
             following = check_reference(location, url)
             if url.scheme == "https" and following.scheme != "https":
-                raise UrlRefused("The page redirects from https to http, where anybody may read along.")
+                raise UrlRefused("The page redirects from https to http, which is not encrypted.")
             if self._same_host and _owner(url.host) != _owner(following.host):
                 raise UrlRefused(f"The page redirects to another host. Fetch {following.text} if you want that.")
             url = following
@@ -150,7 +150,7 @@ class _Visit:
 
 
 def _owner(host: str) -> str:
-    """Whoever has a name, has it with `www.` in front as well."""
+    """Return the host without `www.` in front: both names count as one host."""
     return host.removeprefix("www.")
 
 

@@ -2,8 +2,8 @@
 
 A match lies in one line, lines end at a newline (a carriage return before it is not part of the line), and a file
 with a NUL is searched up to it. Most files are judged by the texts that a match must hold; only what holds them meets
-the expression itself. Pure, and as slow as the expression wants: `calls` and `is_matching` let somebody
-watch from a signal handler, which `re` does let in.
+the expression itself. Pure, and as slow as the expression wants: `calls` and `is_matching` show a signal handler,
+which `re` does let in, whether one call still runs.
 """
 
 import importlib

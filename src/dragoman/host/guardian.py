@@ -76,7 +76,7 @@ class Guardian:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "dragoman.host.guardian"],
                 stdin=subprocess.PIPE,
-                # Nobody who waits for the end of our output waits for the guardian.
+                # With our stdout the guardian would hold that open: a reader of our output would wait for its end, too.
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 cwd="/",

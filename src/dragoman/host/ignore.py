@@ -1,8 +1,8 @@
 """What a tree's own rules leave out: `.ignore`, `.gitignore` and `.git/info/exclude`, as git reads them.
 
 The last rule of a file that matches decides, the deepest file before the ones above it, and `.ignore` before git's.
-Nobody looks into a folder that is left out, so nothing inside it can be brought back. A folder with a `.git` of its
-own is another repository: the rules of the one around it end there. Pure: whoever walks reads the files.
+A folder that is left out is not walked, so nothing inside it can be brought back. A folder with a `.git` of its own is
+another repository: the rules of the one around it end there. Pure: the caller walks, and reads the files of rules.
 """
 
 import re
@@ -97,9 +97,9 @@ class Ignores:
         return False
 
     def floating(self) -> list[str]:
-        """The lines that mean the same wherever they stand, the strongest last; none if others could overrule them.
+        """Return the lines that mean the same in every folder, the strongest last; none if others could overrule them.
 
-        For somebody who starts further down and reads the rules from there on himself.
+        For a search program that starts further down and reads the rules from there on itself (ripgrep).
         """
         rules = [rule for scope in reversed(self._all) for rule in scope.rules.all]
         if self._own or any(rule.anchored and rule.brings_back for rule in rules):

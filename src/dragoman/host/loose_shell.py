@@ -14,7 +14,7 @@ from dragoman.host import wildcards
 
 # What Linux takes as one argument (MAX_ARG_STRLEN): a longer text cannot be handed to a shell.
 TEXT_BYTES: Final = 128 * 1024
-# Shells in shells in substitutions. Nobody writes more.
+# Nesting of shells and substitutions. Real commands stay far below this.
 DEPTH: Final = 12
 # What is read in all, texts inside of texts included: about half a second.
 SCANNED_BYTES: Final = 8 * TEXT_BYTES

@@ -7,7 +7,7 @@ is a mark in it. That folder is read for `changes`, and read and written for fil
 The layer is what commands have made of it, so it is never walked by path names: a link in it may lead anywhere, and may
 come and go. Every folder is opened from the one above it (`beneath.Descent`), and nothing is made through a link.
 
-What lies in the roots is noted when the view is opened, by its times only: enough to see that somebody changed it.
+What lies in the roots is noted when the view is opened, by its times only: enough to see later that it has changed.
 """
 
 import errno

@@ -36,7 +36,7 @@ def sweep(parent: str) -> None:
     """Take away the folders of processes that are no more."""
     for name in os.listdir(parent):
         if name.startswith(_PREFIX):
-            with suppress(OSError):  # somebody owns it, or is just making it
+            with suppress(OSError):  # its owner lives and holds the lock, or has not made the lock file yet
                 _take_over(os.path.join(parent, name))
 
 

@@ -1,7 +1,7 @@
 """Paths inside the roots, and nowhere else.
 
 A path is resolved once, links and all. What it resolves to must lie in a root; then it is opened from that root,
-component by component, without following any link: if somebody puts a link in the way meanwhile, opening fails. So
+component by component, without following any link: if a link is put in the way meanwhile, opening fails. So
 what was checked is what is opened.
 """
 
@@ -40,7 +40,7 @@ class Roots:
     """The folders a session may touch, the first of which is where relative paths begin."""
 
     def __init__(self, roots: Sequence[str], real: Sequence[str] = ()) -> None:
-        """`real`: where they led when somebody looked; else that is now."""
+        """Resolve the roots now, unless `real` has their real paths from an earlier time."""
         self.cwd: Final = roots[0]
         self.given: Final = tuple(roots)
         self.real: Final = tuple(real or map(os.path.realpath, roots))
@@ -68,7 +68,7 @@ class Roots:
         raise PathRefused(f"{path} is outside of the workspace.")
 
     def tree(self, path: str) -> Place:
-        """The same for a folder that is going to be walked: where it really lies."""
+        """Return the place of a folder that is going to be walked: as `place` here, in a view where its copy lies."""
         return self.place(path)
 
     def seen(self, path: str) -> str:
@@ -198,7 +198,7 @@ def _enter(folder: int, part: str, *, make: bool) -> int:
     try:
         os.mkdir(part, dir_fd=folder)
     except FileExistsError:
-        pass  # somebody was quicker
+        pass  # another process or thread made it first
     return os.open(part, _FOLDER, dir_fd=folder)
 
 

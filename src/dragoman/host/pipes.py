@@ -1,11 +1,11 @@
 """The two ends of a stream of bytes that the kernel holds: read and written without blocking the event loop.
 
-An end watches a file descriptor, it does not own it: whoever opened the descriptor closes the end first and the
+An end watches a file descriptor, it does not own it: the owner of the descriptor closes the end first and the
 descriptor after it. No function here calls back before it returns, so an owner is never re-entered from its own call;
 `finish` is the one exception, and says so.
 
 Why not asyncio's own pipe transports: they read 256 KiB at a time (11 µs a read instead of 0.8), they refuse regular
-files, and nobody wakes a sender that waits in drain() once the pipe is lost.
+files, and a sender that waits in drain() is not woken once the pipe is lost.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class ReadEnd(Protocol):
         """Goes on; a new end starts paused."""
 
     def finish(self) -> None:
-        """Hands over what has arrived by now, then ends, whoever else still holds the other side.
+        """Hand over what has arrived by now, then end, even if another process still holds the other side open.
 
         Done before it returns, unless something waits behind a pause: then it goes on at `resume`.
         """
@@ -158,7 +158,7 @@ class ThreadedReadEnd:
                 if any(ready == stop for ready, _ in poll.poll()):
                     return
                 chunk = _read_chunk(fd)
-                with suppress(RuntimeError):  # the loop is closed: nobody is left to be told
+                with suppress(RuntimeError):  # the loop is closed: no callback can run any more
                     self._loop.call_soon_threadsafe(self._take, chunk)
         finally:
             os.close(fd)
@@ -218,7 +218,7 @@ class WriteEnd:
         return taken
 
     def close(self) -> None:
-        """Swallows everything from now on; whoever waits for room is told to go on."""
+        """Discard everything that is written from now on; `on_room` still comes if a short write waits for it."""
         if not self._open:
             return
         self._open = False

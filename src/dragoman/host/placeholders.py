@@ -1,4 +1,4 @@
-"""Folders that stand where nothing may be made, as long as somebody needs them to.
+"""Folders that stand where nothing may be made, as long as a sandboxed command needs them.
 
 A sandbox can forbid to change what is there; what is not there has nothing to hold on to. So an empty folder is put in
 its place, and taken away after. It is known by its odd mode, so that one left over by a killed process is recognised;
@@ -37,7 +37,7 @@ class Placeholder:
                 fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except FileNotFoundError:
                 continue
-            fcntl.flock(fd, fcntl.LOCK_SH)  # waits at most for somebody who takes it away
+            fcntl.flock(fd, fcntl.LOCK_SH)  # waits at most for a `release` that removes it
             if _is_still(path, fd):
                 return cls(path, fd)
             os.close(fd)
@@ -49,7 +49,7 @@ class Placeholder:
         self._fd = fd
 
     def release(self) -> None:
-        """Takes it away, unless somebody else holds it, or put something in it."""
+        """Remove the folder, unless another `Placeholder` holds it or something was put in it. Idempotent."""
         if self._fd < 0:
             return
         try:
@@ -74,7 +74,7 @@ def is_placeholder(path: str) -> bool:
 
 
 def _may_be_in_the_making(path: str) -> bool:
-    """Whether somebody else may be between making it and giving it its mode, or have just taken it away."""
+    """Return whether another `hold` may be between making it and giving it its mode, or a `release` just removed it."""
     try:
         return os.listdir(path) == []
     except FileNotFoundError:

@@ -41,7 +41,7 @@ def forbid_reading() -> bool:
 
 
 def _forbid_reading_slowly() -> bool:
-    """The same by `ctypes`, should its inside ever change."""
+    """Do what `forbid_reading` does by way of `ctypes`, in case the inside of `_ctypes` has changed."""
     try:
         import ctypes
 

@@ -3,7 +3,7 @@
 Promise: after `stop` nothing of it is left, no process, zombie, descriptor or thread, whatever it does; and what it
 writes to stderr never blocks it. `stop` must be called, also for a child that has exited: its leader stays a zombie
 until then, because its pid is the number of its group, and a number that was given back must not be signalled.
-If nobody calls it, the tree is killed when the interpreter exits.
+Without that call the tree is killed when the interpreter exits.
 
 Not asyncio's subprocess: that one reaps as soon as it can, from another thread, and knows no groups.
 """
@@ -31,7 +31,7 @@ class Child:
     """A running command, alone in its session.
 
     `stdin` and `stdout` are our ends of its pipes: non-blocking, closed by `stop`. `exit_code` is None while it runs
-    (and if somebody else reaped it), negative for a signal.
+    (and if it was reaped elsewhere), negative for a signal.
     """
 
     @classmethod
@@ -108,7 +108,7 @@ class Child:
         return self._stderr_ring[-limits.STDERR_RING_BYTES :].decode(errors="replace")
 
     def close_stdin(self) -> None:
-        """The child's end of file. Whoever watches `stdin` stops that first."""
+        """Close our end of `stdin`: the child reads end of file. The caller stops watching the descriptor first."""
         self._close(self.stdin)
 
     async def stop(self) -> None:
@@ -136,7 +136,7 @@ class Child:
             self.kill_now()
             raise
         finally:
-            self._notice_exit()  # before the descriptors go: whoever is told stops watching them
+            self._notice_exit()  # before the descriptors are closed: the exit callbacks stop watching them
             for fd in set(self._open):
                 self._close(fd)
             atexit.unregister(self.kill_now)
@@ -150,7 +150,7 @@ class Child:
             time.sleep(_REAP_WAIT_SECONDS)
 
     def _reap(self) -> bool:
-        """Whether the leader is dead and buried. From then on nobody may use its number: hence the lock."""
+        """Reap the leader if it is dead; return whether it is reaped. Its pid is not signalled then: hence the lock."""
         with self._tree.lock:
             self._look()
             return self._popen.poll() is not None

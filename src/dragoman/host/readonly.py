@@ -2,7 +2,7 @@
 
 `is_read_only` says yes to what it knows and no to everything else. A command that can run another one, write a file or
 follow links out of a tree is known by the options under which it does none of that (`options.Grammar`).
-Programs are taken for what their names say; whoever runs them sees to the PATH. Git runs what a repository's own
+Programs are taken for what their names say; the caller that runs them checks the PATH. Git runs what a repository's own
 configuration names, so even a read-only git command belongs in a sandbox in which nothing can be written, with the
 settings of `safe_git`.
 """

@@ -106,7 +106,7 @@ def confine(
     writable root. `views` and `enter` are the `sources` and `enter` of a `view.View`: what to show in
     the place of a root, and how it comes there (bubblewrap only). In a view nothing is protected: changes are reviewed.
     `limits` are `resources.default_limits` unless said otherwise.
-    Whoever starts it does so in `cwd`, from a thread that lives as long as the command, with what
+    The caller starts it in `cwd`, from a thread that lives as long as the command, with what
     `secrets.confined_environment` leaves of the environment and `Confined.environment` beside it.
     """
     confinement = confinement or probe()
@@ -295,7 +295,7 @@ def _by_bubblewrap(
     words = bubblewrap.arguments(full, network=network, cwd=cwd, room=room)
     line = ["/bin/bash", "--noprofile", "--norc", "-c", _WITH_FILTER, "bash", *command_limits.entrances, "--"]
     line += [_filter_text(), watched.info if watched else ""]
-    # Whoever makes a layer is root there; the command is who it always was.
+    # The process that mounts a layer is root in its user namespace; the command gets our own ids back.
     user = ["--uid", str(os.getuid()), "--gid", str(os.getgid())] if enter else []
     # Inside, where the kernel counts the processes of this command alone.
     own = [*mounts.writable, *(bind.path for bind in full.layers if bind.writable)]

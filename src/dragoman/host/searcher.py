@@ -1,4 +1,4 @@
-"""The process that searches a tree for us: it can be killed, and it takes nobody's time but its own.
+"""The process that searches a tree for us: it can be killed, and its CPU time is not taken from the event loop.
 
 It reads one request (a JSON line) and writes records: a path from the root, a NUL, what is to say about it, a newline.
 The last record has no path and says how it ended, in JSON. Matches come in any order, because two processes share the
@@ -24,7 +24,7 @@ from dragoman.host.secrets import is_credential
 from dragoman.host.walk import FILE_FLAGS, Walk, open_file
 from dragoman.host.wildcards import PatternRefused
 
-# Larger files are data, not text that somebody wrote.
+# Larger files are data, not text written by hand.
 FILE_BYTES: Final = 16 * 1024 * 1024
 # One read takes most files whole.
 _FIRST_READ: Final = 64 * 1024

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 AF_INET: Final = 2
 AF_INET6: Final = 10
 AF_NETLINK: Final = 16
-# The network, and how to ask about it. Not AF_UNIX: a path leads to whoever listens there, a daemon of the host too.
+# The network, and how to ask about it. Not AF_UNIX: a path leads to any listening process, a daemon of the host too.
 NETWORK: Final = frozenset({AF_INET, AF_INET6, AF_NETLINK})
 
 _ALLOW: Final = 0x7FFF0000
@@ -40,7 +40,7 @@ _ARCHITECTURE: Final = 4
 _X32_BIT: Final = 0x40000000
 # CLONE_NEWTIME, NS, CGROUP, UTS, IPC, USER, PID, NET
 _NEW_NAMESPACES: Final = 0x80 | 0x20000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-_TIOCSTI: Final = 0x5412  # typing into the terminal of whoever started us
+_TIOCSTI: Final = 0x5412  # puts input into the terminal we were started from
 _TIOCLINUX: Final = 0x541C
 
 

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.host.text import hidden_character
 
-# Nobody reads more than this before saying yes.
+# A user who is asked for permission cannot be expected to read more than this.
 COMMAND_BYTES: Final = 10_000
 SUB_COMMANDS: Final = 50
 

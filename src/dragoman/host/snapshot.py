@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, NoReturn
 
 from dragoman.errors import WorldError
 
-# More is no workspace that anybody works in by hand; a large monorepo has 400,000 files.
+# A folder with more is not a workspace of source code; a large monorepo has 400,000 files.
 ENTRIES: Final = 1_000_000
 # Folders in folders. Real ones have some tens; what is done for each folder on the way to a file has to end.
 DEPTH: Final = 256
@@ -36,7 +36,7 @@ class SnapshotEntry(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Changes whenever a file is written to; unlike a time of writing, nobody can set it back."""
+    """What differs after every write to a file: `written` (mtime) can be set back, `changed` (ctime) cannot."""
 
     inode: int
     size: int

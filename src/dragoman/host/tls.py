@@ -8,7 +8,10 @@ if TYPE_CHECKING:
 
 
 def trust_for(url: str) -> "ssl.SSLContext | bool":
-    """What an HTTP client takes as `verify`: where there is no TLS nobody reads the list, and nobody is believed."""
+    """Return the `verify` argument of an HTTP client: True (the list of authorities) for https.
+
+    Other schemes get a context without authorities: the list is not read, and no certificate would be trusted.
+    """
     import ssl
 
     return True if urlsplit(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

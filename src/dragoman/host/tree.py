@@ -7,7 +7,8 @@ session. Jenkins finds its orphans by such a mark, too. What hides from all thre
 wiped environment, a relay of forks faster than we look) needs a PID namespace; that is the sandbox's trade.
 
 No stale pid is signalled: the caller does not reap the leader before the tree is dead, so its number, which is also
-the group's, cannot be given to anyone else; everybody else is held by a pidfd and recognised by the time of its start.
+the group's, cannot be given to another process; every other member is held by a pidfd and recognised by the time of
+its start.
 
 Linux has /proc. Elsewhere the group is all that is seen.
 """
@@ -64,16 +65,16 @@ class Tree:
         self._started = own.started if own else 0
 
     def end(self, grace: float) -> None:
-        """Asks everybody to go (SIGTERM), waits up to `grace` seconds, then kills. Blocks; no grace, no asking."""
+        """Send SIGTERM to all members, wait up to `grace` seconds, then kill them; at once if `grace` is 0. Blocks."""
         if grace > 0:
             self._wait(self._signal(signal.SIGTERM), grace)
         deadline = time.monotonic() + limits.CHILD_KILL_SECONDS
-        # One that forks while it is killed leaves a child that was not seen: so again, until nobody is found.
+        # A member that forks while it is killed leaves a child that was not seen: so again, until none is found.
         while (dying := self._signal(signal.SIGKILL)) and time.monotonic() < deadline:
             self._wait(dying, deadline - time.monotonic())
 
     def members(self) -> list[Process]:
-        """Everybody in the tree who lives, as far as /proc tells."""
+        """Return the living processes of the tree that /proc shows; without /proc a stand-in for the group."""
         if not os.path.isdir("/proc/self"):
             return self._leader_alone()
         young = [process for process in living() if process.started >= self._started]
@@ -87,7 +88,7 @@ class Tree:
         return [process for process in young if process.pid in found]
 
     def _signal(self, number: signal.Signals) -> list[Process]:
-        """Signals everybody once, and says whom. The group is signalled in any case: /proc may hide it."""
+        """Signal every member once and return the signalled ones. The group is signalled even if /proc hides it."""
         members = self.members()
         group = 0
         with self.lock, suppress(ProcessLookupError, PermissionError):
@@ -108,7 +109,7 @@ class Tree:
         return bool(self._leader_alone()) if process.state == _UNKNOWN_STATE else _lives(process)
 
     def _leader_is_ours(self) -> bool:
-        """Whether the leader's number still is the leader's: somebody else may have reaped it (SIGCHLD ignored)."""
+        """Return whether the leader's pid is still its own: it may have been reaped elsewhere (SIGCHLD ignored)."""
         if not hasattr(os, "waitid"):
             return True
         try:
@@ -128,7 +129,7 @@ class Tree:
             return False
 
     def _leader_alone(self) -> list[Process]:
-        """Without /proc: somebody is there while the group can be signalled (on macOS zombies do not count)."""
+        """Return one entry for the whole group while it can be signalled (on macOS zombies do not count)."""
         try:
             os.killpg(self.leader, 0)
         except OSError:

@@ -81,7 +81,7 @@ def trust_state(registry: Path, folder: Path) -> TrustState:
     files = covered(folder)
     given = _read(registry).get(_key(folder))
     if given is None:
-        return TrustState(None, "nobody has trusted it here")
+        return TrustState(None, "it has not been trusted here")
     if given.digest != _digest(files):
         return TrustState(
             None, "it has changed since it was trusted" if given.digest else "trust has to be given again"

@@ -275,7 +275,10 @@ class View(ABC):
         """What was there, if something of another kind was."""
 
     def _is_stale(self, root: str, path: str) -> bool:
-        """Whether it is known, beyond what a change says, that somebody else was there."""
+        """Return whether the root's own entry has changed since the view was opened, beyond what `ViewChange` shows.
+
+        False here: for views that keep nothing else to compare with.
+        """
         return False
 
     def _root_of(self, path: str) -> str:

@@ -1,6 +1,6 @@
 """A walk through a tree inside a root: sorted, bounded, without following a link.
 
-Folders are opened from one another, so a link that somebody puts in the way is not entered either. A walk holds one
+Folders are opened from one another, so a link that is put in the way meanwhile is not entered either. A walk holds one
 descriptor for each folder it is in. What cannot be opened is counted and passed by.
 """
 
@@ -18,7 +18,7 @@ WALK_ENTRIES: Final = 1_000_000
 WALK_DEPTH: Final = 100
 
 FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Non-blocking: somebody may have put a FIFO there meanwhile.
+# Non-blocking: a FIFO may have been put there meanwhile.
 FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -126,7 +126,7 @@ def open_file(place: Place) -> int:
 
 
 def open_folder(place: Place) -> int:
-    """The same for a folder."""
+    """Open a folder for reading, from the root and without following a link; `OSError` if that cannot be done."""
     fd = open_root(place.root)
     for part in place.parts:
         try:

@@ -213,7 +213,7 @@ def _pieces(pattern: str) -> list[str | None] | None:
 
 
 def _bracket(pattern: str, start: int) -> tuple[str, int] | None:
-    """What `[...]` at `start` means, and where it ends; None without an end or with a class nobody knows."""
+    """Return the regex for `[...]` at `start` and the index after it; None if it has no end or an unknown class."""
     at = start + 1
     negated = at < len(pattern) and pattern[at] in "!^"
     at += negated

@@ -1,4 +1,4 @@
-"""Who a link speaks to: the layer above, and whoever watches one request."""
+"""What a link calls: `Handler`, the layer above it, and `Watch`, the observer of one request."""
 
 from collections.abc import Awaitable
 from typing import Literal, Protocol

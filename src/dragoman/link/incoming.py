@@ -97,7 +97,7 @@ class IncomingRequests:
             self._loop.call_soon(self._working[id].cancel)
 
     async def stop(self, deadline: Deadline) -> None:
-        """Cancel whatever still works on an answer: nobody can be told any more. Bounded."""
+        """Cancel the handlers that still run and wait for them until `deadline`; the link sends no replies any more."""
         tasks = list(self._working.values())
         if tasks:
             await asyncio.sleep(0)  # each has begun: a coroutine that never ran would complain
@@ -122,7 +122,7 @@ class IncomingRequests:
             self._working[id] = self._loop.create_task(self._work(id, request, reply))
 
     async def _work(self, id: Id, request: Request, reply: Awaitable[Reply]) -> None:
-        """Wait for a handler and say its answer. Cancelled: the peer is told so, whoever cancelled it."""
+        """Wait for a handler and send its reply; if it was cancelled, by the peer or by us, the error `CANCELLED`."""
         try:
             end: Reply | Exception = await reply
         except asyncio.CancelledError:

@@ -40,7 +40,8 @@ from dragoman.wire.framing import Framer
 from dragoman.wire.jsonrpc import Answered, CallFailed, CancelAsked, JsonRpcPeer, Notification, SendBack
 from dragoman.wire.jsonrpc import RequestEnvelope as WireRequest
 
-# How a link ends: what is owed is answered, or what waits is flushed, or nobody is there any more.
+# How a link ends: `answer` waits for the replies it owes, `flush` only writes what is queued, `drop` (the peer is gone)
+# does neither.
 Ending = Literal["answer", "flush", "drop"]
 OnLongEvent = Callable[[str, AnyEvent, int], None]
 

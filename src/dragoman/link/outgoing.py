@@ -1,7 +1,8 @@
 """What we ask of the peer: sent in order, bounded in number, answered or failed exactly once.
 
-The answer is handed to whoever asked at its place among everything else that is heard; giving up on it is told to the
-peer. Where the wire answers late what the vocabulary answers early, whoever asked goes on and the call still counts.
+A reply reaches its caller in order with everything else that the peer sends; cancelling the wait sends
+`$/cancel_request`. Where the wire replies late and the vocabulary early (a prompt in version 1), the caller goes on and
+the call still counts as in flight.
 """
 
 import asyncio
@@ -53,7 +54,7 @@ class OutgoingRequests:
     """The calls of one link."""
 
     def __init__(self, link: "Link", peer: JsonRpcPeer[PendingCall], spoken: tuple[int, ...]) -> None:
-        self.awaited = 0  # somebody waits for so many answers
+        self.awaited = 0  # number of calls whose caller waits for the reply
         self._link = link
         self._peer = peer
         self._spoken = spoken
@@ -103,7 +104,7 @@ class OutgoingRequests:
                 return await self._by_note(call, waiter)
             number, payload = self._peer.call(call.method, call.params, waiter)
             if call.early is not None:
-                # Whoever asked goes on; the request counts until the peer has answered it.
+                # The caller goes on with `call.early`; the request counts until the peer has answered it.
                 future.add_done_callback(self._release if counted else seen)
                 counted = False
                 waiter.tell()
@@ -131,7 +132,10 @@ class OutgoingRequests:
             raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
 
     async def _by_note(self, call: RequestMessage, waiter: PendingCall) -> Reply:
-        """Ask by a notification. Whoever stops waiting has withdrawn nothing: this wire has no words for that."""
+        """Send a request as a notification and wait for its reply.
+
+        Cancelling the wait sends nothing: this wire has no message for that.
+        """
         self._by_key[call.answered_as] = waiter
         self.awaited += 1
         try:
@@ -168,7 +172,7 @@ class OutgoingRequests:
             self._spoil(waiter, request_failed(*wire_error(error)))
 
     def answered_by_note(self, key: str, result: msgspec.Raw) -> None:
-        """A question that was asked by a notification has its answer; one that nobody asked is skipped."""
+        """Settle the request that was sent as a notification under `key`; ignore an unknown key."""
         waiter = self._by_key.pop(key, None)
         if waiter is not None:
             self.answered(waiter, result)
@@ -185,13 +189,13 @@ class OutgoingRequests:
             self._spoil(waiter, request_failed(*error))
 
     def echoed(self) -> None:
-        """We were asked what we ask agents: whoever sends our words back is none."""
+        """Fail our `initialize` with `PeerMistake`: the peer sent an `initialize` too, so it is no agent."""
         if self._greeting is not None:
             echo = PeerMistake(INVALID_REQUEST, "the program does not speak ACP: it sends our own words back")
             self._greeting[1].reject(echo)
 
     def give_up(self, waiters: Iterable[PendingCall], cause: LinkClosed) -> None:
-        """Nobody will answer these."""
+        """Fail these calls, and every request that was sent as a notification, with `cause`."""
         for waiter in [*waiters, *self._by_key.values()]:
             waiter.reject(cause)
 
@@ -221,7 +225,7 @@ class OutgoingRequests:
             raise
 
     def _leave_line(self, number: int, waiter: PendingCall, *, sent: bool) -> None:
-        """Whoever asked has gone while the request stood in line."""
+        """Abandon a call whose caller stopped waiting for room in the outbox; if `sent`, cancel it at the peer."""
         self._peer.abandon(number)
         if sent and not self._link.closed:
             self._outbox.put(self._peer.cancel_call(number))
@@ -249,7 +253,7 @@ class OutgoingRequests:
         waiter.resolve(_Hello(agent))
 
     def _is_silent(self, error: WireError) -> bool:
-        """Whether this is an agent of a dialect in which nobody says hello."""
+        """Return whether `error` comes from an agent of a dialect without `initialize` (`needs_no_hello`)."""
         return error.code == METHOD_NOT_FOUND and bool(self._link.name) and named(self._link.name).needs_no_hello
 
     def _meet_silently(self, waiter: PendingCall) -> None:
@@ -259,7 +263,7 @@ class OutgoingRequests:
         waiter.resolve(_Hello(agent))
 
     def _settle(self, waiter: PendingCall, replied: DecodedReply) -> None:
-        # What an answer tells besides comes before whoever waits for the answer goes on.
+        # Events that came with the reply are handed up before the caller goes on.
         if replied.told:
             self._link.hand_up(replied.told)
         if replied.reply is not None:

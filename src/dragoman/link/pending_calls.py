@@ -38,19 +38,19 @@ class PendingCall(Struct, eq=False):
             self.tell()
 
     def ask_again(self) -> None:
-        """This was no answer: nobody is told of it but whoever asks."""
+        """Resolve with `AGAIN`: the caller asks under another name. Neither `on_reply` nor `watch.heard` is called."""
         if not self.future.done():
             self.future.set_result(AGAIN)
 
     def tell(self) -> None:
-        """The one who watches hears of it once."""
+        """Call `watch.heard()` at most once."""
         watch, self.watch = self.watch, None
         if watch is not None:
             watch.heard()
 
 
 class InFlightLimit:
-    """So many at a time; whoever comes later stands in line, first come first."""
+    """At most `count` requests in flight; later callers wait in line, first come, first served."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -79,7 +79,7 @@ class InFlightLimit:
             raise
 
     def give_back(self) -> None:
-        """The next in line has it, or whoever comes."""
+        """Pass the slot to the first caller that still waits in line, or free it."""
         while self._line:
             turn = self._line.popleft()
             if not turn.done():
@@ -89,6 +89,6 @@ class InFlightLimit:
 
 
 def seen(future: "asyncio.Future[Reply]") -> None:
-    """A call nobody waits for any more may still fail."""
+    """Retrieve the exception of a call without a waiter, so that asyncio does not report it."""
     if not future.cancelled():
         future.exception()

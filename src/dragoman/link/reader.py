@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HearUpdate = Callable[[bytes], tuple[str, AnyEvent] | None]
 
-# Somebody waits for an answer behind all this, so it is read; but not without end.
+# How much the handler may leave unconsumed while a caller waits for a reply behind it; past that the link is closed.
 _FLOOD_BYTES: Final = 8 * limits.INBOX_BYTES
 
 
@@ -71,7 +71,7 @@ class LinkReader:
                     self._trace("in", one)
         if self._is_client:
             self._hear(frames)
-            # What is not a whole frame yet is nothing that anybody could take.
+            # Bytes of an incomplete frame do not count: the handler cannot consume them yet.
             self._unframed += len(data)
             if frames:
                 self._untaken, self._unframed = self._untaken + self._unframed, 0
@@ -198,9 +198,10 @@ class LinkReader:
         return self._greeting
 
     def _hold_back(self) -> None:
-        """The layer above does not take what it is told: the peer has to wait, unless we wait for the peer.
+        """Stop reading if the handler leaves too many bytes unconsumed, unless a caller waits for the peer's reply.
 
-        Answers and what is told outside of turns are taken as they come. Nobody says so each time: it is counted here.
+        Then reading goes on up to `_FLOOD_BYTES`, and past that the link is closed. Replies and events outside of turns
+        are consumed at once without a call of `taken`, so the handler's own count (`untaken`) is asked for first.
         """
         if self._recount is not None:
             self._untaken = min(self._untaken, self._recount())
@@ -209,4 +210,4 @@ class LinkReader:
         if not self._asking.awaited:
             self.stop_reading()
         elif self._untaken > _FLOOD_BYTES:
-            self._link.lose(LinkClosed("the peer sent more than anybody read while its answer was waited for"))
+            self._link.lose(LinkClosed("the peer sent more than was consumed while its reply was awaited"))

@@ -8,14 +8,17 @@ from dragoman.outbox import Outbox, TextStream
 
 
 def text_stream(outbox: Outbox, frame: Sequence[bytes]) -> TextStream:
-    """What stands around the text: two parts, three where it stands there twice, none where nobody is told."""
+    """Return a stream that sends texts inside `frame`, the dialect's bytes around a text.
+
+    Two parts enclose one text, three parts hold the text twice; without parts the stream sends nothing.
+    """
     if len(frame) == 2:
         return TextStream(outbox, *frame)
     return _Twice(outbox, *frame) if frame else _Unsaid(outbox, b"", b"")
 
 
 class _Twice(TextStream):
-    """The same text in two places of the frame."""
+    """A stream whose frame holds the text in two places."""
 
     __slots__ = ("_middle",)
 
@@ -34,10 +37,10 @@ class _Twice(TextStream):
 
 
 class _Unsaid(TextStream):
-    """Kept by whoever keeps it, and said to nobody."""
+    """A stream that sends nothing: the dialect has no update for this text. A session log may still record it."""
 
     __slots__ = ()
 
     def put(self, text: str) -> bool:
-        """Nothing waits."""
+        """Return False: nothing waits to be written."""
         return False

@@ -17,14 +17,14 @@ JOURNALS: Final = ("-wal", "-shm")
 
 def connect(path: Path) -> sqlite3.Connection:
     """A file that exists. Transactions are ours to begin; a commit outlives the process, not a power cut."""
-    # SQLite would open it for reading, and leave journals behind that nobody can write to.
+    # SQLite would open the file read-only, and leave journal files behind that no process can write to.
     if not os.access(path, os.R_OK | os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return _connect(path, "mode=rw", ("PRAGMA synchronous = NORMAL", f"PRAGMA cache_size = -{_CACHE_KIB}"))
 
 
 def connect_to_look(path: Path) -> sqlite3.Connection:
-    """For one look at a file that nobody writes to, without the journal files that SQLite makes otherwise."""
+    """Open a file read-only, for one look and without journal files. No process may write to it meanwhile."""
     return _connect(path, "mode=ro&immutable=1", ())
 
 
@@ -34,7 +34,10 @@ def connect_to_salvage(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_build(path: Path) -> sqlite3.Connection:
-    """A new, empty file under a name that nobody looks for yet: what a crash leaves of it means nothing."""
+    """Create and open an empty file, without durability: the caller must discard what a crash leaves of it.
+
+    Raise `FileExistsError` if `path` exists.
+    """
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600))
     return _connect(path, "mode=rw", ("PRAGMA synchronous = OFF", "PRAGMA journal_mode = MEMORY"))
 
@@ -82,13 +85,13 @@ def is_at_rest(path: Path) -> bool:
 
 
 def put_in_place(new: Path, path: Path) -> None:
-    """Give a finished file its name, which must be nobody's."""
+    """Give a finished file the name `path`; raise `OSError` if that exists already."""
     try:
-        os.link(new, path)  # unlike a rename, this takes nobody's place
+        os.link(new, path)  # unlike a rename, this never replaces a file
     except FileExistsError:
         raise
     except OSError:
-        # A file system without links. Names are random, so nobody else makes this one in between.
+        # A file system without links. Names are random, so no other process creates this one between check and rename.
         if os.path.lexists(path):
             raise
         os.rename(new, path)

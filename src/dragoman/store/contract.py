@@ -1,7 +1,7 @@
 """The contract of a store. No SQL, path or row leaks through it, so a networked engine can stand beside SQLite.
 
-A session is its log: entries in the order they happened, each with a sequence number that only grows. Whoever writes
-to a log holds its lease; a lease ends with its holder, also when that is killed.
+A session is its log: entries in the order they happened, each with a sequence number that only grows. Only the
+holder of a log's lease may write to it; a lease ends with its holder, also when that is killed.
 `tests/store/test_contract.py` holds for every engine.
 """
 
@@ -89,7 +89,7 @@ class Log(Protocol):
         """What the log has behind a sequence number, in batches. Pieces of one message come as one entry."""
 
     def tail(self, after: int = 0) -> AsyncIterator[Sequence[Record]]:
-        """The same, and then what comes, as it comes, until the log is released."""
+        """Yield what `read` yields, then new entries as they are committed, until the log is released."""
 
     async def change(self, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
         """Change what the list shows."""
@@ -134,7 +134,7 @@ class Store(Protocol):
         """A copy of a session's log under a new id, held by us."""
 
     async def change(self, session_id: str, *, title: str | None = None, archived: bool | None = None) -> SessionMeta:
-        """Change what the list shows of a session that nobody else holds."""
+        """Change title or archived flag of a session; raise `SessionHeld` if another store holds its lease."""
 
     async def delete(self, session_id: str) -> bool:
         """Forget a session for good. False: there was none."""

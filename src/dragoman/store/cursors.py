@@ -1,4 +1,4 @@
-"""Cursors: where a page ended, and what the list was like when the paging began. Opaque to whoever carries them."""
+"""Cursors: where a page ended, and what the list was like when the paging began. Opaque to clients."""
 
 import base64
 import binascii

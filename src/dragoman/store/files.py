@@ -143,7 +143,10 @@ class SessionFiles:
                 return _meta(file, session_id)
 
     def hold(self, session_id: str, remembered: SessionMeta | None) -> tuple[SessionMeta, str | None]:
-        """Take the lease, if nobody alive has it. A damaged file is mended; then the second result says how."""
+        """Acquire the lease; raise `SessionHeld` if another living holder has it.
+
+        A damaged file is repaired first. The second result says what was lost or repaired; None: nothing.
+        """
         try:
             meta = self._take(session_id)
             lost = remembered is not None and remembered.activity > meta.activity

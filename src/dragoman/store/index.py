@@ -33,7 +33,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{16}\.db")
 
 
 def no_progress(done: int, total: int) -> None:
-    """For whoever does not want to know."""
+    """Default `progress` callback: ignore it."""
 
 
 class SessionFileList(Protocol):
@@ -104,7 +104,7 @@ class Index:
         if len(shown) < len(found):
             for meta in found:
                 if meta not in shown:
-                    self.drop(meta.id)  # somebody took the file away by hand
+                    self.drop(meta.id)  # the file was deleted outside of the store
         return SessionPage(shown, None if next_place is None else written_cursor(next_place))
 
     def _settle(self) -> None:
@@ -115,7 +115,7 @@ class Index:
             except SessionMissing:
                 self.drop(session_id)
             except SessionDamaged:
-                # Whoever opens it needs to know what the list remembers of it.
+                # The row stays: opening the session salvages its file with what the list remembers.
                 self._write(partial(listing.unmark, session_id=session_id))
             except StoreFailed:
                 pass  # it stays pending
@@ -163,10 +163,10 @@ class Index:
 
     @contextmanager
     def _current(self) -> Iterator[sqlite3.Connection | None]:
-        """The list as it is now, while nobody makes it again. None: there is none, or it is wrong."""
+        """Yield the current list, under a shared lock that prevents a rebuild. None: it is missing or wrong."""
         with locked(self._sessions.folder, alone=False):
             if self._identity is not None and not same_file(self._path, self._identity):
-                self.close()  # somebody has made another, or thrown it away
+                self.close()  # it was rebuilt by another process, or deleted
             if self._file is None:
                 path = self._newest()
                 if path is not None:

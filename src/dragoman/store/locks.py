@@ -45,8 +45,8 @@ def _wait(lock: int, kind: int) -> None:
 class Holder:
     """One store that lives, and holds leases under a name that is never given twice.
 
-    It keeps a lock on a file of that name. Whoever finds the name in a session asks for the lock: who gets it knows
-    that the holder is dead. Process numbers would be given again, and mean nothing in another container.
+    It keeps a lock on a file of that name. A store that finds the name in a session tries to lock that file: success
+    means that the holder is dead. Process ids are reused, and mean nothing in another container.
     """
 
     def __init__(self, folder: Path) -> None:

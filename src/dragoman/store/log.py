@@ -104,7 +104,10 @@ class SqliteLog:
                 await self._keeper.run(self._release)
 
     async def finish(self) -> None:
-        """The same, when the holder itself ends: its leases end with it. Also from another loop than ours."""
+        """Like `release`, but without releasing the lease: the holder ends now, and its leases end with it.
+
+        May be called from another event loop than the log's own.
+        """
         self.end()
         # Every commit that was put before this is done before it, and told.
         await self._keeper.run(self._finish)
@@ -119,7 +122,7 @@ class SqliteLog:
 
     def _commit(self) -> None:
         """Everything that waits, in one transaction."""
-        # Lowered before looking: whoever adds after the look raises it again and puts another job.
+        # Reset before the queue is read: an `append` after that read sets it again and puts another job.
         self._scheduled = False
         if self._failing:
             return  # the loop has yet to tell; it takes what waits with it
@@ -166,7 +169,8 @@ class SqliteLog:
 
     def _committed(self, waiting: list[_Batch], error: StoreFailed | None, grown: bool = False) -> None:
         if error is not None:
-            # Appended before anybody could know. The writer does not touch what waits while we are failing.
+            # Batches appended before the loop knew of the failure fail with it. While `_failing` is set, the writer
+            # thread leaves the queue alone.
             waiting += self._waiting
             self._waiting.clear()
             self._failing = False

@@ -106,7 +106,7 @@ def add(file: sqlite3.Connection, last: int, entries: Iterable[Entry]) -> None:
 
 
 def add_lone(file: sqlite3.Connection, sequence: int, entry: Entry, holder: str) -> bool:
-    """Write one entry, unless somebody else holds the session. A transaction by itself."""
+    """Write one entry in a transaction of its own. Return False, and write nothing, if `holder` has lost the lease."""
     values = (*_row(sequence, entry), holder)
     return file.execute("INSERT INTO log SELECT ?, ?, ?, ? FROM session WHERE holder = ?", values).rowcount == 1
 

@@ -1,6 +1,6 @@
 """A damaged session's file: what can still be read is kept, the rest is cut off, and the damaged file is set aside.
 
-Only with the folder locked: nobody else may mend the same file.
+Call it with the folder locked exclusively: two processes must not repair the same file at once.
 """
 
 import os
@@ -16,7 +16,7 @@ from dragoman.store.contract import SessionDamaged, SessionHeld, SessionMeta
 from dragoman.store.failures import UNREADABLE, is_damage
 from dragoman.store.rows import BadRow, Row, build, meta_in, rows_behind
 
-# The damaged file, for whoever wants to try more; the last one only.
+# Suffix of the damaged file, kept for other recovery tools; only the latest one of a session is kept.
 ASIDE: Final = ".damaged"
 NEW: Final = ".new"
 

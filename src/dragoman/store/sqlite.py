@@ -96,7 +96,7 @@ class SqliteStore:
             try:
                 await log.finish()
             except StoreFailed:
-                pass  # whoever appended was told
+                pass  # the `committed` callback of each lost entry got the error
         try:
             await self._keeper.run(self._keeper.close)
         except StoreFailed:
@@ -111,7 +111,7 @@ class SqliteStore:
         try:
             meta, salvaged = await self._keeper.told_where(session_id, asyncio.shield(taking))
         except asyncio.CancelledError:
-            # Nobody will ever release what is taken for a caller that is gone.
+            # The cancelled caller gets no log to release: release the lease as soon as it is acquired.
             taking.add_done_callback(lambda _: self._let_go(session_id, taking))
             raise
         finally:

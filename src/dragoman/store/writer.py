@@ -66,8 +66,8 @@ class Writer:
 
         if not self.put(job):
             raise StoreFailed("the session store is closed")
-        # A caller that goes away does not stop the work: half a change would be worse than a whole one. Nor is a
-        # failure that nobody waits for any more worth a traceback.
+        # Cancelling the caller does not stop the work: half a change would be worse than a whole one. `_seen` marks
+        # the exception as retrieved, so that a failure after such a cancellation logs no traceback.
         done.add_done_callback(_seen)
         return await asyncio.shield(done)
 
@@ -119,7 +119,7 @@ class Writer:
             try:
                 loop.call_soon_threadsafe(_call_all, calls)
             except RuntimeError:
-                pass  # the loop is closed: nobody waits for this any more
+                pass  # the loop is closed, and every task that waited for this with it
 
 
 def _call_all(calls: Sequence[Callable[[], None]]) -> None:

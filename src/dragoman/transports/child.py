@@ -28,7 +28,7 @@ class ChildExited(LinkClosed):
 
 
 class ChildTransport:
-    """A `Transport` over the pipes of a `Child`, which it takes over: nobody else stops it or reads its output."""
+    """A `Transport` over the pipes of a `Child`, which it owns: no other code stops it or reads its output."""
 
     def __init__(self, child: Child) -> None:
         self._child = child

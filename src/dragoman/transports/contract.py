@@ -1,7 +1,7 @@
 """What every transport promises. `tests/transports` holds the contract test that each of them passes.
 
-A transport moves bytes and knows nothing of frames. It keeps no queue: what cannot leave now stays with the writer,
-what nobody wants to read now stays with the peer. So memory is bounded by whoever decides to write or to pause.
+A transport moves bytes and knows nothing of frames. It keeps no queue: bytes that cannot be sent now stay with the
+caller of `write`, bytes behind `pause_reading` stay with the peer. So the caller bounds the memory in use.
 
 It never calls back from inside `write`, `pause_reading`, `resume_reading` or `close_writing`.
 """

@@ -128,7 +128,7 @@ class HttpTransport(RemoteTransport):
             self.speaking()
 
     async def _answer_for(self, body: bytes, status: int) -> None:
-        """The server would not take one message: whoever waits for its answer is told, and the rest goes on."""
+        """Deliver an error reply for a request that the server refused with `status`; the connection stays open."""
         message = _read(body)
         if message.method and message.id is not None:
             error = {"code": -32603, "message": f"The server refused the message ({status})"}

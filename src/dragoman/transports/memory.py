@@ -104,7 +104,7 @@ class MemoryTransport:
             self._receiver.writable()
 
     def _peer_gone(self) -> None:
-        """A write found nobody. Who reads finds out by the end of file; who does not is told now."""
+        """Report the loss after a write to a closed peer, if reading is paused; else end of file reports it."""
         if self._paused and not self._closed:
             self._lose(LinkClosed("The peer is gone."))
 

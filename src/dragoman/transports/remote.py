@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 # Messages that wait to be sent; then writing takes nothing.
 QUEUE_BYTES: Final = 1 * limits.MIB
-# How long we try to come back: as long as a gateway keeps a connection that nobody reads.
+# How long we try to reconnect: as long as a gateway keeps a connection without a reader.
 RETURN_SECONDS: Final = 600.0
-# A first connection is somebody waiting at a screen: who mistyped an address wants to know, and a server that is just
-# being started needs a moment.
+# How long we try to connect at first: short, because the user waits and may have mistyped the address; but a server
+# that is just being started needs a moment.
 FIRST_SECONDS: Final = 3.0
 # One attempt: what is far away and busy may need so long for its handshake.
 OPEN_SECONDS: Final = 10.0
@@ -72,7 +72,7 @@ class RemoteTransport:
     def __init__(self, url: str, token: str | None) -> None:
         self.url: Final = url
         # Told, in a sentence for people, that the server cannot be reached for now; the next time, that it can be.
-        self.tell: Callable[[str], None] = _tell_nobody
+        self.tell: Callable[[str], None] = _ignore
         self._trouble = False
         self._heard_us = False  # something of ours may have arrived
         self._known_token: Final = token is not None
@@ -175,7 +175,7 @@ class RemoteTransport:
                 self._receiver.writable()
 
     async def deliver(self, message: bytes) -> None:
-        """Hand a message up, when there is somebody who wants it."""
+        """Wait while reading is paused, then pass a message to the receiver; drop it once the connection is lost."""
         await self._reading.wait()
         if self._receiver is not None and not self._lost:
             self._receiver.data_received(message + b"\n")
@@ -263,8 +263,10 @@ class RemoteTransport:
 
 
 async def attempts(seconds: float) -> AsyncIterator[int]:
-    """Numbers of attempts, at growing distances and never at the same time as everybody else, for so long; the last
-    is at the end of it."""
+    """Yield attempt numbers from 0 on for `seconds`, sleeping between them: exponential back-off with jitter.
+
+    The last attempt is made when `seconds` are over.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     delay = _FIRST_DELAY
@@ -277,8 +279,8 @@ async def attempts(seconds: float) -> AsyncIterator[int]:
         delay = min(delay * 2, _LONGEST_DELAY)
 
 
-def _tell_nobody(sentence: str) -> None:
-    """Nobody wants to know."""
+def _ignore(sentence: str) -> None:
+    """Default `tell` callback: ignore the sentence."""
 
 
 def place_of(url: str) -> str:

@@ -1,6 +1,6 @@
 """The stdin and stdout of this process, taken for the protocol.
 
-Promise: stdout carries what is written here and nothing else, and whoever started us gets their terminal back as it
+Promise: stdout carries what is written here and nothing else, and the terminal that we were started in is left as it
 was, even after `kill -9`.
 
 O_NONBLOCK belongs to the open file description, and that is shared: with the shell that started us (a terminal), with
@@ -103,7 +103,10 @@ class StdioTransport:
         self._lose(error or self._failure)
 
     def _output_broke(self, error: OSError) -> None:
-        """Nobody reads our answers. What has arrived is handed over, but a request behind a pause is not begun."""
+        """Handle a failed write: the peer has stopped reading.
+
+        Bytes that have arrived are delivered before the loss is reported; while reading is paused they are dropped.
+        """
         self._failure = error
         if self._paused:
             self._lose(error)
@@ -156,7 +159,7 @@ class _Descriptor:
 
 
 def _open_again(fd: int, terminal: bool) -> int | None:
-    """The same pipe or terminal with an open file description of our own in place of `fd`; None where that fails.
+    """Reopen the pipe or terminal behind `fd` with a file description of our own, closing `fd`; None if that fails.
 
     Not for a named FIFO: opened again after its writers left, it never reports the end (fifo_open in fs/pipe.c).
     """

@@ -18,8 +18,8 @@ def take_stdio() -> tuple[int, int]:
     the number 0.
 
     From then on descriptor 1 and `sys.stdout` are stderr, for Python, for C and for children: what a tool, a
-    warning or a library prints cannot mix into the protocol (row A16). Descriptor 0 is /dev/null: nobody else
-    can eat a request. Neither is given back at the end: a late print would still reach the client.
+    warning or a library prints cannot mix into the protocol. Descriptor 0 is /dev/null: no other
+    code can read a request from it. Neither is restored at the end: a late print would still reach the client.
     """
     stdin, stdout = _take(STDIN), _take(STDOUT)
     _point_at_null(STDIN)

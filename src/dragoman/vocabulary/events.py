@@ -29,7 +29,7 @@ class Event(Word, frozen=True, kw_only=True, gc=False, tag_field="sessionUpdate"
 
 
 class Chunk(Event, frozen=True, gc=False):
-    """A piece appended to a message. An empty id means: nobody has named the message yet."""
+    """A piece appended to a message. An empty id means that the message has no id yet."""
 
     content: Content
     message_id: str = ""

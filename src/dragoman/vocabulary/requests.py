@@ -80,7 +80,7 @@ class Logout(Request, frozen=True, gc=False):
 
 
 class GetAuthStatus(Request, frozen=True, gc=False):
-    """Is somebody logged in?"""
+    """Ask whether a user is logged in."""
 
 
 class NewSession(Request, frozen=True, gc=False):

@@ -57,7 +57,7 @@ class Selected(Word, frozen=True, gc=False, tag_field="outcome", tag="selected")
 
 
 class Dismissed(Word, frozen=True, gc=False, tag_field="outcome", tag="cancelled"):
-    """Nobody chose: the turn was cancelled, or the question went away."""
+    """No option was chosen: the turn was cancelled, or the question was withdrawn."""
 
 
 class UnknownOutcome(Unknown, frozen=True, gc=False, tag_field="outcome", tag="?"):

@@ -27,7 +27,7 @@ class ContentItem(Word, frozen=True, gc=False, tag_field="type", tag="content"):
 
 
 class FileChange(Word, frozen=True, gc=False, tag_field="form", tag="change"):
-    """What happened to one file. `old_text` and `new_text` are there when whoever said it knew them.
+    """What happened to one file. `old_text` and `new_text` are set where the sender knew them.
 
     `old_text` None: there was no file. Move and copy carry `old_path`.
     """
@@ -46,7 +46,7 @@ class UnknownChange(Unknown, frozen=True, gc=False, tag_field="form", tag="?"):
 
 
 class Patch(Word, frozen=True, gc=False):
-    """The same change as a patch text, usually `git_patch`."""
+    """The changes of a `Diff` as a patch text, usually `git_patch`."""
 
     format: str
     text: str

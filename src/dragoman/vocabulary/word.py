@@ -1,4 +1,4 @@
-"""What every value of the vocabulary shares: immutability, `_meta`, and room for what nobody knows yet.
+"""What every value of the vocabulary shares: immutability, `_meta`, and `extras` for unknown fields.
 
 Values here know no protocol version, no transport and no clock. They can be compared, stored and sent on.
 """

@@ -168,8 +168,8 @@ class _Lines:
 class _Blocks:
     """Content-Length. Headers other than the length are read over; blank lines between messages too.
 
-    After a header block that makes no sense (no length, not a number, two lengths, not a header, too long) nobody
-    knows where the body ends. Reading goes on at the next `Content-Length` that stands at the beginning of a line, or
+    After a header block that makes no sense (no length, not a number, two lengths, not a header, too long) the
+    end of the body is unknown. Reading goes on at the next `Content-Length` that stands at the beginning of a line, or
     ends a line right behind a closing bracket, as it does behind a body. A body past the limit is refused with its
     header and skipped by length; its head follows when it has come, because it may be the answer that a call waits for.
     A length that cannot be skipped is the end: whatever follows is part of that body, if the peer says the truth.

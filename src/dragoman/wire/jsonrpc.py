@@ -117,7 +117,7 @@ class JsonRpcPeer(Generic[W]):
         self._in_flight = in_flight
         self._theirs: set[Id] = set()
         self._ours: dict[int, W] = {}
-        self._abandoned: dict[Id, None] = {}  # an answer is still owed, and nobody waits for it
+        self._abandoned: dict[Id, None] = {}  # calls without a waiter whose answer is still owed
         self._last = 0
         self._deaf = False
         self._closed = False
@@ -183,7 +183,10 @@ class JsonRpcPeer(Generic[W]):
         return b"".join((head, params, b"}")) if params else head[: -len(_PARAMS)] + b"}"
 
     def answer(self, id: Id, result: bytes) -> bytes | None:
-        """The answer to their request, of `answer_size`. None after the end, when nobody is there to read it."""
+        """Return the response to their request, `answer_size` bytes long; None after `close`.
+
+        Raise `UsageError` if the request is not in flight.
+        """
         if not self._finish(id):
             return None
         if id.__class__ is int:
@@ -191,7 +194,7 @@ class JsonRpcPeer(Generic[W]):
         return b"".join((_HEAD, _encode(id), b',"result":', result, b"}"))
 
     def fail(self, id: Id, code: int, message: str, data: object = None) -> bytes | None:
-        """The same, when the answer is an error."""
+        """Return the error response to their request; None after `close`. Raise `UsageError` as `answer` does."""
         return _failure(id, code, message, data) if self._finish(id) else None
 
     def cancel_call(self, number: int) -> bytes:

@@ -60,7 +60,7 @@ def read(data: bytes | Raw, kind: Any) -> Any:
 
 
 def merged(value: object) -> object:
-    """The same value in plain dicts and lists, with everything that was kept back in its place."""
+    """Return the value as plain dicts and lists, with `extras` and unknown variants back in their places."""
     match value:
         case Wire():
             return _merged_fields(value)

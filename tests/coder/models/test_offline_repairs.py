@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dragoman.coder.models.offline.edits import edit
 from dragoman.coder.models.offline.repairs.candidates import Candidate, candidates
 from dragoman.coder.models.offline.repairs.cases import Case, File
-from dragoman.coder.models.offline.repairs.failures import Failure, Frame, failures, nothing_ran, summary
+from dragoman.coder.models.offline.repairs.failures import FailedTest, Frame, failures, nothing_ran, summary
 from dragoman.coder.models.offline.repairs.suites import Suite
 
 
@@ -258,13 +258,13 @@ FAILED (failures=1)
 
 def test_the_failures_of_pytest_are_read() -> None:
     frames = (Frame("tests/test_calc.py", 5, "test_add"), Frame("calc.py", 2, "add"))
-    assert failures(PYTEST) == [Failure("TestCalc.test_add", frames, "assert -1 == 5\n +  where -1 = add(2, 3)")]
+    assert failures(PYTEST) == [FailedTest("TestCalc.test_add", frames, "assert -1 == 5\n +  where -1 = add(2, 3)")]
     assert (failures(PYTEST)[0].name, summary(PYTEST)) == ("test_add", "1 failed, 1 passed in 0.02s")
 
 
 def test_the_failures_of_unittest_are_read() -> None:
     frames = (Frame("/w/test_calc.py", 6, "test_add"),)
-    assert failures(UNITTEST) == [Failure("test_add", frames, "AssertionError: -1 != 5 : sums\n  differ")]
+    assert failures(UNITTEST) == [FailedTest("test_add", frames, "AssertionError: -1 != 5 : sums\n  differ")]
     assert summary(UNITTEST) == "Ran 2 tests in 0.001s"
 
 

@@ -15,7 +15,7 @@ from dragoman.coder.models.offline.wishes.intents import (
     Hello,
     Help,
     Intent,
-    ListFiles,
+    ListFilesIntent,
     MakePlan,
     Read,
     Rename,
@@ -24,11 +24,11 @@ from dragoman.coder.models.offline.wishes.intents import (
     RunTests,
     Search,
     Sum,
-    Unknown,
+    UnknownIntent,
     Where,
 )
 from dragoman.coder.models.offline.wishes.parsing import requests
-from dragoman.coder.models.offline.wishes.phrases import Chunk, phrase
+from dragoman.coder.models.offline.wishes.phrases import PhraseChunk, phrase
 
 FENCE = "```python\nprint(1)\n```"
 
@@ -50,14 +50,14 @@ def wishes(text: str) -> list[Intent]:
         ("open `a b.txt`", Read("a b.txt")),
         ("Please could you read a.py for me?", Read("a.py")),
         ("cat Makefile", Read("Makefile")),
-        ("list files", ListFiles()),
-        ("list the files in src", ListFiles("src")),
-        ("ls", ListFiles()),
-        ("ls src", ListFiles("src")),
-        ("what is here?", ListFiles()),
-        ("what's in this folder", ListFiles()),
-        ("what is in src", ListFiles("src")),
-        ("list files in .", ListFiles(".")),
+        ("list files", ListFilesIntent()),
+        ("list the files in src", ListFilesIntent("src")),
+        ("ls", ListFilesIntent()),
+        ("ls src", ListFilesIntent("src")),
+        ("what is here?", ListFilesIntent()),
+        ("what's in this folder", ListFilesIntent()),
+        ("what is in src", ListFilesIntent("src")),
+        ("list files in .", ListFilesIntent(".")),
         ("find files named *.py", FindFiles("**/*.py")),
         ("find app.py", FindFiles("**/app.py")),
         ("where is app.py?", FindFiles("**/app.py")),
@@ -153,13 +153,13 @@ def test_plain_words_mean_something(text: str, wish: Intent) -> None:
     ],
 )
 def test_what_no_rule_knows_is_not_guessed(text: str) -> None:
-    assert wishes(text) == [Unknown()]
+    assert wishes(text) == [UnknownIntent()]
 
 
 @pytest.mark.parametrize("text", ["delete a.txt", "rename a.txt to b.txt", "fix the typo in README.md", "x " * 2000])
 def test_what_is_not_done_says_what_would_be(text: str) -> None:
     (wish,) = wishes(text)
-    assert isinstance(wish, Unknown) and wish.hint
+    assert isinstance(wish, UnknownIntent) and wish.hint
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_what_is_not_done_says_what_would_be(text: str) -> None:
     ],
 )
 def test_several_requests_are_done_in_order(text: str) -> None:
-    assert wishes(text) == [Read("a.py"), RunTests(), ListFiles()]
+    assert wishes(text) == [Read("a.py"), RunTests(), ListFilesIntent()]
 
 
 def test_an_item_of_a_list_that_makes_no_sense_is_told_apart() -> None:
-    assert wishes("- read a.py\n- dance\n- ls") == [Read("a.py"), Unknown(), ListFiles()]
+    assert wishes("- read a.py\n- dance\n- ls") == [Read("a.py"), UnknownIntent(), ListFilesIntent()]
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_what_is_quoted_is_never_a_request(before: str, inside: str) -> None:
 
 @pytest.mark.parametrize("words", ["explain this", "what does this do?", "describe the file", "explain", ""])
 def test_an_attachment_can_be_what_is_meant(words: str) -> None:
-    mention = Chunk("mention", "`/w/a.py`", "/w/a.py")
+    mention = PhraseChunk("mention", "`/w/a.py`", "/w/a.py")
     (request,) = requests(phrase([words, mention]))
     assert request.intent == Explain("/w/a.py")
 
 
 def test_an_attachment_can_stand_in_the_words() -> None:
-    mention = Chunk("mention", "`/w/a.py`", "/w/a.py")
+    mention = PhraseChunk("mention", "`/w/a.py`", "/w/a.py")
     (request,) = requests(phrase(["replace foo with bar in ", mention, " please"]))
     assert request.intent == Replace("foo", "bar", Where("/w/a.py"))
 
@@ -216,7 +216,7 @@ def test_an_attachment_can_stand_in_the_words() -> None:
 @pytest.mark.parametrize("words", ["run touch", "ls -l", "grep -n x", "run the command"])
 def test_the_name_of_an_attachment_is_one_argument_of_a_command(words: str) -> None:
     name = "/w/a b`touch pwned`$(touch pwned);"
-    (request,) = requests(phrase([words, Chunk("mention", f"`{name}`", name)]))
+    (request,) = requests(phrase([words, PhraseChunk("mention", f"`{name}`", name)]))
     command = words.removeprefix("run the command").removeprefix("run ")
     assert request.intent == Run(f"{command} '{name}'".strip())
 

@@ -3,7 +3,7 @@
 What does not fit on the screen is shown at the key `v`, in the pager or in pages, and then the question again.
 
 The terminal stays as it is (no raw mode), so it needs no rescue if we are killed here. What was typed before the
-question was shown is no answer to it. Nobody there, an end of input, a hang-up: no answer, and that is a no.
+question was shown is no answer to it. No terminal, an end of input, a hang-up: no answer, and that is a no.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 # What a terminal hands over at once, in its own line mode.
 LINE_BYTES: Final = 4096
-# Somebody who types this many things that are no answer has left the keyboard to something else.
+# After this many lines that are no answer, the question counts as unanswered: a program may be typing.
 ATTEMPTS: Final = 20
 # What can be typed below a page of a long question.
 _PAGE_KEYS: Final = ("", "a", "n", "no")
@@ -36,7 +36,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9]*m")
 
 
 class NoAnswer(Exception):
-    """There is nobody to answer."""
+    """The question stays unanswered: the input has ended, or too much was typed that is no answer."""
 
 
 class Keyboard:
@@ -47,7 +47,7 @@ class Keyboard:
 
     @classmethod
     def find(cls, shown: TextIO | None) -> "Keyboard | None":
-        """Those of the terminal that our questions are shown on, if somebody is there who can answer them."""
+        """Open the terminal that `shown` writes to; None if it is no terminal, or we are not in its foreground."""
         try:
             if shown is None or not shown.isatty():
                 return None
@@ -146,7 +146,7 @@ class Asker:
         self._turn = asyncio.Lock()
 
     async def permission(self, request: RequestPermission) -> PermissionOption | None:
-        """The option chosen; None if nobody chose."""
+        """Ask the user and return the chosen option; None if no answer came."""
         return await self._held(self._decide(request))
 
     async def ask(self, lines: list[str], how: str, understood: "Callable[[str], T | None]") -> "T | None":

@@ -89,7 +89,7 @@ class ChatSession:
         return self._here
 
     async def perform(self) -> int:
-        """Talk until somebody leaves; the exit code."""
+        """Chat until the user leaves, a signal comes or the agent fails; return the exit code."""
         loop, talking = asyncio.get_running_loop(), asyncio.current_task()
         assert talking is not None
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -234,7 +234,7 @@ class ChatSession:
                     typed = "" if await self._prompt(as_sent(text)) else text
             except LinkClosed as lost:
                 await self._connect_again(stack, lost)
-                typed = text  # whoever wrote it sees whether it is to be said again
+                typed = text  # the user decides whether to send it again
 
     def _on_press(self, number: int, frame: FrameType | None) -> None:
         """Keep a Ctrl-C that comes between a turn and the line: it is the first of two at an empty line."""

@@ -92,7 +92,7 @@ class CommandOutput:
         return self.feed_bytes(data[self._length :])
 
     def become(self, text: str) -> list[str]:
-        """The same as text. One that is another than before is shown from its start."""
+        """Replace the output by `text` and return the new lines to show; all of them if it does not begin as before."""
         new = text[self._length :] if text.startswith(self._start) else text
         self._start, self._length = text[:LINE_LENGTH], len(text)
         return self._feed(new)

@@ -76,7 +76,7 @@ class Composer:
         self._session.app.invalidate()
 
     def above(self, write: Callable[[], None]) -> bool:
-        """Write something above the line while the user is at it; False if nobody is."""
+        """Call `write` above the input line; return False, without a call, if no line is being read."""
         app = self._session.app
         if not app.is_running:
             return False

@@ -31,7 +31,7 @@ _NOT_COMPACTED: Final = "The conversation so far could not be summarised"
 DIFF_LINES: Final = 40
 # A title is a line; an agent may put a whole command in it.
 TITLE_LENGTH: Final = 400
-# Steps of a plan that anybody reads.
+# Steps shown of one plan.
 PLAN_STEPS: Final = 50
 # Calls and messages of a turn that are remembered; an agent with more of them at once is told anew.
 REMEMBERED: Final = 1000

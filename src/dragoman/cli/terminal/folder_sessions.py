@@ -19,7 +19,7 @@ LISTED: Final = 20
 
 
 class FolderSessions:
-    """Those of one target. Which connection leads there changes; what the user has seen does not."""
+    """The sessions of one folder at one target. It outlives a connection, and remembers the list shown last."""
 
     def __init__(self, target: Target, folder: str) -> None:
         self._target = target

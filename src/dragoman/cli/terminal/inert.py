@@ -25,7 +25,7 @@ def inert(text: str) -> str:
 
 
 def inert_line(text: str) -> str:
-    """The same on one line."""
+    """Return the text as `inert` does, on one line: each run of blanks becomes one space."""
     return inert(" ".join(text.split()))
 
 
@@ -35,7 +35,7 @@ def exact(text: str) -> str:
 
 
 def exact_line(text: str) -> str:
-    """The same on one line, with every blank it has."""
+    """Return the text as `exact` does, on one line: newlines and tabs are spelled out, every blank stays."""
     return visible_line(text).translate(_FOR_THE_FRAME)
 
 
@@ -45,7 +45,7 @@ def inert_output(text: str) -> str:
 
 
 class InertStream:
-    """The same for text that comes in pieces: a line's end or a heap of marks may be cut in two."""
+    """Makes a text inert that comes in pieces: a line's end or a heap of marks may be cut in two."""
 
     def __init__(self) -> None:
         self._held = ""

@@ -22,7 +22,7 @@ clock: Callable[[], float] = time.monotonic
 class Interrupts:
     """`with Interrupts() as interrupts: await interrupts.wait()`.
 
-    Python's own handlers and not the loop's: they also run while we wait for somebody to read our output.
+    Python's own handlers and not the loop's: they also run while a write blocks on a full pipe.
     """
 
     def __init__(self, signals: Sequence[signal.Signals] = ALL) -> None:
@@ -44,7 +44,7 @@ class Interrupts:
             signal.signal(number, before)
 
     async def wait(self) -> None:
-        """Until somebody wants to stop."""
+        """Wait for the first signal."""
         await self._heard.wait()
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -310,7 +310,7 @@ def _meaning(option: PermissionOption) -> str:
 
 
 def chosen(words: str, options: Sequence[PermissionOption]) -> PermissionOption | None:
-    """The option that somebody's answer means: its number, `y` or `n`. None where it means none of them."""
+    """Return the option that the user's answer means: its number, `y` or `n`. None if it means none or several."""
     answer = words.strip().lower()
     if answer.isdecimal() and len(answer) < 4:
         number = int(answer)

@@ -257,7 +257,7 @@ def _markdown(text: str) -> Markdown:
 
 
 def _show_html(token: Any) -> None:
-    """HTML is shown as it is written: what is left out, nobody reads."""
+    """Turn HTML tokens into text: rich would leave them out."""
     if token.type == "html_block":
         token.type = "code_block"
     for child in token.children or ():

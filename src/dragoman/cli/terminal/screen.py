@@ -20,13 +20,13 @@ from dragoman.cli.terminal.renderer import Renderer
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
 
-# Lines that came while the user was writing; more of them nobody reads.
+# Lines kept while the user is typing; older ones are evicted.
 _WAITING_LINES: Final = 200
 _STEP_SECONDS: Final = 0.12
 
 
 class Stage:
-    """Who may write now, and what has to wait. Whoever reads the user's line says so with `composer`."""
+    """Decides what is written to the terminal now and what has to wait. `composer` reads the user's line, once set."""
 
     def __init__(self) -> None:
         self.paper: Final = Renderer()

@@ -1,4 +1,4 @@
-"""What an agent writes to stderr: its last lines for when it fails, and all of them, live, for whoever wants that.
+"""What an agent writes to stderr: its last lines for when it fails, and all of them, live, for `show`.
 
 Promise: lines are inert, and what is kept is bounded, however much an agent writes.
 """

@@ -85,7 +85,7 @@ class TurnScreen:
 
     @property
     def answer_alone(self) -> bool:
-        """Whether nothing but the answer is shown: nobody looks at this."""
+        """Return whether only the answer is shown: neither stdout nor stderr is a terminal."""
         return self._side is None
 
     def show(self, pieces: Iterable[StyledText]) -> None:
@@ -99,7 +99,7 @@ class TurnScreen:
                 self._form = piece.form
 
     def flush(self) -> None:
-        """Whoever watches sees it now."""
+        """Flush the stream of the answer and the one for everything else."""
         self._out.flush()
         if self._side is not None and self._side is not self._out:
             self._side.flush()
@@ -115,7 +115,7 @@ class TurnScreen:
             self._err.flush()
 
     def ask(self, text: str) -> None:
-        """The same for a question, as it is."""
+        """Write a question to stderr, unchanged, on a line of its own. Unlike `say`, raise `OSError` if that fails."""
         if self._err is not None:
             self.pause()
             self._fresh_line()

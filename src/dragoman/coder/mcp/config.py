@@ -110,7 +110,7 @@ def shown_url(url: str) -> str:
 
 
 def secrets_of(config: Config) -> list[str]:
-    """What must not be printed, whoever says it; longest first, so that no part of one is left."""
+    """Return the values that must not be printed, longest first: so `hide` leaves no part of one."""
     found: set[str] = set()
     match config:
         case McpStdio():

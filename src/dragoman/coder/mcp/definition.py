@@ -18,7 +18,7 @@ SCHEMA_BYTES: Final = 32 * limits.KIB
 SCHEMA_DEPTH: Final = 32
 # For us it only has to name a tool in a request; the specification says 128.
 TOOL_NAME_CHARACTERS: Final = 1_000
-# Enough that nobody finds a second definition for one.
+# 128 bits: a server cannot find a second definition with the same digest.
 _DIGEST_CHARACTERS: Final = 32
 
 

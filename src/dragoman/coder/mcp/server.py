@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 State = Literal["starting", "connected", "reconnecting", "failed", "refused", "closed"]
 # A list of tools is asked for again at most this often, however often it changes.
 LIST_SECONDS: Final = 1.0
-# After a cancel, for telling the server; then nobody waits for that any more.
+# How long a cancelled call waits until the cancellation is sent to the server.
 CANCEL_SECONDS: Final = 0.1
 # What ending a child takes at most, and a moment.
 CLOSE_SECONDS: Final = limits.CHILD_EXIT_SECONDS + limits.CHILD_TERM_SECONDS + limits.CHILD_KILL_SECONDS + 0.5

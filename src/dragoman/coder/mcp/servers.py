@@ -36,7 +36,7 @@ class McpServerStatus(NamedTuple):
 
 
 async def allow_all(config: Config) -> bool:
-    """Asks nobody."""
+    """Default `allow` callback: start every server without asking the user."""
     return True
 
 

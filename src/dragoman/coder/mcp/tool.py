@@ -13,7 +13,7 @@ _TITLE_CHARACTERS = 120
 
 
 class ForeignTool:
-    """One tool of one server. Its arguments are its server's business, its hints are nobody's."""
+    """One tool of one MCP server. The server checks its arguments; its annotations are not used in decisions."""
 
     kind = "other"
     does: ActKind = "foreign"

@@ -15,7 +15,7 @@ _WITH_OFF: Final = (OFF, *_LEVELS)
 
 
 class Abilities(NamedTuple):
-    """What a model can do. `window` in tokens; None: nobody knows."""
+    """What a model can do. `window` in tokens; None: unknown."""
 
     window: int | None = None
     thought_levels: tuple[str, ...] = ()

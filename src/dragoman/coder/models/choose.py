@@ -24,9 +24,10 @@ DEFAULTS: Final = {
 def find_default_model(
     environment: Mapping[str, str], config: Mapping[str, object], credentials: Credentials
 ) -> ModelName:
-    """What no `--model` means: the configuration's, else that of the first provider with a key, else `offline`.
+    """Return the model used without `--model`: the configured one, else of the first provider with a key, else offline.
 
-    Ollama counts when its address is given. Nobody is asked over the network whether he is there.
+    Ollama counts when its address is given. No provider is contacted to see whether it is running. Raise
+    `ModelUnavailable` if the configuration has a bad model name.
     """
     wanted = config.get("model")
     if isinstance(wanted, str) and wanted:

@@ -87,7 +87,7 @@ class Model(Protocol):
 
     # As the user knows it, and without a path.
     name: str
-    # The tokens it can see at once; None: nobody knows.
+    # Its context window in tokens; None: unknown.
     window: int | None
 
     # Content it can see besides text: "image", "audio". The rest is given to it as a marker.

@@ -157,7 +157,7 @@ def _causes(error: BaseException) -> list[BaseException]:
 
 
 def _system(error: BaseException) -> str:
-    """What the system said about a connection, behind a colon: its own words for a number, and nobody else's."""
+    """Return a colon and why the connection failed, from its errno and never from the error's text; else nothing."""
     cause: BaseException | None = error
     for _ in range(_CHAIN):
         if isinstance(cause, socket.gaierror):
@@ -274,7 +274,7 @@ def _words(error: BaseException, endpoint: Endpoint) -> str:
 
 
 def _plain(text: str, endpoint: Endpoint) -> str:
-    """One short line of somebody else's text, behind a colon and without its full stop; nothing for a web page."""
+    """Return a colon and the provider's text as one short line without keys or its full stop; nothing for HTML."""
     text = " ".join(text.split()).rstrip(".")
     if not text or text.startswith("<"):
         return ""

@@ -95,7 +95,7 @@ class LocalModel:
         """Nothing to remember: the conversation comes with every call."""
 
     def assistant(self, name: str) -> "LocalModel":
-        """The same one: it remembers nothing, and calls wait for each other."""
+        """Return this model itself: it keeps no conversation, and calls wait for each other."""
         return self
 
     def retry_seconds(self, attempt: int) -> float:

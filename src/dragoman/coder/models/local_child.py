@@ -2,7 +2,7 @@
 
 `python -m dragoman.coder.models.local_child FILE THREADS WINDOW`. It says `{"ready": true}` when the weights are read.
 A request is answered by chunks and `{"end": true}`; `{"stop": true}` ends it early. End of stdin ends the process, in
-the middle of a word if need be: so it never outlives whoever started it.
+the middle of a word if need be: so it never outlives its parent process.
 """
 
 import importlib
@@ -65,7 +65,7 @@ def _server(path: str, threads: int, window: int) -> Any:
     parameters.cpuparams.n_threads = threads
     parameters.cpuparams_batch.n_threads = threads
     parameters.warmup = False
-    # The library listens on loopback too; nobody has the key to that door.
+    # The library listens on loopback too; a random key keeps other programs out.
     parameters.api_keys = [secrets.token_hex(32)]
     return xllamacpp.Server(parameters)
 

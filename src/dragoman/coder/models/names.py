@@ -1,7 +1,7 @@
 """The names of models: `provider:name`, `provider/name`, or a bare name, as people and clients write them.
 
 Promise: on the wire a model is always `provider/name`, never a path. `offline`, `script:FILE` and `local:…` are
-recognised first. A client names what somebody pays for, never a file: for it `script:` and `local:` do not exist.
+recognised first. A client can never name a file: for it `script:` and `local:` do not exist.
 """
 
 import re

@@ -1,8 +1,8 @@
 """One hosted model, connected: requests out, pieces in. Loaded together with the SDKs, never before.
 
 Only the library's direct API is used: it translates, and decides nothing. Retries are the loop's, so the SDKs make
-none. Promise: leaving `respond` early closes the connection, so nobody pays for words nobody reads; a call comes out
-only when its arguments are complete and the answer has ended well; and it raises `ModelFailed` and no more.
+none. Promise: leaving `respond` early closes the connection, so the provider stops an answer that is not read; a tool
+call is yielded only when its arguments are complete and the answer has ended well; it raises only `ModelFailed`.
 """
 
 import asyncio
@@ -172,7 +172,7 @@ class ProviderConnection:
             # The conversation is sent again with every call; from the provider's cache it costs a tenth.
             settings["cache"] = True
         if family == "openai":
-            # Conversations are kept in our log, not in somebody's archive.
+            # Conversations are stored in our session log, not at the provider.
             settings["openai_store"] = False
             if self._summaries and level != OFF:
                 settings["openai_reasoning_summary"] = "auto"
@@ -238,7 +238,7 @@ def _client(endpoint: Endpoint, patience: ModelTimeouts, opened: "set[_Bounded]"
         request.extensions = {**request.extensions, "timeout": phases}
 
     async def be_bounded(response: httpx2.Response) -> None:
-        # A few compressed bytes can be gigabytes of answer, and nobody was asked to compress.
+        # A few compressed bytes can be gigabytes of answer, and our request asked for no compression.
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise Encoded

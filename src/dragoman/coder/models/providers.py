@@ -36,7 +36,7 @@ def is_installed() -> bool:
 
 
 class ProviderModel:
-    """A model of OpenAI, Anthropic, Google, Ollama, or of anybody who speaks as OpenAI does."""
+    """A model of OpenAI, Anthropic, Google, Ollama, or of any server with an OpenAI-compatible API."""
 
     def __init__(self, endpoint: Endpoint, patience: ModelTimeouts | None = None) -> None:
         known = abilities(endpoint)
@@ -47,7 +47,7 @@ class ProviderModel:
         self._known = known
         self._endpoint = endpoint
         self._patience = patience or ModelTimeouts()
-        # Lines nobody talks on.
+        # Connections without a call in progress.
         self._idle: list[ProviderConnection] = []
         self._hanging_up: asyncio.TimerHandle | None = None
         self._closing: asyncio.Task[None] | None = None
@@ -56,7 +56,7 @@ class ProviderModel:
         """Nothing to remember: the conversation comes with every call."""
 
     def assistant(self, name: str) -> "ProviderModel":
-        """The same one: it remembers nothing, and every call has a line of its own."""
+        """Return this model itself: it keeps no conversation, and every call has a connection of its own."""
         return self
 
     def retry_seconds(self, attempt: int) -> float:
@@ -78,7 +78,7 @@ class ProviderModel:
             self._rest(line)
 
     async def close(self) -> None:
-        """Hang up wherever nobody talks. The next call connects again."""
+        """Close the idle connections. Calls in progress go on; the next call connects again."""
         if self._hanging_up is not None:
             self._hanging_up.cancel()
             self._hanging_up = None

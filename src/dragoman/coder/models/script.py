@@ -126,7 +126,7 @@ class ScriptModel:
         return self._assistants[name]
 
     def retry_seconds(self, attempt: int) -> float:
-        """Scripts do not make anybody wait."""
+        """Return a short constant delay: a scripted failure needs no back-off."""
         return _RETRY_SECONDS
 
     async def respond(self, inquiry: ModelRequest) -> AsyncGenerator[Piece, None]:

@@ -19,5 +19,5 @@ class ModelTimeouts(NamedTuple):
     piece: float = 300.0
     # For one answer. Long thoughts take a quarter of an hour.
     answer: float = 3600.0
-    # An open connection nobody used for this long is closed: idle sessions are many and small.
+    # A connection that is idle for this long is closed: many sessions are idle, and should cost little.
     idle: float = 60.0

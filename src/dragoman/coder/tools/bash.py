@@ -151,7 +151,7 @@ class Bash:
         finally:
             overuse.close()
             output.stop()
-            # Nobody asks nicely here: the deadline is over, or the user has cancelled and waits, or it is done.
+            # SIGKILL at once: the deadline has passed, or the user has cancelled and waits, or it has exited.
             child.kill_now()
             await child.stop()
             desk.guardian.leave(child.pid)
@@ -313,5 +313,5 @@ class _Output:
 
 
 def command_environment(environment: dict[str, str]) -> dict[str, str]:
-    """What a command sees: no terminal, no pager, no editor that would wait for somebody."""
+    """Return the environment of a command: no terminal features, and no pager or git prompt that waits for input."""
     return environment | {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}

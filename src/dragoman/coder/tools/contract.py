@@ -63,7 +63,7 @@ class ToolContext(NamedTuple):
     guardian: Guardian
     changes: Changes
     rig: Execution
-    # Our own data folder, which is nobody else's to write; empty: there is none.
+    # Our own data folder: a write of a tool there is guarded; empty: there is none.
     home: str = ""
     # Real paths that are protected in this session beside those with a protected name; what is below them, too.
     protected_paths: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def flag_input(call: JudgedCall, name: str) -> bool:
 
 
 def only_known(call: JudgedCall, *names: str) -> None:
-    """Refuse arguments nobody reads: the model meant something by them."""
+    """Raise `BadInput` for an argument that is not in `names`: the model meant something by it."""
     for name in call.input:
         if name not in names:
             raise BadInput(f"{call.tool} has no argument {name!r}; it takes {', '.join(names)}.")
@@ -142,7 +142,7 @@ def shown_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
 
 
 def title_text(text: str, limit: int = TITLE_CHARACTERS) -> str:
-    """The same on one line: a file name has no lines, whatever it says."""
+    """Return `shown_text` on one line: newlines and tabs are escaped, as a file name may hold both."""
     return shown_text(text, limit).replace("\n", "\\n").replace("\t", "\\t")
 
 

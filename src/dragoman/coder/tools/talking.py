@@ -21,7 +21,7 @@ from dragoman.host.text import harmless
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import PlanEntry
 
-# A plan of more steps is not read by anybody.
+# A user does not read a longer plan.
 STEPS: Final = 200
 _PRIORITIES: Final = ("high", "medium", "low")
 _STATUSES: Final = ("pending", "in_progress", "completed")

@@ -206,7 +206,7 @@ class Speaker:
         return request.options
 
     def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
-        """By default a failed request is just that. A question that was called off was answered by nobody."""
+        """Return None (the request has failed), but `Dismissed` for a permission request that was cancelled."""
         if isinstance(request, RequestPermission) and error.code == CANCELLED:
             return DecodedReply(PermissionAnswer(Dismissed()))
         return None

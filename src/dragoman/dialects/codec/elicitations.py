@@ -134,7 +134,10 @@ def _is_plain(value: object) -> bool:
 
 
 def mended_form(schema: dict[str, object], formats: frozenset[str] | None) -> JsonObject:
-    """The form as every version takes it: an object with properties, no empty choices, no format nobody knows."""
+    """Return the form as every version accepts it: an object with properties, without fields that offer no choice.
+
+    Text formats that are not among `formats` are removed too, unless `formats` is None.
+    """
     form: JsonObject = {"type": "object", "properties": {}, **schema}
     properties = form["properties"]
     if not isinstance(properties, dict):

@@ -99,7 +99,7 @@ def _hunks(old: list[str], new: list[str]) -> list[str]:
         lines = [f"@@ -{_span(len(old))} +{_span(len(new))} @@\n"]
         lines += [f"-{line}" for line in old] + [f"+{line}" for line in new]
     else:
-        from difflib import unified_diff  # not everybody shows a diff
+        from difflib import unified_diff  # imported late: only needed to show a diff
 
         lines = list(unified_diff(old, new))[2:]
     return [line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines]

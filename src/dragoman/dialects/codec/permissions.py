@@ -1,6 +1,6 @@
 """What no permission answer may get past: it is a yes only to one option that was really offered.
 
-Anything else is a no, whoever sent it and however it is spelled. These checks are the same in every version.
+Any other answer is a no, from any peer and in any spelling. These checks are the same in every version.
 """
 
 import json
@@ -52,7 +52,7 @@ def _loosely(answer: Raw) -> Any:
 
 
 def only_offered(answer: PermissionAnswer, offered: list[PermissionOption]) -> PermissionAnswer:
-    """The answer; a choice that names no offered option, or two of them, is nobody's choice."""
+    """Return the answer, as `Dismissed` if the chosen id names no offered option, or two of them."""
     if not isinstance(answer.outcome, Selected):
         return answer
     chosen = answer.outcome.option_id

@@ -86,7 +86,7 @@ _VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
 
 
 def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
-    """`session/set_config_option` with a value of a type nobody knows. A known type that does not fit is malformed."""
+    """Decode `session/set_config_option` with a value of unknown type; raise `PeerMistake` if it is malformed."""
     fields = plain(value.raw)
     session_id, config_id = fields.get("sessionId"), fields.get("configId")
     if not isinstance(session_id, str) or not isinstance(config_id, str) or value.tag in ("id", "boolean"):
@@ -98,7 +98,7 @@ def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
 
 
 def say_unknown_value(request: requests.SetOption) -> wire.UnknownVariant:
-    """The same request, as it came."""
+    """Encode `session/set_config_option` with a value of unknown type, as it was received."""
     assert isinstance(request.value, requests.UnknownValue)
     body = dict(request.extras.fields) if isinstance(request.extras, Extras) else {}
     body |= {"sessionId": request.session_id, "configId": request.config_id, "type": request.value.kind}

@@ -1,8 +1,8 @@
 """`initialize` answered from the first bytes alone: no link, no loop, no tables of any version.
 
 A process that is started for every conversation answers before it has imported what serves the rest of it. Only the
-plain case is taken: one whole message that is an `initialize` and succeeds. Whatever else the bytes are, they are for
-the link, which reads them from the beginning as if nobody had looked.
+plain case is taken: one whole message that is an `initialize` and succeeds. Any other bytes are left
+to the link, which reads them from the beginning.
 """
 
 from collections.abc import Callable

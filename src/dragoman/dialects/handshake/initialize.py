@@ -304,7 +304,7 @@ def _hear_agent_2(body: Json) -> AgentHello:
     methods: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
     capabilities = AgentCapabilities(
         sessions=there,
-        # Whoever has sessions in version 2 has these.
+        # In version 2 these four come with sessions.
         load=there,
         resume=there,
         list=there,
@@ -354,7 +354,7 @@ def implementation(value: object) -> Implementation | None:
 
 
 def say_implementation(info: Implementation) -> Json:
-    """The same, as it is said."""
+    """Encode a program's name, title and version."""
     body = {"name": info.name} | given("title", info.title) | {"version": info.version}
     return whole(body, info)
 

@@ -50,7 +50,7 @@ def hear_method_1(method: object) -> AuthMethod | None:
 
 
 def hear_method_2(method: object) -> AuthMethod | None:
-    """A type that nobody knows is kept whole."""
+    """Decode a login method; None if it is malformed. An unknown type keeps all its fields."""
     method = _renamed(method, "id", "methodId")
     if not isinstance(method, dict) or not has_texts(method, "type", "methodId", "name"):
         return None

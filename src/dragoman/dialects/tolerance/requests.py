@@ -36,7 +36,7 @@ _BLOCKS: Final = {
     "ResourceContentBlock": "resource_link",
     "EmbeddedResourceContentBlock": "resource",
 }
-# How base64 of these begins; anything else is bytes of which nobody has said what they are.
+# How base64 data of these types begins; any other data without a type is `_BYTES`.
 _BEGINNINGS: Final = (
     ("iVBORw0KGgo", "image/png"),
     ("/9j/", "image/jpeg"),
@@ -127,7 +127,7 @@ def _block(block: Json) -> Json:
 
 
 def known_block(kind: str, fields: Json) -> Json | None:
-    """A block under the name of its class, as it is called on the wire; None for one that nobody knows."""
+    """Return a block that has the name of its Python class, with its wire name; None for an unknown name."""
     return _block({**fields, "type": _BLOCKS[kind]}) if kind in _BLOCKS else None
 
 

@@ -54,7 +54,7 @@ def update(params: Raw) -> Raw | None:
 
 
 def _named(found: Json) -> Json | None:
-    """The update under its name; None if it has none that anybody knows."""
+    """Return the update with its wire name; None if it has no known name."""
     name = found.get("sessionUpdate", found.get("type"))
     if not isinstance(name, str):
         return None

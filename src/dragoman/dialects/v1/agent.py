@@ -55,7 +55,10 @@ class AgentV1(Speaker):
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """As everywhere; `set_mode` sets the mode option, and a session has one prompt at a time."""
+        """Decode as `super()` does, but `session/set_mode` sets the mode option.
+
+        Raise `PeerMistake` for an empty prompt and for a second prompt while one is open in the session.
+        """
         if method == "session/set_mode":
             return self._hear_set_mode(id, params)
         request = super().hear_request(id, method, params)
@@ -116,7 +119,7 @@ class AgentV1(Speaker):
     # -- asking and answering ----------------------------------------------------------------------------------------
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; a permission is about a tool call, as the client sees it."""
+        """Encode as `super()` does, but a permission carries its tool call as the client was shown it."""
         if not isinstance(request, services.RequestPermission):
             return super().ask(request)
         session = self._session(request.session_id)
@@ -127,7 +130,7 @@ class AgentV1(Speaker):
         return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.say_permission(request, call)))
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; an accepted prompt is answered when its turn ends."""
+        """Reply as `super()` does, but an accepted prompt is answered when its turn ends."""
         match reply:
             case requests.OptionsSet() if isinstance(request, requests.SetOption):
                 return self._options_set(id, request, reply)
@@ -136,7 +139,7 @@ class AgentV1(Speaker):
             case requests.SessionOpened() if isinstance(request, _OPENING):
                 return self._opened(id, request, reply)
             case _ if isinstance(request, (requests.CloseSession, requests.DeleteSession)):
-                # A turn that nobody ended has ended with its session.
+                # A turn that is still open ends with its session.
                 ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
                 self._sessions.pop(request.session_id, None)
                 self._sent_options.pop(request.session_id, None)

@@ -95,7 +95,7 @@ class ClientV1(Speaker):
     # -- asking ------------------------------------------------------------------------------------------------------
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; a prompt counts as accepted when it is sent, and its turn as begun."""
+        """Encode as `super()` does, but a prompt counts as accepted when it is sent, and its turn begins then."""
         match request:
             case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
                 asked = w.SetSessionModeRequest(
@@ -128,7 +128,11 @@ class ClientV1(Speaker):
         return RequestMessage(call.method, call.params, requests.PromptAccepted(session.live), told)
 
     def _resume(self, request: requests.ResumeSession) -> RequestMessage:
-        """A replay is `session/load`; without one it is `session/resume`, or a load whose story nobody hears."""
+        """Encode a resume as `session/load` if a replay is wanted, else as `session/resume`.
+
+        An agent without `session/resume` gets `session/load`, and its replay is muted. Raise `PeerMistake` if it has
+        neither, or for a replay that does not begin at the start.
+        """
         if isinstance(request.replay_from, requests.UnknownReplay):
             raise PeerMistake(INVALID_PARAMS, "Sessions of this agent are replayed from the start")
         route = routes.RESUME if self._agent.resume and not request.replay_from else routes.LOAD
@@ -147,7 +151,7 @@ class ClientV1(Speaker):
         return mode is not None and mode.config_id == request.config_id
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; an agent that would take a no for a yes is told it in another way."""
+        """Reply as `super()` does, but refuse by `cancelled` where the agent takes any chosen option for a yes."""
         if self._mishears and isinstance(request, services.RequestPermission):
             assert isinstance(reply, services.PermissionAnswer)
             if (no := refusals.called_off(request, reply)) is not None:
@@ -157,7 +161,7 @@ class ClientV1(Speaker):
     # -- hearing answers ---------------------------------------------------------------------------------------------
 
     def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
-        """As everywhere; a prompt's answer is the end of its turn."""
+        """Decode as `super()` does, but the response to a prompt ends its turn. Updates the session memory."""
         match request:
             case requests.SetOption():
                 return self._option_set(request, result)
@@ -262,7 +266,7 @@ class ClientV1(Speaker):
         return heard if meant is None else wire.decode(meant, w.SessionNotification)
 
     def read_params(self, route: Route, params: Raw) -> Any:
-        """As everywhere; a permission may be about a call that is spelled otherwise."""
+        """Decode as `super()` does; if that fails for a permission, correct its tool call and decode again."""
         try:
             return super().read_params(route, params)
         except PeerMistake:
@@ -312,7 +316,7 @@ class ClientV1(Speaker):
             if session.kind is not chunk.__class__ or session.message_id != chunk.message_id:
                 self._speak(session, chunk)
         else:
-            # The chunk was made a moment ago and nobody else has seen it.
+            # The chunk was decoded just above and is not shared yet, so it may be changed in place.
             _force(chunk, "message_id", self._message_id(session, chunk.__class__))
         return params.session_id, chunk
 
@@ -363,7 +367,7 @@ class ClientV1(Speaker):
         session.answering = True
 
     def _message_id(self, session: _Session, kind: type[events.Chunk]) -> str:
-        """The same message while the same kind goes on; a new one after anything else."""
+        """Return the current message's id while chunks of the same kind follow; make a new id after anything else."""
         if session.kind is not kind:
             session.kind = kind
             session.message_id = self._new_id() if session.replay is None else session.replay.new_id()

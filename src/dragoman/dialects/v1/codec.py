@@ -41,7 +41,7 @@ def _say_link(link: content.ResourceLink) -> Any:
 
 
 def _hear_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
-    """A block nobody knows, unless it is one under the name of its class."""
+    """Decode a block of unknown type; one that has the name of its Python class becomes the block it means."""
     meant = known_block(kind, fields)
     if meant is None:
         return content.UnknownContent(kind, fields)
@@ -138,7 +138,7 @@ def _say_exit(status: tools.ExitStatus) -> Any:
 
 
 def sane_exit(status: Any) -> Any:
-    """Exit codes are never negative here; whoever has one of those has a signal to tell instead."""
+    """Clear an exit code that version 1 cannot hold: a negative one, which stands for a signal, or one too large."""
     if isinstance(status.exit_code, int) and not 0 <= status.exit_code <= _LARGEST_EXIT_CODE:
         return msgspec.structs.replace(status, exit_code=None)
     return status
@@ -251,7 +251,7 @@ def _say_sse(server: requests.McpSse) -> w.McpServerSse:
 
 
 def _say_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
-    """A server that claims a known type and is malformed would be taken for that type: nobody may start it."""
+    """Encode a server of unknown type. Raise `PeerMistake` for a known type: malformed, it must not be started."""
     if server.kind in ("http", "sse", "acp", "stdio"):
         raise PeerMistake(INVALID_PARAMS, "An MCP server is malformed")
     return say_unknown(server)

@@ -97,7 +97,7 @@ def _hear_permission(value: w.RequestPermissionRequest) -> RequestPermission:
 
 
 def _say_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
-    """An outcome that version 1 has no word for is nobody's choice."""
+    """Encode an answer; an outcome that version 1 does not know becomes `Dismissed`."""
     outcome = Dismissed() if isinstance(answer.outcome, UnknownOutcome) else answer.outcome
     return w.RequestPermissionResponse(
         outcome=v1.WORDS.say(outcome), meta=answer.meta, extras=say_extras(answer, w.RequestPermissionResponse)

@@ -37,7 +37,10 @@ class AgentV2(Speaker):
         )
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
-        """As everywhere; an empty prompt is refused. An older draft loads what this one resumes from the start."""
+        """Decode as `super()` does, but read `session/load` of an older draft as a resume with a replay from the start.
+
+        Raise `PeerMistake` for an empty prompt.
+        """
         if method == "session/load":
             method, params = "session/resume", _from_start(params)
         request = super().hear_request(id, method, params)

@@ -46,7 +46,7 @@ class ClientV2(Speaker):
         return [SessionEvent(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
 
     def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
-        """As everywhere; agents of an older draft accept a prompt without naming its message."""
+        """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
         if isinstance(request, PromptRequest):
             body = plain(msgspec.Raw(or_nothing(result)))
             if isinstance(body, dict) and "messageId" not in body:
@@ -54,7 +54,7 @@ class ClientV2(Speaker):
         return super().hear_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
 
     def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
-        """As everywhere; in an older draft a permission is always about a tool call."""
+        """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""
         return super().hear_request(id, method, modern(params) if method in _PERMISSION else params)
 
     def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:

@@ -191,9 +191,9 @@ class AgentJune(VendorAgent):
         return error
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As in version 1; whole messages, appended content and an emptied plan are told as such.
+        """Encode as version 1 does, but whole messages, appended content and an emptied plan are sent as such.
 
-        Kinds, statuses and priorities are open here, and an update that nobody knows is passed on.
+        Kinds, statuses and priorities are open here. An unknown update is passed on, unless it has a known name.
         """
         match event:
             case events.Message() if not self._is_echo_of(session_id, event):

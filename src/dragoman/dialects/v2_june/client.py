@@ -89,7 +89,7 @@ class ClientJune(ClientV1):
         return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
 
     def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
-        """An event of the draft's own, unless it is the prompt that is being answered, or of a story nobody wants."""
+        """Return an event that only the draft has; nothing for the echo of the current prompt or in a muted replay."""
         session = self._session(body["sessionId"])
         if isinstance(event, events.UserMessage) and session.live and not session.answering:
             return []

@@ -1,4 +1,4 @@
-"""The dialect of Agentao's ACP appendix (seed 003): version 1 with a strict beginning, open modes and free-form models.
+"""The dialect of Agentao's ACP appendix: version 1 with a strict beginning, open modes and free-form models.
 
 Five updates, each as the appendix has it: a call is announced pending, and its content is sent once, when it ends,
 because its clients append what others replace. What went wrong is told as a thought.
@@ -122,7 +122,7 @@ class AgentAgentao(VendorAgent):
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """As everywhere; modes, models and servers have rules of their own."""
+        """Decode as `super()` does, but modes, models and MCP servers follow the document's own rules."""
         if method == "session/set_mode":
             return self._hear_mode(id, params)
         if method == "session/set_config_option":
@@ -179,7 +179,7 @@ class AgentAgentao(VendorAgent):
     # -- answering ---------------------------------------------------------------------------------------------------
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; a mode is echoed."""
+        """Reply as `super()` does, but `session/set_mode` is answered with the mode it named."""
         if (mode := self._modes_asked.pop(id, None)) is None:
             return super().reply(id, request, reply)
         if isinstance(reply, requests.OptionsSet) and isinstance(request, requests.SetOption):
@@ -187,7 +187,7 @@ class AgentAgentao(VendorAgent):
         return [ResultMessage(id, msgspec.json.encode({"modeId": mode}))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """As everywhere; nothing is echoed then."""
+        """Fail as `super()` does, and forget the mode that the request named."""
         self._modes_asked.pop(id, None)
         return super().fail(id, request, error)
 
@@ -201,7 +201,7 @@ class AgentAgentao(VendorAgent):
         return super()._say_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; the call in a question is as it was announced."""
+        """Encode as `super()` does, but the tool call of a permission is `pending` and always has a kind."""
         call = super().ask(request)
         if not isinstance(request, services.RequestPermission):
             return call
@@ -212,7 +212,7 @@ class AgentAgentao(VendorAgent):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As everywhere; a call that ends shows everything it has shown."""
+        """Encode as `super()` does, but a tool call that ends carries its whole content."""
         return super().tell(
             session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
         )
@@ -295,7 +295,7 @@ class ClientAgentao(ClientV1):
         self._shown: dict[tuple[str, str], list[tools.ToolContent]] = {}
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
-        """As everywhere, with the whole content of a call."""
+        """Decode as `super()` does, but each update of a tool call carries the whole content so far."""
         return [self._grown(one) if isinstance(one, SessionEvent) else one for one in super().hear_note(method, params)]
 
     def _grown(self, told: SessionEvent) -> SessionEvent:

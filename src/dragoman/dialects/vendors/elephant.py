@@ -1,4 +1,4 @@
-"""The dialect of elephant.ai's ACP surface (seed 002): version 1 with four modes of its own and six updates.
+"""The dialect of elephant.ai's ACP surface: version 1 with four modes of its own and six updates.
 
 `full` is the mode in which every tool is offered and asks as it does by default; it never is the one that asks nothing.
 What the user says is repeated to the client. Where an error has data, that is a text.
@@ -86,7 +86,10 @@ class AgentElephant(VendorAgent):
         super().__init__(plain_client, vendor_agent.narrowed(agent, **vendor_agent.unclaimed(agent)))
 
     def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """As everywhere; a login is taken and means nothing, a mode is one of four, servers are started and no more."""
+        """Decode as `super()` does, but accept `authenticate` and ignore it (the document has no login).
+
+        Raise `PeerMistake` for a mode that is not in `MODES` and for an MCP server that is not started by a command.
+        """
         if method == "authenticate":
             body: Any = plain(params) if params else None
             if not isinstance(body, dict) or not isinstance(body.get("methodId"), str):
@@ -160,7 +163,7 @@ class ClientElephant(ClientV1):
     """The client's side: what such an agent says is version 1. A server to be started says that it is one."""
 
     def ask(self, request: Request) -> Any:
-        """As everywhere; its MCP servers need a type."""
+        """Encode as `super()` does, and give every MCP server a type."""
         call = super().ask(request)
         if not isinstance(request, (requests.NewSession, requests.ResumeSession)):
             return call

@@ -1,4 +1,4 @@
-"""The dialect of iac-code's protocol reference (seed 000): version 1 with `models`, and every update in two spellings.
+"""The dialect of iac-code's protocol reference: version 1 with `models`, and every update in two spellings.
 
 An update has `sessionUpdate` and `type`, `content` and `text`, `rawInput` and `raw_input`: the reference names the one,
 the program it is about sends the other. Errors and compaction are told as messages. Fork and resume work although
@@ -117,7 +117,10 @@ class AgentIacCode(VendorAgent):
     # -- hearing -----------------------------------------------------------------------------------------------------
 
     def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """As everywhere; a list is of one folder, and whole."""
+        """Decode as `super()` does, but `session/set_model` sets the model option.
+
+        A list of sessions is whole, without pages; raise `PeerMistake` if it lacks `cwd`.
+        """
         if method == SET_MODEL:
             return self._hear_model(id, params)
         request = super().hear(id, method, params)
@@ -145,14 +148,14 @@ class AgentIacCode(VendorAgent):
     # -- answering ---------------------------------------------------------------------------------------------------
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; setting a model is answered with nothing."""
+        """Reply as `super()` does, but `session/set_model` is answered with an empty object."""
         if id in self._plain_models:
             self._plain_models.discard(id)
             return [ResultMessage(id, b"{}")]
         return super().reply(id, request, reply)
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """As everywhere."""
+        """Fail as `super()` does, and forget that the request was a `session/set_model`."""
         self._plain_models.discard(id)
         return super().fail(id, request, error)
 
@@ -170,7 +173,7 @@ class AgentIacCode(VendorAgent):
         return msgspec.json.encode(said)
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; what a call is given is its `input`."""
+        """Encode as `super()` does; the tool call of a permission has its `rawInput` as `input` too."""
         call = super().ask(request)
         if not isinstance(request, services.RequestPermission):
             return call
@@ -183,7 +186,7 @@ class AgentIacCode(VendorAgent):
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
-        """As everywhere; what was forgotten is told as a message."""
+        """Encode as `super()` does; a compaction becomes a message, a call that ends has its whole content."""
         match event:
             case events.CompactionUpdate(status="completed"):
                 return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
@@ -253,10 +256,10 @@ def twice(update: Json) -> Json:
 
 
 class ClientIacCode(ClientV1):
-    """The client's side: fork and resume are asked for although nobody advertises them, and models are set as such.
+    """The client's side: it forks and resumes without the capabilities, and sets models with `session/set_model`.
 
-    An agent that does not know the list or an option by the protocol's name is asked by the reference's. One that asks
-    for permission by the reference's name is answered in its words.
+    An agent that rejects the protocol's method for the list or for an option is asked with the reference's. One that
+    asks for permission with the reference's `request_permission` gets a flat reply.
     """
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
@@ -267,7 +270,7 @@ class ClientIacCode(ClientV1):
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; by the reference's name where the agent does not know the protocol's."""
+        """Encode as `super()` does, with the reference's method name where the agent rejected the protocol's."""
         call = self._by_protocol(request)
         if call.method not in self._unknown:
             return call
@@ -286,7 +289,7 @@ class ClientIacCode(ClientV1):
         return super().ask(request)
 
     def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
-        """As everywhere; tokens may be in `_meta`, and which sessions have models of that kind is remembered."""
+        """Decode as `super()` does; read a turn's tokens from `_meta` too, remember an opened session's models."""
         if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
             # What it is answered with is not said anywhere.
             result = result if isinstance(plain(result), dict) else Raw(b"{}")
@@ -311,14 +314,14 @@ class ClientIacCode(ClientV1):
     # -- permission --------------------------------------------------------------------------------------------------
 
     def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
-        """As everywhere; whoever asks in the reference's words is answered in them."""
+        """Decode as `super()` does, and remember that a `request_permission` needs a flat reply."""
         request = super().hear_request(id, method, params)
         if method == "request_permission":
             self._flat.add(id)
         return request
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
-        """As everywhere; a plain yes names its option, and a plain no names nothing."""
+        """Reply as `super()` does; a flat reply is `allowed` with its option, or `denied` without one."""
         if id not in self._flat or not isinstance(request, services.RequestPermission):
             return super().reply(id, request, reply)
         self._flat.discard(id)
@@ -329,7 +332,7 @@ class ClientIacCode(ClientV1):
         return [ResultMessage(id, msgspec.json.encode(said))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """As everywhere."""
+        """Fail as `super()` does, and forget that the request needs a flat reply."""
         self._flat.discard(id)
         return super().fail(id, request, error)
 

@@ -1,7 +1,7 @@
-"""A no that nobody can take for a yes: for agents that are known to hear every chosen option as one.
+"""Refusals for agents that are known to take every chosen option for a yes.
 
-Releases of iac-code up to 0.16.0 run a call when its user has chosen an option that refuses it; only a question that
-was called off is a no to them. So that is what they are told, in their own dialect and out of it, also by a bridge.
+Releases of iac-code up to 0.16.0 run a tool call even when the user has chosen an option that rejects it; only the
+outcome `cancelled` is a no to them. So every refusal is sent to them as `cancelled`, in any dialect, also by a bridge.
 """
 
 from typing import Final

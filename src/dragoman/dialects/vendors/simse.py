@@ -1,9 +1,9 @@
-"""The dialect of simse's ACP reference (seed 004), in both roles: three updates, and notifications for what others ask.
+"""The dialect of simse's ACP reference, in both roles: three updates, and notifications for what others ask.
 
 An update stands beside its session and, once more, where the protocol has it. A permission is an update that is
 answered with a notification: one of four words, and any other is a no. In this document the client runs the tools:
 - as an agent we run our own, and never name them as something to be run;
-- as a client we run none, unless whoever connects has answered for that (`extensions={TOOL: …}`).
+- as a client we run none, unless the application registered a callback for it (`extensions={TOOL: …}`).
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from dragoman.wire import v1 as w
 
 NAME: Final = "simse"
 PERMISSION: Final = "_simse/permission"
-# What a backend wants run, as whoever connects to it is asked.
+# The extension request by which the application is asked to run a tool for a backend.
 TOOL: Final = "_simse/tool"
 WORDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 _UPDATE: Final = "session/update"
@@ -40,7 +40,7 @@ _ENDS: Final = ("completed", "failed")
 
 
 def hear_client(params: Raw) -> DecodedClientHello:
-    """The document has no hello; whoever says one is heard."""
+    """Decode `initialize`: the document has none, but a client may send it."""
     return vendor_agent.hear_client(params, NAME)
 
 
@@ -70,7 +70,10 @@ class AgentSimse(VendorAgent):
         self._questions = 0
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
-        """As everywhere; answers to questions, and what a client says of tools that we have not asked it to run."""
+        """Decode as `super()` does, but `_simse/permission` is the reply to a permission.
+
+        Updates are ignored: they are about tools that we have not asked the client to run.
+        """
         if method == _UPDATE:
             return []
         if method != PERMISSION:
@@ -183,7 +186,7 @@ class ClientSimse(ClientV1):
     """The client's side."""
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; a prompt is a text."""
+        """Encode as `super()` does, but a prompt is one text."""
         call = super().ask(request)
         if not isinstance(request, requests.PromptRequest):
             return call
@@ -191,7 +194,7 @@ class ClientSimse(ClientV1):
         return replace(call, params=msgspec.json.encode(body))
 
     def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
-        """As everywhere; a permission and a tool to be run are questions."""
+        """Decode as `super()` does, but an update that wants a permission or a tool run is a request."""
         body: Any = plain(params) if method == _UPDATE else None
         if not isinstance(body, dict) or not isinstance(body.get("sessionId"), str):
             return super().hear_note(method, params)
@@ -216,7 +219,7 @@ class ClientSimse(ClientV1):
         return super().reply(id, request, reply)
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """A question that failed was answered with no; a tool that nobody runs has failed."""
+        """Send `reject_once` for a failed permission, and an error as the end of a failed tool run."""
         if isinstance(request, services.RequestPermission):
             return [_answer(request, "reject_once")]
         if isinstance(request, Extension) and request.method == TOOL:
@@ -249,7 +252,7 @@ def _progress(request: Extension, status: str, **end: object) -> NotificationMes
 
 
 def say_client(hello: ClientHello) -> bytes:
-    """Version 1, for whoever knows a hello."""
+    """Encode `initialize` of version 1, for agents that know it."""
     return say_any_client(hello, (1,))
 
 

@@ -1,8 +1,8 @@
 """What the agent's side of every documented dialect has in common: version 1, cut to what its document names.
 
 A dialect is data beside this: its methods, its updates and their fields, its permission options. Updates that are not
-in the document are not sent (whoever keeps the session keeps them), and neither are fields. A permission is offered
-in the document's words and never in more of them than there were.
+in the document are not sent (a session log still records them), and neither are other fields. A permission is offered
+with the document's options, and never with one of a kind that the request does not have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ class VendorAgent(AgentV1):
         return error._replace(code=INVALID_PARAMS) if error.code == NOT_FOUND else error
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
-        """As everywhere, in the document's codes."""
+        """Fail as `super()` does, with the document's error codes."""
         return super().fail(id, request, self.error(error))
 
     # -- permission --------------------------------------------------------------------------------------------------
@@ -108,13 +108,13 @@ class VendorAgent(AgentV1):
         ]
 
     def ask(self, request: Request) -> RequestMessage:
-        """As everywhere; a permission is asked for in the document's words."""
+        """Encode as `super()` does, but a permission has the document's options."""
         if isinstance(request, services.RequestPermission):
             request = replace(request, options=self.offers(request))
         return super().ask(request)
 
     def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
-        """As everywhere; a choice among the document's options is one among the question's own."""
+        """Decode as `super()` does; a choice among the document's options becomes one of the request's own options."""
         replied = super().hear_reply(request, result)
         if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
             return replied
@@ -191,7 +191,7 @@ class VendorAgent(AgentV1):
         return msgspec.json.encode({"stopReason": reason})
 
     def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
-        """As everywhere, in the document's codes."""
+        """Answer a failed turn as `super()` does, with the document's error codes."""
         return [ErrorMessage(id, self.error(error))]
 
 

@@ -2,7 +2,7 @@
 
 import { make, visible } from "./dom.js";
 
-const LINES = 5000; // more than this nobody reads here, and a browser gets slow
+const LINES = 5000; // lines shown of a patch; with more a browser gets slow
 const KINDS = { "+": "added", "-": "removed", "@": "place" };
 
 /** An element for a diff as ACP version 2 has it: what is done to which paths, and a patch. */

@@ -1,8 +1,8 @@
 // Who is here: a token is shown once, by the form or in the address. From then on the login is a cookie, which goes to
 // every port of this host, and a page key, which only pages of this origin can read; the server wants both.
 //
-// An address may come from anybody. One with a token of somebody else's would make whoever follows it work under that
-// name, where its owner can read along; so whoever is logged in is asked first.
+// A link may come from an attacker. One with the attacker's token would make the user work under the attacker's name,
+// where the attacker can read along; so a user who is logged in is asked first.
 
 import { find, visible } from "./dom.js";
 import { forget, keepPageKey } from "./memory.js";
@@ -11,7 +11,7 @@ import { post } from "./wire.js";
 const TROUBLES = { 401: "The server does not know this token.", 429: "Too many wrong tokens. Wait a minute." };
 const SILENCE = "The server does not answer.";
 
-/** `enter(who)` is called with whoever has logged in, now or before. */
+/** Log in, and call `enter(me)` with the user of this login or of an earlier one that is still valid. */
 export async function login(enter) {
   find("login").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -27,7 +27,7 @@ export async function login(enter) {
   return token ? show(token, enter) : askForToken(answer === null ? SILENCE : "");
 }
 
-/** Whoever is logged in has followed a link with a token: of whom, and is that wanted? */
+/** Ask a logged-in user who followed a link with a token of another name whether to switch to that name. */
 async function askWhich(me, token, enter) {
   const answer = await post("/me", { Authorization: `Bearer ${token}` }).catch(() => null);
   const other = answer?.ok ? await answer.json() : null;

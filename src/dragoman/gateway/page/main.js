@@ -415,7 +415,7 @@ function draw() {
   follow();
 }
 
-/** Whoever reads the end goes on reading the end; whoever has scrolled up is left there. */
+/** Scroll the transcript to its end, unless the user has scrolled up. */
 function follow(wanted = following) {
   following = wanted;
   if (!wanted) return;
@@ -423,7 +423,8 @@ function follow(wanted = following) {
   stood = find("transcript").scrollTop;
 }
 
-/** A transcript that grows, or gets the room of a question, moves as well: nobody has scrolled up then. */
+/** Note whether the user has scrolled up or back to the end. A transcript also moves when it grows or gets the room of
+ *  a question, so only a movement soon after one of the hand counts as scrolling up. */
 function scrolled({ target }) {
   const byHand = performance.now() - hand < HAND;
   if (target.scrollTop + target.clientHeight >= target.scrollHeight - 40) following = true;
@@ -588,5 +589,5 @@ addEventListener("hashchange", (event) => {
 
 login(enter).then(() => {
   const unexplained = !find("login").hidden && !find("login-trouble").textContent;
-  if (unexplained && recall()?.connection) askForToken(ENDED); // this tab was logged in
+  if (unexplained && recall()) askForToken(ENDED); // this tab was logged in
 });

@@ -1,5 +1,5 @@
-// What this tab knows again after a reload: its connection, which questions it has answered in it, and what somebody
-// has written and not sent. And what all tabs of this origin share: the page key, the half of a login that is no cookie.
+// What this tab knows again after a reload: its connection, which questions it has answered in it, and the draft of a
+// prompt that is not sent. And what all tabs of this origin share: the page key, the half of a login that is no cookie.
 
 const ANSWERED = 200; // the last ones; a question is not open for that long
 const REQUESTS = 50; // the last ones that wait for an answer
@@ -54,7 +54,7 @@ export function forgetRequest(id) {
   return request?.[1];
 }
 
-/** What was written by whoever has this name; another one does not see it. */
+/** Return the draft that the user of this name has written; empty where the draft is of another user. */
 export function draft(name) {
   try {
     const [whose, text] = JSON.parse(sessionStorage.getItem(DRAFT));

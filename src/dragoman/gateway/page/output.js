@@ -1,6 +1,6 @@
 // What a command writes, as text: escape sequences are taken out, a carriage return starts its line again.
 
-const KEPT = 64 * 1024; // characters; more than anybody scrolls through on a page
+const KEPT = 64 * 1024; // characters kept of an output; the oldest are dropped
 const CARRIED = 4096; // of a sequence that is not over yet
 const SEQUENCE = /\u001b\[[0-?]{0,64}[ -/]{0,8}[@-~]|\u001b\][^\u0007\u001b]{0,4096}(?:\u0007|\u001b\\)|\u001b[PX^_][^\u001b]{0,4096}\u001b\\|\u001b[ -/]{0,8}[0-OQ-WYZ`-~\\]/g;
 const UNFINISHED = /\u001b(?:\[[0-?]{0,64}[ -/]{0,8}|[\]PX^_][^\u0007\u001b]{0,4096}\u001b?|[ -/]{0,8})$/;

@@ -39,7 +39,7 @@ export class Questions {
     return this.show();
   }
 
-  /** Somebody else has answered, or nobody needs to any more. */
+  /** Close a question that another client has answered or the agent has cancelled; null closes every question. */
   withdraw(id) {
     if (id === null) this.open.clear();
     else this.open.delete(id);
@@ -75,7 +75,7 @@ export class Questions {
     this.box.querySelector(".more").textContent = more ? `and ${more} more` : "";
   }
 
-  /** Buttons count after a moment; whoever is writing goes on writing. */
+  /** Enable the buttons after `STILL`, and focus the box unless the user is writing a prompt. */
   wake() {
     const buttons = [...this.box.querySelectorAll("button")];
     buttons.forEach((button) => { button.disabled = true; });

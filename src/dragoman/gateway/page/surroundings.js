@@ -31,7 +31,7 @@ function planView(plan) {
 /** Call `choose(option, value)` with what a person has chosen, and `named()` after that if a name was typed. */
 export function drawOptions(story, choose, named) {
   const drawn = JSON.stringify([story.id, story.options]);
-  if (find("options").dataset.drawn === drawn) return; // a list that somebody has just opened stays open
+  if (find("options").dataset.drawn === drawn) return; // a list that the user has just opened stays open
   find("options").dataset.drawn = drawn;
   const focused = find("options").contains(document.activeElement) ? document.activeElement.dataset.option : undefined;
   find("options").replaceChildren(...story.options.map((option) => optionView(option, choose, named)).filter(Boolean));

@@ -152,6 +152,6 @@ class Sdk:
 
 
 async def _decline(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
-    """No question of a server reaches the user yet. It is told no, rather than that nobody can be asked: a server may
-    take that for a yes."""
+    """Decline every elicitation: no question of a server reaches the user yet. An error that no user can be asked
+    would be worse: a server may take it for a yes."""
     return ElicitResult(action="decline")

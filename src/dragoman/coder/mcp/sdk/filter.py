@@ -1,9 +1,9 @@
 """What passes between a server and the SDK's client, whatever carries it.
 
-Everything here is cheap for a server to send and dear for us to take: requests that pile up behind a reader who does
-not read, notifications nobody listens to (each is a task), a million blocks in one result, schemas for results that
-would be checked, with regular expressions of the server's choice, on our event loop. A tool that is not well-formed
-costs only itself.
+Everything here is cheap for a server to send and dear for us to receive: requests that pile up behind a reader that
+does not read, notifications without a handler (each is a task), a million blocks in one result, schemas for results
+that would be checked, with regular expressions of the server's choice, on our event loop. A tool that is not
+well-formed costs only itself.
 """
 
 from collections.abc import AsyncIterator, Callable

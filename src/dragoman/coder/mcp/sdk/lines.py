@@ -2,8 +2,8 @@
 
 The SDK can start servers by itself, but reads lines of any length, hands the child its own choice of variables, and
 leaves behind what the child has started in a session of its own. So the child is ours (`host.process`), and this only
-moves lines. What is not a message is skipped. A line that is too long is skipped too, without keeping it: as nobody can
-tell which answer it was, every request that waits is answered with an error.
+moves lines. What is not a message is skipped. A line that is too long is skipped too, without keeping it: as the
+request it answers is unknown, every request that waits is answered with an error.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from dragoman.host.process import Child
 
 # A picture of 5 MB fits, as base64. Parsed it may take ten times as much for a moment.
 MESSAGE_BYTES: Final = 8 * limits.MIB
-# What a server that does not read makes us hold; then whoever sends waits.
+# Bytes buffered in each direction; above this, sending waits and reading pauses.
 OUTBOX_BYTES: Final = 1 * limits.MIB
 # Follows the name of a server.
 TOO_LARGE: Final = f"sent an answer larger than {MESSAGE_BYTES // limits.MIB} MiB, which was thrown away"

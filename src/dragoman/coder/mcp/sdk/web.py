@@ -92,7 +92,10 @@ class Web:
 
 
 def _without_user(url: str) -> tuple[str, httpx2.BasicAuth | None]:
-    """A URL that may be printed by whoever is given it, and the user that stood in it."""
+    """Return the URL without its user and password, safe to print, and those as `BasicAuth`; None: there were none.
+
+    Raise `StartFailed` if the URL cannot be parsed.
+    """
     try:
         parts = urlsplit(url)
         user, _, host = parts.netloc.rpartition("@")

@@ -18,13 +18,13 @@ from dragoman.coder.context import (
     Item,
 )
 from dragoman.coder.models.contract import ModelRequest
-from dragoman.coder.models.offline.wishes.phrases import Chunk, Phrase, phrase
+from dragoman.coder.models.offline.wishes.phrases import Phrase, PhraseChunk, phrase
 from dragoman.vocabulary.content import Content, Resource, ResourceLink, Text, TextResource
 
 _FOLDER: Final = re.compile(r"^The working folder is (/.*?)\.(?: Paths|\s*$)", re.MULTILINE)
 _MODE: Final = re.compile(r'^The mode is "([\w-]+)"', re.MULTILINE)
 # What is made of attachments before a model sees them: each is a text block of its own, and none of it is the user's.
-# Names and addresses in it are somebody else's, line ends and brackets included, so the whole block counts.
+# Names and addresses in it may hold anything, line ends and brackets included, so the whole block counts.
 _RESOURCE: Final = re.compile(r'<resource uri="(?P<uri>[^"]*)">\n(?P<text>.*)\n</resource>\s*', re.DOTALL)
 _LINK: Final = re.compile(r"\[.*\]\((?P<uri>.*)\)", re.DOTALL)
 _MARKER: Final = re.compile(r"\[.*\]", re.DOTALL)
@@ -32,27 +32,27 @@ _MARKER: Final = re.compile(r"\[.*\]", re.DOTALL)
 _MENTION: Final = re.compile(r"(?<!\S)@([^\s,;:!?]*[^\s,;:!?.])")
 
 
-class Done(NamedTuple):
+class DoneCall(NamedTuple):
     """A call, and what came of it."""
 
     call: ContextToolCall
     result: ContextToolResult
 
 
-class Message(NamedTuple):
+class ConversationMessage(NamedTuple):
     """One message of the user, and what was done after it and before the next. `finished`: it had its answer."""
 
     wish: Phrase
     # What was attached, by path or address; None where only the address is known.
     attached: Mapping[str, str | None]
-    done: Sequence[Done]
+    done: Sequence[DoneCall]
     finished: bool
 
 
 class Situation(NamedTuple):
     """Everything the rules go by. `messages` are those of this turn: the prompt, and what was said into it."""
 
-    messages: Sequence[Message]
+    messages: Sequence[ConversationMessage]
     is_first: bool
     offered: frozenset[str]
     folder: str
@@ -94,7 +94,7 @@ def _id(item: Item) -> str | None:
     return item.message_id if isinstance(item, ContextUserMessage) else None
 
 
-def _message(items: Sequence[Item]) -> Message:
+def _message(items: Sequence[Item]) -> ConversationMessage:
     said = items[0]
     assert isinstance(said, ContextUserMessage)
     attached: dict[str, str | None] = {}
@@ -103,12 +103,12 @@ def _message(items: Sequence[Item]) -> Message:
     results = {item.call_id: item for item in items if isinstance(item, ContextToolResult)}
     answers = [item for item in items if isinstance(item, ContextAssistantMessage)]
     lost = ContextToolResult("", "", INTERRUPTED, failed=True)
-    done = [Done(call, results.get(call.id, lost)) for answer in answers for call in answer.calls]
-    return Message(wish, attached, done, finished=bool(answers) and not answers[-1].calls)
+    done = [DoneCall(call, results.get(call.id, lost)) for answer in answers for call in answer.calls]
+    return ConversationMessage(wish, attached, done, finished=bool(answers) and not answers[-1].calls)
 
 
-def _mentioned(parts: Sequence[str | Chunk], attached: Mapping[str, str | None]) -> list[str | Chunk]:
-    """The same, where a file that is named in the words (`@calc.py`) and sent along is one thing and not two."""
+def _mentioned(parts: Sequence[str | PhraseChunk], attached: Mapping[str, str | None]) -> list[str | PhraseChunk]:
+    """Return the parts, with a file that is both mentioned (`@calc.py`) and attached as one part and not two."""
     named: set[str] = set()
 
     def mention(found: re.Match[str]) -> str:
@@ -120,7 +120,7 @@ def _mentioned(parts: Sequence[str | Chunk], attached: Mapping[str, str | None])
     return [part for part in words if isinstance(part, str) or part.value not in named]
 
 
-def _parts(block: Content, attached: dict[str, str | None]) -> list[str | Chunk]:
+def _parts(block: Content, attached: dict[str, str | None]) -> list[str | PhraseChunk]:
     match block:
         case Text(text=text):
             quoted = _RESOURCE.fullmatch(text)
@@ -137,7 +137,7 @@ def _parts(block: Content, attached: dict[str, str | None]) -> list[str | Chunk]
             attached.setdefault(key, None)
         case _:
             return []
-    return [Chunk("mention", f"`{key}`", key)]
+    return [PhraseChunk("mention", f"`{key}`", key)]
 
 
 def _key(uri: str) -> str:

@@ -45,7 +45,7 @@ class OfflineModel:
         self._begins = True
 
     def assistant(self, name: str) -> "OfflineModel":
-        """The same rules, for a sub-agent."""
+        """Return a new model with these rules, for a sub-agent."""
         return OfflineModel()
 
     def retry_seconds(self, attempt: int) -> float:

@@ -26,7 +26,7 @@ def parse(text: str) -> ast.Module | None:
         return None
     try:
         with warnings.catch_warnings():
-            # A `"\d"` in somebody's file is no concern of ours.
+            # A `"\d"` in the user's file is no concern of ours.
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -7,7 +7,7 @@ from dragoman.coder.context import ContextAssistantMessage, ContextSummary, Cont
 from dragoman.coder.models.contract import TextDelta
 from dragoman.coder.models.offline import writing
 from dragoman.coder.models.offline.answers import entries, fenced, hits, paths, ran, tail
-from dragoman.coder.models.offline.conversation import Message, Situation, text_of_request
+from dragoman.coder.models.offline.conversation import ConversationMessage, Situation, text_of_request
 from dragoman.coder.models.offline.explaining import explain, read_or_find
 from dragoman.coder.models.offline.planning import entries as plan_entries
 from dragoman.coder.models.offline.planning import steps_of
@@ -15,6 +15,7 @@ from dragoman.coder.models.offline.repairs.failures import failures, summary
 from dragoman.coder.models.offline.repairs.suites import find_suite, run_suite
 from dragoman.coder.models.offline.walk import Reach, Walk, halting, resumed
 from dragoman.coder.models.offline.wishes.intents import (
+    AnyIntent,
     Append,
     Ask,
     Create,
@@ -25,17 +26,16 @@ from dragoman.coder.models.offline.wishes.intents import (
     Hello,
     Help,
     Intent,
-    ListFiles,
+    ListFilesIntent,
     MakePlan,
     Read,
     Rename,
     Replace,
-    Request,
     Run,
     RunTests,
     Search,
     Sum,
-    Unknown,
+    UnknownIntent,
 )
 from dragoman.coder.models.offline.wishes.parsing import requests
 from dragoman.coder.models.offline.wishes.phrases import phrase
@@ -53,7 +53,7 @@ _LISTED: Final = 50
 _SO_FAR: Final = "What happened so far:"
 _GOAL_CHARACTERS: Final = 500
 # What changes nothing, and so is done in mode `plan`, too.
-_LOOKING: Final = (Read, ListFiles, FindFiles, Search, Explain, MakePlan, Ask, Sum, Hello, Help)
+_LOOKING: Final = (Read, ListFilesIntent, FindFiles, Search, Explain, MakePlan, Ask, Sum, Hello, Help)
 
 
 def answer(situation: Situation) -> Walk[None]:
@@ -79,13 +79,13 @@ def _in_turn(first: Walk[None], rest: Walk[None]) -> Walk[None]:
     yield from rest
 
 
-def _message(situation: Situation, message: Message, *, is_first: bool) -> Walk[None]:
+def _message(situation: Situation, message: ConversationMessage, *, is_first: bool) -> Walk[None]:
     """The walk through one message."""
     reach = Reach(situation.offered, message.attached, situation.folder)
     wishes = requests(message.wish)
     if situation.mode == "plan" and not all(isinstance(wish.intent, _LOOKING) for wish in wishes):
         goal = " ".join(message.wish.raw(message.wish.masked).split())
-        wishes = [Request(MakePlan(goal[:_GOAL_CHARACTERS]), goal)]
+        wishes = [AnyIntent(MakePlan(goal[:_GOAL_CHARACTERS]), goal)]
     tells_who_it_is = any(isinstance(wish.intent, Help) or wish.intent == Hello() for wish in wishes)
     if is_first and not tells_who_it_is:
         yield TextDelta(INTRODUCTION)
@@ -105,12 +105,12 @@ def _message(situation: Situation, message: Message, *, is_first: bool) -> Walk[
         yield TextDelta(f"\nI did the first {MOST_REQUESTS} things; please ask for the others again.\n")
 
 
-def _one(reach: Reach, situation: Situation, wish: Request) -> Walk[None]:
+def _one(reach: Reach, situation: Situation, wish: AnyIntent) -> Walk[None]:
     intent: Intent = wish.intent
     match intent:
         case Read():
             yield from _read(reach, intent)
-        case ListFiles():
+        case ListFilesIntent():
             yield from _list(reach, intent)
         case FindFiles():
             yield from _find(reach, intent)
@@ -146,7 +146,7 @@ def _one(reach: Reach, situation: Situation, wish: Request) -> Walk[None]:
             yield TextDelta("You are welcome.\n" if intent.thanks else f"Hello. {HELP}")
         case Help():
             yield TextDelta(HELP)
-        case Unknown():
+        case UnknownIntent():
             yield TextDelta(f"{intent.hint}\n" if intent.hint else PUZZLED)
         case _:
             assert_never(intent)
@@ -178,7 +178,7 @@ def _shown(text: str, info: str = "") -> str:
     return fenced("\n".join(lines), info) + more if text.strip() else "It is empty.\n"
 
 
-def _list(reach: Reach, wish: ListFiles) -> Walk[None]:
+def _list(reach: Reach, wish: ListFilesIntent) -> Walk[None]:
     if reach.has("list_files") or not reach.has("glob"):
         said = yield from reach.call("list_files", path=wish.path or None)
     else:
@@ -297,7 +297,7 @@ def _plan(reach: Reach, wish: MakePlan) -> Walk[None]:
 def _known_steps(goal: str) -> list[str]:
     """The requests in a goal, if it consists of such; empty: it is something bigger."""
     known = requests(phrase([goal]))
-    if any(isinstance(each.intent, Unknown | Explain | Fix | MakePlan) for each in known):
+    if any(isinstance(each.intent, UnknownIntent | Explain | Fix | MakePlan) for each in known):
         return []
     changes = any(isinstance(each.intent, Create | Append | Replace | Rename) for each in known)
     return [*(each.words for each in known), *(["Look at what changed", "Run the tests"] if changes else [])]

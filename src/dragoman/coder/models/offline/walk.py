@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from dragoman.coder.context import ContextToolResult
 from dragoman.coder.models.contract import TextDelta, ThoughtDelta, ToolCallRequested
-from dragoman.coder.models.offline.conversation import Done
+from dragoman.coder.models.offline.conversation import DoneCall
 from dragoman.coder.permissions import DENIED
 from dragoman.coder.toolbox import STOPPED
 
@@ -75,7 +75,7 @@ class Reach(NamedTuple):
         return path.removeprefix(folder) if len(folder) > 1 else path.removeprefix("./")
 
 
-def resumed(walk: Walk[None], done: Sequence[Done]) -> Walk[None]:
+def resumed(walk: Walk[None], done: Sequence[DoneCall]) -> Walk[None]:
     """A walk that goes on after all that was said and done."""
     position = 0
     result: ContextToolResult | None = None

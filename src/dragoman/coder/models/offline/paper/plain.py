@@ -57,7 +57,7 @@ _COMPARISONS: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 
 
-# What only computes: its mistakes hurt nobody.
+# What only computes: a mistake in it does no damage.
 METHODS: Final = frozenset(name for names in _METHODS.values() for name in names) | {"format", "encode", "decode"}
 
 

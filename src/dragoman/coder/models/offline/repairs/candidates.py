@@ -44,7 +44,7 @@ class Candidate(NamedTuple):
 
 @lru_cache(maxsize=8)
 def candidates(case: Case) -> tuple[Candidate, ...]:
-    """Changes worth trying: the proved ones if there are any, else those nobody can tell."""
+    """Return changes worth trying: the proved ones if there are any, else those that could not be judged."""
     trial = Trial(case)
     found: list[tuple[bool, float, int, Change, str, bool]] = []
     for depth, (file, function) in enumerate(suspects(case)):

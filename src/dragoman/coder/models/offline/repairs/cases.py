@@ -27,7 +27,7 @@ class File(NamedTuple):
 class Case(NamedTuple):
     """A failing test, the text of its file, and the files it is about.
 
-    `frames` are the functions of the traceback, `line` is where the test failed; 0: nobody knows.
+    `frames` are the functions of the traceback, `line` is where the test failed; 0: unknown.
     """
 
     test: str
@@ -60,7 +60,7 @@ def suspects(case: Case) -> list[tuple[File, Function]]:
 
 
 def is_calm(function: Function, sources: Sequence[File], depth: int = _DEPTH) -> bool:
-    """Whether it only computes, as far as one can see: then trying a change in it hurts nobody."""
+    """Return whether it only computes, as far as its text shows: then a change in it can be tried safely."""
     for node in ast.walk(function):
         if isinstance(node, ast.Delete | ast.With | ast.AsyncWith | ast.Await | ast.Import | ast.ImportFrom):
             return False

@@ -26,7 +26,7 @@ class Frame(NamedTuple):
     function: str
 
 
-class Failure(NamedTuple):
+class FailedTest(NamedTuple):
     """A test that did not pass. `error` is what was said about it, in its own lines."""
 
     test: str
@@ -50,7 +50,7 @@ class Failure(NamedTuple):
         return [each for each in self.frames if not re.search(r"site-packages|/lib/python|^<", each.file)]
 
 
-def failures(output: str) -> list[Failure]:
+def failures(output: str) -> list[FailedTest]:
     """The tests that failed, in the order in which they are told."""
     return _by_pytest(output) or _by_unittest(output)
 
@@ -66,7 +66,7 @@ def nothing_ran(output: str) -> bool:
     return _NOTHING_RAN.search(output) is not None
 
 
-def _by_pytest(output: str) -> list[Failure]:
+def _by_pytest(output: str) -> list[FailedTest]:
     heads = list(_PYTEST_HEAD.finditer(output))
     ends = [match.start() for match in _PYTEST_END.finditer(output)]
     found = []
@@ -75,11 +75,11 @@ def _by_pytest(output: str) -> list[Failure]:
         stop = min([stop, *(end for end in ends if end > head.end())])
         body = output[head.end() : stop]
         frames = tuple(Frame(f["file"], int(f["line"]), f["function"] or "") for f in _PYTEST_FRAME.finditer(body))
-        found.append(Failure(head["name"], frames, "\n".join(_PYTEST_ERROR.findall(body)).strip()))
+        found.append(FailedTest(head["name"], frames, "\n".join(_PYTEST_ERROR.findall(body)).strip()))
     return found
 
 
-def _by_unittest(output: str) -> list[Failure]:
+def _by_unittest(output: str) -> list[FailedTest]:
     heads = list(_UNITTEST_HEAD.finditer(output))
     ending = _UNITTEST_END.search(output)
     found = []
@@ -94,5 +94,5 @@ def _by_unittest(output: str) -> list[Failure]:
         if tracebacks:
             behind = _ERROR.search(body, tracebacks[-1].end())
             error = body[behind.start() :] if behind else error
-        found.append(Failure(head["name"], frames, error.strip()))
+        found.append(FailedTest(head["name"], frames, error.strip()))
     return found

@@ -8,12 +8,12 @@ from dragoman.coder.models.offline.answers import Ran, fenced, hits, is_cut, pat
 from dragoman.coder.models.offline.edits import edit
 from dragoman.coder.models.offline.repairs.candidates import Candidate, candidates
 from dragoman.coder.models.offline.repairs.cases import Case, File, called, imported, suspects
-from dragoman.coder.models.offline.repairs.failures import Failure, failures, nothing_ran, summary
+from dragoman.coder.models.offline.repairs.failures import FailedTest, failures, nothing_ran, summary
 from dragoman.coder.models.offline.repairs.suites import Suite, find_suite, run_suite
 from dragoman.coder.models.offline.walk import Denied, Reach, Walk
 from dragoman.coder.models.offline.wishes.intents import Fix
 
-# Each try is a change the user is asked about; after so many, somebody who understands the code should look.
+# Each try is a change the user is asked about; after so many, a person should look at the code.
 MOST_TRIES: Final = 5
 # Tests repaired in one go.
 MOST_TESTS: Final = 3
@@ -27,7 +27,7 @@ class Seen(NamedTuple):
 
     suite: Suite
     ran: Ran
-    failing: list[Failure]
+    failing: list[FailedTest]
 
 
 def fix(reach: Reach, wish: Fix) -> Walk[None]:
@@ -73,7 +73,7 @@ def _nothing_to_fix(seen: Seen) -> str:
     )
 
 
-def _target(failing: list[Failure], keyword: str) -> Failure | None:
+def _target(failing: list[FailedTest], keyword: str) -> FailedTest | None:
     """The failure that is meant; a class means any of its tests."""
     if not keyword:
         return failing[0]
@@ -83,7 +83,7 @@ def _target(failing: list[Failure], keyword: str) -> Failure | None:
 # -- one test --------------------------------------------------------------------------------------------------------
 
 
-def _mend(reach: Reach, seen: Seen, target: Failure, wish: Fix) -> Walk[Seen | None]:
+def _mend(reach: Reach, seen: Seen, target: FailedTest, wish: Fix) -> Walk[Seen | None]:
     """The run in which it passes; None if it does not come to that."""
     case = yield from _case(reach, seen, target)
     found = candidates(case) if case is not None else ()
@@ -107,7 +107,7 @@ def _mend(reach: Reach, seen: Seen, target: Failure, wish: Fix) -> Walk[Seen | N
     return (yield from _try(reach, seen, target, case, harmless))
 
 
-def _try(reach: Reach, seen: Seen, target: Failure, case: Case, found: list[Candidate]) -> Walk[Seen | None]:
+def _try(reach: Reach, seen: Seen, target: FailedTest, case: Case, found: list[Candidate]) -> Walk[Seen | None]:
     """Change, run, and change on from there, until the test passes; else put back what was there."""
     reach.need("edit_file")
     original = {file.path: file.text for file in case.sources}
@@ -153,7 +153,7 @@ def _put(reach: Reach, path: str, current: dict[str, str], text: str) -> Walk[No
     current[path] = text
 
 
-def _is_better(before: Seen, after: Seen, target: Failure) -> bool:
+def _is_better(before: Seen, after: Seen, target: FailedTest) -> bool:
     """The test passes, and nothing fails that passed before."""
     failing = {each.test for each in after.failing}
     is_run = after.ran.code == 0 or (bool(after.failing) and after.ran.code == 1)
@@ -167,7 +167,7 @@ def _is_better(before: Seen, after: Seen, target: Failure) -> bool:
 # -- what the test is about ------------------------------------------------------------------------------------------
 
 
-def _case(reach: Reach, seen: Seen, target: Failure) -> Walk[Case | None]:
+def _case(reach: Reach, seen: Seen, target: FailedTest) -> Walk[Case | None]:
     """Read the test's file and the files it leads to."""
     frames = target.own_frames
     test_file = next((frame.file for frame in frames if frame.function == target.name), seen.suite.file)
@@ -245,7 +245,7 @@ def _told(candidate: Candidate) -> str:
     return f"{where}: `{candidate.old}` becomes `{candidate.new}`"
 
 
-def _success(after: Seen, target: Failure, candidate: Candidate) -> str:
+def _success(after: Seen, target: FailedTest, candidate: Candidate) -> str:
     told = summary(after.ran.output)
     was = f"`{candidate.old}` is `{candidate.new}` now" if candidate.old else f"`{candidate.new.strip()}` was missing"
     return (
@@ -259,7 +259,7 @@ def _left_behind(path: str) -> str:
     return f"`{path}` has my last change in it; the diff above shows it.\n" if path else ""
 
 
-def _no_idea(case: Case | None, target: Failure) -> str:
+def _no_idea(case: Case | None, target: FailedTest) -> str:
     found = suspects(case) if case is not None else []
     about = f" It leads to `{found[0][1].name}` in `{found[0][0].path}`." if found else ""
     return (
@@ -268,12 +268,12 @@ def _no_idea(case: Case | None, target: Failure) -> str:
     )
 
 
-def _place(reach: Reach, failure: Failure) -> str:
+def _place(reach: Reach, failure: FailedTest) -> str:
     last = failure.own_frames[-1] if failure.own_frames else None
     return "" if last is None else f" (`{reach.short(last.file)}` line {last.line})"
 
 
-def _names(failing: list[Failure]) -> str:
+def _names(failing: list[FailedTest]) -> str:
     return ", ".join(f"`{each.test}`" for each in failing[:5]) + (" and more" if len(failing) > 5 else "")
 
 

@@ -134,7 +134,7 @@ def _operators(source: Source, node: ast.BinOp, hint: str) -> Iterator[Mutation]
     start, end = source.span(node)
     is_by_one = isinstance(node.right, ast.Constant) and node.right.value in (0, 1)
     for rank, other in enumerate(_INSTEAD[sign]):
-        # Nobody means `n * 1`.
+        # `n * 1` is never meant.
         odd = 2.0 if is_by_one and other in ("*", "/", "//", "**") else 0.0
         yield Mutation(*place, other, "the operator", 1.0 + rank * 0.4 + odd + _liking(other, hint), node.lineno)
     if is_by_one and sign in ("+", "-"):
@@ -264,7 +264,7 @@ def _missing_return(source: Source, function: Function, error: str) -> Iterator[
 
 
 def _stepped(text: str, step: str) -> str:
-    """`n - 1` plus one is `n`: nobody writes `n - 1 + 1`."""
+    """Return the expression with a step added; `n - 1` plus one becomes `n`, not `n - 1 + 1`."""
     opposite = {"+ 1": "- 1", "- 1": "+ 1"}[step]
     return text.removesuffix(opposite).rstrip() if text.endswith(f" {opposite}") else f"{text} {step}"
 

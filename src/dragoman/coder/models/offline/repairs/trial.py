@@ -46,7 +46,7 @@ class Trial:
         return isinstance(self.outcome, Unmet | Raised)
 
     def helps(self, change: Change) -> bool | None:
-        """Whether the test would pass and no other fail; None: nobody can tell. False also for what is no Python."""
+        """Return whether the test would pass and no other fail; None: unknown. False also for what is no Python."""
         if self._left <= 0:
             return None
         trees = self._changed(change)

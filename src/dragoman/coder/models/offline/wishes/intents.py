@@ -11,7 +11,7 @@ class Read(NamedTuple):
     end: int | None = None
 
 
-class ListFiles(NamedTuple):
+class ListFilesIntent(NamedTuple):
     """Show what is in a folder; empty: the working folder."""
 
     path: str = ""
@@ -132,7 +132,7 @@ class Help(NamedTuple):
     """What can you do, who are you."""
 
 
-class Unknown(NamedTuple):
+class UnknownIntent(NamedTuple):
     """Nothing that the rules know. `hint` says what would be needed."""
 
     hint: str = ""
@@ -140,7 +140,7 @@ class Unknown(NamedTuple):
 
 Intent = (
     Read
-    | ListFiles
+    | ListFilesIntent
     | FindFiles
     | Search
     | Run
@@ -157,11 +157,11 @@ Intent = (
     | Sum
     | Hello
     | Help
-    | Unknown
+    | UnknownIntent
 )
 
 
-class Request(NamedTuple):
+class AnyIntent(NamedTuple):
     """One wish, and the words for it."""
 
     intent: Intent

@@ -14,7 +14,7 @@ from dragoman.coder.models.offline.wishes.intents import (
     FindFiles,
     Fix,
     Intent,
-    ListFiles,
+    ListFilesIntent,
     MakePlan,
     Read,
     Rename,
@@ -22,7 +22,7 @@ from dragoman.coder.models.offline.wishes.intents import (
     Run,
     RunTests,
     Search,
-    Unknown,
+    UnknownIntent,
     Where,
 )
 from dragoman.coder.models.offline.wishes.names import LANGUAGES, is_glob, is_name, is_path, is_url, literal, where
@@ -51,7 +51,7 @@ def read(found: Match, phrase: Phrase) -> Intent | None:
     if placed and start is None:
         path, start, end = placed[1], int(placed[2]), int(placed[3] or placed[2])
     if path.endswith("/") or path in (".", ".."):
-        return ListFiles(path)
+        return ListFilesIntent(path)
     if is_glob(path):
         return FindFiles(anywhere(path))
     if is_path(path) or phrase.chunk(found["file"]) is not None:
@@ -69,17 +69,17 @@ def first_lines(found: Match, phrase: Phrase) -> Intent | None:
 def contents(found: Match, phrase: Phrase) -> Intent | None:
     path = phrase.value(found["file"])
     if re.fullmatch(r"here|there|this|it", path, re.IGNORECASE):
-        return ListFiles()
+        return ListFilesIntent()
     if is_path(path) and not path.endswith("/"):
         return read(found, phrase)
-    return ListFiles(path)
+    return ListFilesIntent(path)
 
 
 def list_folder(found: Match, phrase: Phrase) -> Intent | None:
     place = where(phrase, found["where"], loosely=True)
     if place is None:
         return None
-    return FindFiles(anywhere(place.glob)) if place.glob else ListFiles(place.path)
+    return FindFiles(anywhere(place.glob)) if place.glob else ListFilesIntent(place.path)
 
 
 def list_kind(found: Match, phrase: Phrase) -> Intent | None:
@@ -92,7 +92,9 @@ def ls(found: Match, phrase: Phrase) -> Intent | None:
     rest = (found["rest"] or "").strip()
     is_command = rest.startswith("-") or " " in rest
     return (
-        Run(f"{found['tool']} {phrase.command(rest)}") if is_command else ListFiles(phrase.value(rest) if rest else "")
+        Run(f"{found['tool']} {phrase.command(rest)}")
+        if is_command
+        else ListFilesIntent(phrase.value(rest) if rest else "")
     )
 
 
@@ -282,7 +284,7 @@ def rename(found: Match, phrase: Phrase) -> Intent | None:
     old, new = phrase.value(found["old"]).removesuffix("()"), phrase.value(found["new"]).removesuffix("()")
     place = where(phrase, found["where"])
     if is_path(old) and is_path(new):
-        return Unknown(f"To rename a file, say: run `mv -n {quote(old)} {quote(new)}`")
+        return UnknownIntent(f"To rename a file, say: run `mv -n {quote(old)} {quote(new)}`")
     return Rename(old, new, place) if place is not None and is_name(old) and is_name(new) and old != new else None
 
 
@@ -291,7 +293,7 @@ def by_command(found: Match, phrase: Phrase) -> Intent | None:
     if not is_path(subject):
         return None
     tool = {"delete": "rm", "remove": "rm", "move": "mv -n", "copy": "cp -n"}[verb]
-    return Unknown(
+    return UnknownIntent(
         f"I do not {verb} files by myself. Say it as a command, for example: run `{tool} {quote(subject)} …`"
     )
 
@@ -325,7 +327,7 @@ def why(found: Match, phrase: Phrase) -> Intent | None:
 
 
 def fix_something(found: Match, phrase: Phrase) -> Intent | None:
-    return Unknown("I can repair what a failing Python test shows, and replace text that you name.")
+    return UnknownIntent("I can repair what a failing Python test shows, and replace text that you name.")
 
 
 def _tested(masked: str, phrase: Phrase) -> str:

@@ -8,15 +8,15 @@ import re
 from typing import Final
 
 from dragoman.coder.models.offline.wishes.intents import (
+    AnyIntent,
     Create,
     Explain,
     Fix,
     Intent,
     Replace,
-    Request,
     Run,
     RunTests,
-    Unknown,
+    UnknownIntent,
     Where,
 )
 from dragoman.coder.models.offline.wishes.phrases import MARK, Phrase
@@ -36,12 +36,14 @@ _THEN: Final = re.compile(
 _AND: Final = re.compile(r"\s*,?\s*and\s+(?:also\s+)?", re.IGNORECASE)
 
 
-def requests(phrase: Phrase) -> list[Request]:
-    """What the user wants, in order. What makes no sense is an `Unknown`."""
+def requests(phrase: Phrase) -> list[AnyIntent]:
+    """What the user wants, in order. What makes no sense is an `UnknownIntent`."""
     if len(phrase.masked) > MESSAGE_CHARACTERS:
-        return [Request(Unknown("Your message is too long for my rules; blocks and quotations may be long."), "")]
+        return [
+            AnyIntent(UnknownIntent("Your message is too long for my rules; blocks and quotations may be long."), "")
+        ]
     parts = _listed(phrase) or _parts(phrase)
-    return _merged([_request(part) for part in parts if part.masked]) or [Request(Unknown(), "")]
+    return _merged([_request(part) for part in parts if part.masked]) or [AnyIntent(UnknownIntent(), "")]
 
 
 def _listed(phrase: Phrase) -> list[Phrase]:
@@ -66,13 +68,13 @@ def _parts(phrase: Phrase) -> list[Phrase]:
         behind[here] = [phrase.part(text[begin:])]
         for there in range(here + 1, len(cuts)):
             left = phrase.part(text[begin : cuts[there][0]])
-            first = intent(left) if left.masked else Unknown()
-            if isinstance(first, Unknown) or isinstance(intent(behind[there][0]), Unknown):
+            first = intent(left) if left.masked else UnknownIntent()
+            if isinstance(first, UnknownIntent) or isinstance(intent(behind[there][0]), UnknownIntent):
                 continue
             if not _without_mentions(behind[there][0]):
                 continue  # what is attached behind the words belongs to them
             is_and = _AND.fullmatch(cuts[there][2]) is not None
-            if is_and and not isinstance(whole, Unknown) and _goes_on(first, left):
+            if is_and and not isinstance(whole, UnknownIntent) and _goes_on(first, left):
                 continue
             behind[here] = [left, *behind[there]]
             break
@@ -88,29 +90,29 @@ def _goes_on(first: Intent, phrase: Phrase) -> bool:
     return isinstance(first, Run) or (isinstance(first, Replace) and first.where == Where())
 
 
-def _merged(requests: list[Request]) -> list[Request]:
+def _merged(requests: list[AnyIntent]) -> list[AnyIntent]:
     """Running the tests, or finding why they fail, and then fixing them: that is one thing."""
-    merged: list[Request] = []
+    merged: list[AnyIntent] = []
     for request in requests:
         last = merged[-1].intent if merged else None
         if isinstance(request.intent, Fix) and not request.intent.name and isinstance(last, Fix | RunTests):
             edit = request.intent.edit or (isinstance(last, Fix) and last.edit)
-            merged[-1] = Request(Fix(last.name, edit), f"{merged[-1].words} and {request.words}")
+            merged[-1] = AnyIntent(Fix(last.name, edit), f"{merged[-1].words} and {request.words}")
         else:
             merged.append(request)
     return merged
 
 
-def _request(phrase: Phrase) -> Request:
+def _request(phrase: Phrase) -> AnyIntent:
     made = intent(phrase)
     mentions = phrase.mentions()
-    if mentions and isinstance(made, Unknown):
+    if mentions and isinstance(made, UnknownIntent):
         # Attachments behind the words are context: the words may make sense without them.
         bare = _without_mentions(phrase)
         made = intent(phrase.part(bare)) if bare else made
         if isinstance(made, Explain) and not made.subject:
             made = Explain(mentions[0].value)
-    return Request(made, " ".join(phrase.raw(phrase.masked).split()))
+    return AnyIntent(made, " ".join(phrase.raw(phrase.masked).split()))
 
 
 def _without_mentions(phrase: Phrase) -> str:

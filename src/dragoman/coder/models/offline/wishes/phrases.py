@@ -22,7 +22,7 @@ _QUOTED: Final = re.compile(
 ChunkKind = Literal["fence", "code", "quote", "mention"]
 
 
-class Chunk(NamedTuple):
+class PhraseChunk(NamedTuple):
     """A piece that no rule looks into. `info` is what stands behind the ticks of a fence."""
 
     kind: ChunkKind
@@ -35,13 +35,13 @@ class Phrase(NamedTuple):
     """A masked text and its pieces."""
 
     masked: str
-    chunks: tuple[Chunk, ...] = ()
+    chunks: tuple[PhraseChunk, ...] = ()
 
     def part(self, masked: str) -> "Phrase":
         """A part of this one."""
         return Phrase(masked.strip(), self.chunks)
 
-    def chunk(self, masked: str) -> Chunk | None:
+    def chunk(self, masked: str) -> PhraseChunk | None:
         """The piece that the text consists of, if it is no more than that."""
         found = _MARKS.fullmatch(masked.strip())
         return self.chunks[int(found[1])] if found else None
@@ -56,7 +56,7 @@ class Phrase(NamedTuple):
         return _MARKS.sub(lambda mark: self.chunks[int(mark[1])].raw, masked)
 
     def command(self, masked: str) -> str:
-        """What was typed, for a shell. The name of an attachment is somebody else's word: it is one argument."""
+        """Return what was typed, for a shell. The name of an attachment is quoted: it is one argument."""
 
         def typed(mark: re.Match[str]) -> str:
             chunk = self.chunks[int(mark[1])]
@@ -64,31 +64,31 @@ class Phrase(NamedTuple):
 
         return _MARKS.sub(typed, masked)
 
-    def mentions(self) -> list[Chunk]:
+    def mentions(self) -> list[PhraseChunk]:
         """The attachments in it, in order."""
         found = (self.chunks[int(mark[1])] for mark in _MARKS.finditer(self.masked))
         return [chunk for chunk in found if chunk.kind == "mention"]
 
 
-def phrase(parts: Sequence[str | Chunk]) -> Phrase:
+def phrase(parts: Sequence[str | PhraseChunk]) -> Phrase:
     """Mask the user's own words; mentions among them are pieces already."""
-    chunks: list[Chunk] = []
+    chunks: list[PhraseChunk] = []
 
-    def mark(chunk: Chunk) -> str:
+    def mark(chunk: PhraseChunk) -> str:
         chunks.append(chunk)
         return f"\0{len(chunks) - 1}\0"
 
     def quoted(found: re.Match[str]) -> str:
         if found["fence"]:
-            return mark(Chunk("fence", found[0], found["block"], found["info"].strip()))
+            return mark(PhraseChunk("fence", found[0], found["block"], found["info"].strip()))
         if found["span"]:
-            return mark(Chunk("code", found[0], found["code"]))
+            return mark(PhraseChunk("code", found[0], found["code"]))
         inside = next(found[name] for name in ("double", "single", "curly") if found[name] is not None)
-        return mark(Chunk("quote", found[0], inside))
+        return mark(PhraseChunk("quote", found[0], inside))
 
     masked: list[str] = []
     for part in parts:
-        if isinstance(part, Chunk):
+        if isinstance(part, PhraseChunk):
             masked.append(f" {mark(part)} ")
         else:
             masked.append(_QUOTED.sub(quoted, part.replace("\0", "").replace("\r\n", "\n")))
