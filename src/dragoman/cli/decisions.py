@@ -44,31 +44,62 @@ class DecisionRecorder:
             if self._written >= LINES:
                 return
             self._written += 1
-        line = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "session": decision.session_id[:_ID_CHARACTERS],
-            "principal": None,
-            "token": None,
-            "mode": None,
-            "tool": decision.method,
-            "title": self._text(decision.title) if self._content else decision.kind,
-            "decision": "allow" if decision.is_allowed else "deny",
-            "option": decision.option[:_KIND_CHARACTERS] or None,
-            "rule": self._rule(decision),
-            "by": decision.by,
-            "agent": self._agent[:_ID_CHARACTERS],
-        }
-        with suppress(OSError):
-            append_line(decisions_file(), json.dumps(line).encode() + b"\n")
+        append_decision(
+            session=decision.session_id,
+            tool=decision.method,
+            title=hide_secrets(decision.title) if self._content else decision.kind,
+            is_allowed=decision.is_allowed,
+            option=decision.option,
+            rule=self._rule(decision),
+            by=decision.by,
+            agent=self._agent,
+        )
 
     def _rule(self, decision: "PermissionDecision") -> str | None:
         """Return what decided in place of the user; without content only the sort of it."""
         if decision.by == "user":
             return None
-        return self._text(decision.reason) if self._content else decision.basis
+        return hide_secrets(decision.reason) if self._content else decision.basis
 
-    def _text(self, text: str) -> str:
-        return without_keys(text, "[hidden]")[:_TEXT_CHARACTERS]
+
+def append_decision(
+    *,
+    session: str,
+    tool: str,
+    title: str,
+    is_allowed: bool,
+    option: str,
+    rule: str | None,
+    by: str,
+    agent: str,
+    principal: str | None = None,
+    token: str | None = None,
+) -> None:
+    """Append one line to the file, with everything that an agent can make long cut. Ignores a file it cannot write.
+
+    `option` is the kind of the option that was chosen, or empty; `rule` what decided in place of the user.
+    """
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "session": session[:_ID_CHARACTERS],
+        "principal": principal,
+        "token": token,
+        "mode": None,
+        "tool": tool,
+        "title": title[:_TEXT_CHARACTERS],
+        "decision": "allow" if is_allowed else "deny",
+        "option": option[:_KIND_CHARACTERS] or None,
+        "rule": rule if rule is None else rule[:_TEXT_CHARACTERS],
+        "by": by,
+        "agent": agent[:_ID_CHARACTERS],
+    }
+    with suppress(OSError):
+        append_line(decisions_file(), json.dumps(line).encode() + b"\n")
+
+
+def hide_secrets(text: str) -> str:
+    """Return the text with what looks like a key taken out."""
+    return without_keys(text, "[hidden]")
 
 
 def decisions_file() -> str:

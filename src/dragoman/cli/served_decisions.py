@@ -5,25 +5,16 @@ by which clients know the session, `principal` and `token` are those of the clie
 audit ID` shows them. Our own agent keeps its decisions with its sessions instead (`coder.decision_log`).
 """
 
-import json
-from contextlib import suppress
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.decisions import decisions_file
-from dragoman.cli.log import append_line
+from dragoman.cli.decisions import append_decision, hide_secrets
 from dragoman.client.call_facts import evidence
 from dragoman.client.decision import method_of
-from dragoman.host.environment import without_keys
 from dragoman.vocabulary.services import Selected
 
 if TYPE_CHECKING:
     from dragoman.gateway.open_questions import AnsweredPermission
 
-# What an agent can make long is cut.
-_TEXT_CHARACTERS: Final = 500
-_ID_CHARACTERS: Final = 200
-_KIND_CHARACTERS: Final = 40
 _UNANSWERED: Final = "no answer came"
 
 
@@ -39,23 +30,18 @@ class ServedDecisionRecorder:
         request, identity = answered.request, answered.identity
         kinds = _chosen_kinds(answered)
         is_allowed = bool(kinds) and all(kind.startswith("allow") for kind in kinds)
-        title = without_keys(request.title, "[hidden]") if self._content else evidence(request).kind
-        line = {
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "session": request.session_id[:_ID_CHARACTERS],
-            "principal": identity.principal,
-            "token": identity.token,
-            "mode": None,
-            "tool": method_of(request),
-            "title": title[:_TEXT_CHARACTERS],
-            "decision": "allow" if is_allowed else "deny",
-            "option": kinds[0][:_KIND_CHARACTERS] if kinds else None,
-            "rule": None if answered.is_answered else _UNANSWERED,
-            "by": "user",
-            "agent": self._agent[:_ID_CHARACTERS],
-        }
-        with suppress(OSError):
-            append_line(decisions_file(), json.dumps(line).encode() + b"\n")
+        append_decision(
+            session=request.session_id,
+            principal=identity.principal,
+            token=identity.token,
+            tool=method_of(request),
+            title=hide_secrets(request.title) if self._content else evidence(request).kind,
+            is_allowed=is_allowed,
+            option=kinds[0] if kinds else "",
+            rule=None if answered.is_answered else _UNANSWERED,
+            by="user",
+            agent=self._agent,
+        )
 
 
 def _chosen_kinds(answered: "AnsweredPermission") -> list[str]:
