@@ -1,7 +1,6 @@
 import sys
 
-from dragoman import connect_sync
-from dragoman.client.policy import Decider, Policy
+from dragoman import Decider, Policy, connect_sync
 
 if len(sys.argv) < 4:
     sys.exit("usage: python ask.py FOLDER QUESTION COMMAND...\nsuch as: python ask.py . 'What is this?' dragoman acp")

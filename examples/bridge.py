@@ -1,7 +1,7 @@
 import asyncio
 import sys
 
-from dragoman.bridge import Bridge
+from dragoman import Bridge
 from dragoman.transports.spawn import spawner
 from dragoman.transports.stdio import StdioTransport
 

@@ -1,9 +1,7 @@
 import os
 from pathlib import Path
 
-from dragoman import Agent
-from dragoman.store.sqlite import SqliteStore
-from dragoman.vocabulary.options import Choice, Select
+from dragoman import Agent, Choice, Select, SqliteStore
 
 folder = os.environ.get("REVIEWER_HOME", "reviewer-sessions")
 strictness = Select("mode", "Mode", "kind", [Choice("kind", "Kind"), Choice("strict", "Strict")], category="mode")

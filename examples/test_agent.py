@@ -1,6 +1,5 @@
-from dragoman import Agent
+from dragoman import Agent, events
 from dragoman.testing import ScriptedClient
-from dragoman.vocabulary.events import Idle
 
 agent = Agent("greeter")
 
@@ -14,4 +13,4 @@ async def reply(session, prompt):
 async def test_a_refusal_is_taken_politely():
     user = ScriptedClient(agent, permissions=["reject_once"])
     *_, said, end = await user.play("hello")
-    assert (said.text, end) == ("As you wish.", Idle(stop_reason="end_turn"))
+    assert (said.text, end) == ("As you wish.", events.Idle(stop_reason="end_turn"))

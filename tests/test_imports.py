@@ -41,7 +41,7 @@ ARROWS: dict[str, set[str]] = {
     # host: it composes, and the doctor looks at the machine itself
     "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "vocabulary"},
     "testing": {"agent", "client", "link", "transports", "vocabulary"},
-    "dragoman": {"agent", "client", "vocabulary"},  # the package's own __init__: the public names
+    "dragoman": {"agent", "bridge", "client", "store", "vocabulary"},  # the package's own __init__: the public names
     "__main__": {"cli"},
 }
 FOR_ALL = {"errors", "limits", "version"}

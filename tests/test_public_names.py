@@ -42,7 +42,8 @@ def test_importing_the_package_loads_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("names", "without"),
     [
-        ("Agent", "dragoman.client"),
+        ("Agent, Session, Prompt, SqliteStore", "dragoman.client"),
+        ("Select, Choice, Toggle, PlanEntry", "asyncio"),
         ("connect, Client, Conversation, Turn, Answer, Patience", "dragoman.agent"),
         ("Workspace, Decider, Policy, Rule, Fleet", "dragoman.agent"),
         ("events, errors, RequestPermission, PermissionOption", "asyncio"),

@@ -1,7 +1,7 @@
 """Dragoman: one Python system for the Agent Client Protocol. The public names, and nothing else.
 
-`Agent` is for who writes an agent, `connect` and the names behind it for who talks to one. `events` are all the things
-a turn can tell, and `errors` all that can be raised.
+An agent is written with `Agent`, `Session`, `Prompt`, `Select` and their like; `connect` and `Client` talk to one;
+`Bridge` joins two links. `events` has every event of a session, `errors` everything that can be raised.
 """
 
 from typing import TYPE_CHECKING
@@ -11,6 +11,9 @@ from dragoman.version import VERSION as __version__
 if TYPE_CHECKING:
     from dragoman import errors as errors
     from dragoman.agent.agent import Agent as Agent
+    from dragoman.agent.prompt import Prompt as Prompt
+    from dragoman.agent.session import Session as Session
+    from dragoman.bridge.bridge import Bridge as Bridge
     from dragoman.client.client import Client as Client
     from dragoman.client.connect import connect as connect
     from dragoman.client.conversation import Conversation as Conversation
@@ -23,7 +26,12 @@ if TYPE_CHECKING:
     from dragoman.client.turn import Answer as Answer
     from dragoman.client.turn import Turn as Turn
     from dragoman.client.workspace import Workspace as Workspace
+    from dragoman.store.sqlite import SqliteStore as SqliteStore
     from dragoman.vocabulary import events as events
+    from dragoman.vocabulary.options import Choice as Choice
+    from dragoman.vocabulary.options import PlanEntry as PlanEntry
+    from dragoman.vocabulary.options import Select as Select
+    from dragoman.vocabulary.options import Toggle as Toggle
     from dragoman.vocabulary.services import PermissionOption as PermissionOption
     from dragoman.vocabulary.services import RequestPermission as RequestPermission
 
@@ -31,15 +39,23 @@ if TYPE_CHECKING:
 _HOMES = {
     "Agent": "dragoman.agent.agent",
     "Answer": "dragoman.client.turn",
+    "Bridge": "dragoman.bridge.bridge",
+    "Choice": "dragoman.vocabulary.options",
     "Client": "dragoman.client.client",
     "Conversation": "dragoman.client.conversation",
     "Decider": "dragoman.client.policy",
     "Fleet": "dragoman.client.registry",
     "Patience": "dragoman.client.timeouts",
     "PermissionOption": "dragoman.vocabulary.services",
+    "PlanEntry": "dragoman.vocabulary.options",
     "Policy": "dragoman.client.rules",
+    "Prompt": "dragoman.agent.prompt",
     "RequestPermission": "dragoman.vocabulary.services",
     "Rule": "dragoman.client.rules",
+    "Select": "dragoman.vocabulary.options",
+    "Session": "dragoman.agent.session",
+    "SqliteStore": "dragoman.store.sqlite",
+    "Toggle": "dragoman.vocabulary.options",
     "Turn": "dragoman.client.turn",
     "Workspace": "dragoman.client.workspace",
     "connect": "dragoman.client.connect",
@@ -50,15 +66,23 @@ _MODULES = {"errors": "dragoman.errors", "events": "dragoman.vocabulary.events"}
 __all__ = [
     "Agent",
     "Answer",
+    "Bridge",
+    "Choice",
     "Client",
     "Conversation",
     "Decider",
     "Fleet",
     "Patience",
     "PermissionOption",
+    "PlanEntry",
     "Policy",
+    "Prompt",
     "RequestPermission",
     "Rule",
+    "Select",
+    "Session",
+    "SqliteStore",
+    "Toggle",
     "Turn",
     "Workspace",
     "__version__",
