@@ -233,7 +233,8 @@ _PREFILL = "This model does not support assistant message prefill. The conversat
 
 
 def _anthropic(body: Body, window: int | None) -> None:
-    turns = list(_merged(body["messages"], "role", "content"))
+    # Instructions may stand between the messages, as Claude Code sends them; the rules are about the others.
+    turns = list(_merged([one for one in body["messages"] if one.get("role") != "system"], "role", "content"))
     _need(turns, "messages: at least one message is required")
     _need(turns[0][0] == "user", 'messages: first message must use the "user" role')
     _need(turns[-1][0] == "user", _PREFILL)
