@@ -306,7 +306,9 @@ async def test_hostile_text_stays_text(page: Tab, serve: Serve) -> None:
         assert shown == sly.replace("\u202e", "⟨U+202E⟩").replace("\u202c", "⟨U+202C⟩").replace("\x1b", "⟨U+001B⟩")
         transcript = "document.querySelector('#transcript')"
         said = "document.querySelector('.message.agent')"
-        assert await page.js(f"{said}.innerText.includes('<img src=x onerror=\"window.pwned = 1\">')")
+        # Text is drawn with the next frame of the browser, a question at once.
+        await page.until(f"{said}?.innerText.includes('<img src=x onerror=\"window.pwned = 1\">')")
+        await page.until(f"{transcript}.querySelectorAll('a').length === 2")
         assert await page.js(f"{transcript}.querySelectorAll('img, script, svg, button, b, i, style').length") == 0
         assert (
             await page.js(f"[...{transcript}.querySelectorAll('a')].map((a) => [a.protocol, a.rel])")

@@ -537,7 +537,7 @@ async def test_a_folder_with_a_protected_file_in_it_is_not_moved_unasked(tmp_pat
 
 async def test_a_change_that_a_bridge_can_only_describe_is_judged(tmp_path: Path) -> None:
     """Version 1 has no diff without both texts."""
-    (item,) = v1.say_items([Diff([FileChange("move", OUT, old_path=str(tmp_path / "a"))])])
+    (item,) = v1.encode_items([Diff([FileChange("move", OUT, old_path=str(tmp_path / "a"))])])
     told = {"kind": "edit", "content": [ContentItem(Text(item.content.text))]}
     assert await says(tmp_path, Policy("edit"), **told) == OUTSIDE
 
@@ -598,7 +598,7 @@ async def test_what_stands_in_fields_beside_the_input_counts_too(
     fields: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     body = {"toolCallId": "c", "kind": "edit", "rawInput": {"path": str(tmp_path / "in.txt")}, **fields}
-    call = v1.hear_call(wire.decode(json.dumps(body).encode(), wire_v1.ToolCallUpdate))
+    call = v1.decode_call(wire.decode(json.dumps(body).encode(), wire_v1.ToolCallUpdate))
     told = {name: getattr(call, name) for name in ("kind", "raw_input", "extras")}
     assert await says(tmp_path, Policy("edit"), **told) == reason
 

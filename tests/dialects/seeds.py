@@ -39,7 +39,7 @@ def client_of(name: str) -> Dialect:
 
 
 def heard(dialect: Dialect, method: str, params: Any, id: int = 1) -> Any:
-    return dialect.hear_request(id, method, Raw(text(params)))
+    return dialect.decode_request(id, method, Raw(text(params)))
 
 
 def refusal(dialect: Dialect, method: str, params: Any) -> tuple[int, object]:

@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 def ask(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
     """A request as one side of a bridge hears it and the other side asks it again."""
-    request = hears.hear_request(1, method, Raw(text(params)))
+    request = hears.decode_request(1, method, Raw(text(params)))
     assert isinstance(request, Request)
     call = says.ask(request)
     return Asked(call.method, json.loads(call.params or b"{}"), request)
@@ -73,7 +73,7 @@ def ask(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
 
 def answer(hears: Dialect, says: Dialect, request: Request, result: Any) -> Any:
     """The result of a request, heard by the side that asked and said by the side that was asked."""
-    replied = hears.hear_reply(request, Raw(text(result)))
+    replied = hears.decode_reply(request, Raw(text(result)))
     assert replied.reply is not None
     outs = says.reply(1, request, replied.reply)
     (found,) = [out for out in outs if isinstance(out, ResultMessage)]
@@ -83,7 +83,9 @@ def answer(hears: Dialect, says: Dialect, request: Request, result: Any) -> Any:
 def hear(dialect: Dialect, params: Any) -> list[AnyEvent]:
     """`session/update` as events."""
     return [
-        told.event for told in dialect.hear_note("session/update", Raw(text(params))) if isinstance(told, SessionEvent)
+        told.event
+        for told in dialect.decode_notification("session/update", Raw(text(params)))
+        if isinstance(told, SessionEvent)
     ]
 
 

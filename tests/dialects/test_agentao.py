@@ -45,7 +45,7 @@ STDIO = {"name": "one", "command": "true", "args": [], "env": []}
 )
 def test_8_4_1_initialize_is_strict(params: Any) -> None:
     with pytest.raises(PeerMistake) as caught:
-        named(NAME).hear_client(Raw(text(params)))
+        named(NAME).decode_client(Raw(text(params)))
     assert caught.value.code == -32602
 
 
@@ -57,7 +57,7 @@ async def test_8_4_3_any_version_is_answered_with_1(asked_for: int) -> None:
 
 
 def test_8_4_4_capabilities_and_extensions_are_the_appendix_s() -> None:
-    said = json.loads(named(NAME).say_agent(AGENT, CLIENT))
+    said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
     assert said["agentCapabilities"] == {
         "loadSession": True,
         "promptCapabilities": {"image": False, "audio": False, "embeddedContext": False},
@@ -69,7 +69,7 @@ def test_8_4_4_capabilities_and_extensions_are_the_appendix_s() -> None:
 
 def test_8_4_2_files_may_be_offered_under_other_names() -> None:
     body = {"protocolVersion": 1, "clientCapabilities": {"fs": {"readFile": True, "writeFile": "yes"}}}
-    can = named(NAME).hear_client(Raw(text(body))).hello.capabilities
+    can = named(NAME).decode_client(Raw(text(body))).hello.capabilities
     assert (can.read_text_file, can.write_text_file) == (True, False)
 
 
@@ -479,7 +479,7 @@ def test_8_4_12_three_options_are_offered() -> None:
     ],
 )
 def test_8_4_12_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
-    reply = agent_of(NAME).hear_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
+    reply = agent_of(NAME).decode_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
     assert isinstance(reply, services.PermissionAnswer)
     if chosen is None:
         assert not isinstance(reply.outcome, services.Selected)
@@ -490,7 +490,7 @@ def test_8_4_12_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | Non
 def test_an_allow_that_was_not_in_the_question_is_not_offered() -> None:
     only_no = services.RequestPermission("s", "Write", [FOUR[2]], subject=CALL)
     assert [o["optionId"] for o in asked(agent_of(NAME), only_no)[1]["options"]] == ["reject"]
-    reply = agent_of(NAME).hear_reply(only_no, Raw(b'{"outcome":{"outcome":"selected","optionId":"allow"}}')).reply
+    reply = agent_of(NAME).decode_reply(only_no, Raw(b'{"outcome":{"outcome":"selected","optionId":"allow"}}')).reply
     assert reply == services.PermissionAnswer(services.Dismissed())
 
 
@@ -498,7 +498,7 @@ def test_an_allow_that_was_not_in_the_question_is_not_offered() -> None:
 
 
 def test_8_4_21_the_user_can_always_be_asked() -> None:
-    can = named(NAME).hear_client(Raw(b'{"protocolVersion":1,"clientCapabilities":{}}')).hello.capabilities
+    can = named(NAME).decode_client(Raw(b'{"protocolVersion":1,"clientCapabilities":{}}')).hello.capabilities
     assert can.meta == {"_agentao.cn/extensions": [{"method": "_agentao.cn/ask_user"}]}
 
 
@@ -511,7 +511,7 @@ def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
     def content(*words: str, status: str = "in_progress") -> list[str]:
         items = [{"type": "content", "content": {"type": "text", "text": word}} for word in words]
         update = {"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status, "content": items}
-        (told,) = client.hear_note("session/update", Raw(text({"sessionId": "s", "update": update})))
+        (told,) = client.decode_notification("session/update", Raw(text({"sessionId": "s", "update": update})))
         assert isinstance(told, SessionEvent)
         assert isinstance(told.event, events.ToolCallUpdate)
         assert isinstance(told.event.content, list)
@@ -534,7 +534,7 @@ def test_8_4_10_content_is_added_unless_it_repeats_what_was_there() -> None:
 def test_the_program_s_mode_update_is_understood_although_the_appendix_has_none() -> None:
     client = client_of(NAME)
     params = {"sessionId": "s", "update": {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}}
-    (told,) = client.hear_note("session/update", Raw(json.dumps(params).encode()))
+    (told,) = client.decode_notification("session/update", Raw(json.dumps(params).encode()))
     assert isinstance(told, SessionEvent) and isinstance(told.event, events.OptionsChanged)
     (mode,) = told.event.config_options
     assert isinstance(mode, options.Select) and (mode.category, mode.current_value) == ("mode", "plan")

@@ -37,7 +37,7 @@ STDIO = {"type": "stdio", "name": "n", "command": "c", "args": [], "env": []}
 
 
 def test_8_3_13_initialize_claims_what_the_document_claims() -> None:
-    said = json.loads(named(NAME).say_agent(AGENT, CLIENT))
+    said = json.loads(named(NAME).encode_agent(AGENT, CLIENT))
     assert said == {
         "protocolVersion": 1,
         "agentInfo": {"name": "agent", "version": "1"},
@@ -296,7 +296,7 @@ def test_8_3_14_two_options_are_offered() -> None:
     ],
 )
 def test_8_3_14_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | None) -> None:
-    reply = agent_of(NAME).hear_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
+    reply = agent_of(NAME).decode_reply(QUESTION, Raw(text({"outcome": outcome}))).reply
     assert isinstance(reply, services.PermissionAnswer)
     assert (reply.outcome == services.Selected(chosen or "")) == (chosen is not None)
     assert isinstance(reply.outcome, services.Selected) == (chosen is not None)

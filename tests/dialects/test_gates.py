@@ -63,7 +63,7 @@ OF_CLIENT: list[tuple[str, str, Any, Request]] = [
 
 
 def heard(dialect: Dialect, method: str, params: Any) -> Any:
-    return dialect.hear_request(1, method, Raw(text(params)))
+    return dialect.decode_request(1, method, Raw(text(params)))
 
 
 def refusal(dialect: Dialect, method: str, params: Any) -> int:
@@ -178,7 +178,7 @@ def test_an_agent_without_sessions_can_still_be_logged_in_to() -> None:
 def test_a_method_that_nobody_knows_is_not_found(version: int, method: str) -> None:
     assert refusal(agent_of(version), method, {}) == -32601
     with pytest.raises(PeerMistake):
-        agent_of(version).hear_note(method, Raw(b"{}"))
+        agent_of(version).decode_notification(method, Raw(b"{}"))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_method_of_the_other_version_is_not_found(version: int, method: str) -
 @pytest.mark.parametrize("method", ["_vendor/x", "providers/list", "mcp/message", "proxy/successor"])
 def test_what_is_outside_the_vocabulary_is_passed_on_as_it_is(version: int, method: str) -> None:
     assert heard(agent_of(version), method, {"a": 1}) == Extension(method, {"a": 1})
-    assert agent_of(version).hear_note(method, Raw(b'{"a":1}')) == [ExtensionNote(method, {"a": 1})]
+    assert agent_of(version).decode_notification(method, Raw(b'{"a":1}')) == [ExtensionNote(method, {"a": 1})]
 
 
 # -- paths -----------------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ CWD = os.getcwd()
 
 
 def test_8_1_5_initialize_claims_what_the_reference_claims() -> None:
-    assert json.loads(named(NAME).say_agent(AGENT, CLIENT)) == {
+    assert json.loads(named(NAME).encode_agent(AGENT, CLIENT)) == {
         "protocolVersion": 1,
         "agentInfo": {"name": "agent", "version": "1"},
         "agentCapabilities": {
@@ -303,7 +303,7 @@ def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) 
     prompt = requests.PromptRequest("s", [Text("Hi")])
     client = client_of(NAME)
     client.ask(prompt)
-    ((_, end),) = client.hear_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).told
+    ((_, end),) = client.decode_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).told
     assert isinstance(end, events.Idle)
     assert (end.stop_reason, end.usage) == ("end_turn", usage)
 
@@ -340,7 +340,7 @@ def test_8_1_18_a_question_has_its_input_under_both_names() -> None:
     ],
 )
 def test_8_1_19_a_flat_answer_is_taken_and_a_no_is_a_no(answer: Any, chosen: str | None) -> None:
-    reply = agent_of(NAME).hear_reply(QUESTION, Raw(text(answer))).reply
+    reply = agent_of(NAME).decode_reply(QUESTION, Raw(text(answer))).reply
     assert isinstance(reply, services.PermissionAnswer)
     assert reply.outcome == (services.Dismissed() if chosen is None else services.Selected(chosen))
 
@@ -356,12 +356,12 @@ def opened() -> Dialect:
     client = client_of(NAME)
     models = {"currentModelId": "a", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b", "name": "B"}]}
     modes = {"currentModeId": "ask", "availableModes": [{"id": "ask", "name": "Ask"}, {"id": "plan", "name": "Plan"}]}
-    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models, "modes": modes})))
+    client.decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models, "modes": modes})))
     return client
 
 
 def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
-    bare = named(NAME).hear_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
+    bare = named(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
     client = named(NAME).client(CLIENT, bare)
     assert client.ask(requests.ForkSession("s", "/")).method == "session/fork"
     assert client.ask(requests.ResumeSession("s", "/")).method == "session/resume"
@@ -381,11 +381,11 @@ def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
 
 def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
     result = Raw(text({"sessions": [{"sessionId": "a", "title": "A"}, {"sessionId": "b", "cwd": "/b"}, 7]}))
-    assert client_of(NAME).hear_reply(requests.ListSessions("/a"), result).reply == requests.SessionList(
+    assert client_of(NAME).decode_reply(requests.ListSessions("/a"), result).reply == requests.SessionList(
         [requests.SessionInfo("a", "/a", title="A"), requests.SessionInfo("b", "/b")]
     )
     # Of a list of every folder nobody knows where they are.
-    assert client_of(NAME).hear_reply(requests.ListSessions(), result).reply == requests.SessionList(
+    assert client_of(NAME).decode_reply(requests.ListSessions(), result).reply == requests.SessionList(
         [requests.SessionInfo("b", "/b")]
     )
 
@@ -424,7 +424,7 @@ def test_8_1_13_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
 def test_8_1_13_whatever_config_set_is_answered_with_the_option_is_set(result: Any) -> None:
     client = opened()
     client.asks_again("session/set_model", NOT_FOUND)
-    reply = client.hear_reply(requests.SetOption("s", "model", "b"), Raw(text(result))).reply
+    reply = client.decode_reply(requests.SetOption("s", "model", "b"), Raw(text(result))).reply
     assert isinstance(reply, requests.OptionsSet)
     assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 
@@ -433,20 +433,20 @@ def test_8_1_13_config_set_may_be_answered_with_every_option() -> None:
     client = opened()
     client.asks_again("session/set_config_option", NOT_FOUND)
     said = {"type": "select", "id": "x", "name": "X", "currentValue": "c", "options": [{"value": "c", "name": "C"}]}
-    reply = client.hear_reply(requests.SetOption("s", "x", "b"), Raw(text({"configOptions": [said]}))).reply
+    reply = client.decode_reply(requests.SetOption("s", "x", "b"), Raw(text({"configOptions": [said]}))).reply
     assert isinstance(reply, requests.OptionsSet)
     assert reply.config_options[0] == options.Select("x", "X", "c", [options.Choice("c", "C")])
 
 
 def test_8_1_13_the_protocol_s_own_name_is_answered_in_the_protocol_s_words() -> None:
     with pytest.raises(PeerMistake):
-        opened().hear_reply(requests.SetOption("s", "x", "a"), Raw(b"true"))
+        opened().decode_reply(requests.SetOption("s", "x", "a"), Raw(b"true"))
 
 
 def test_8_1_4_a_client_sets_a_model_as_such() -> None:
     client, request = opened(), requests.SetOption("s", "model", "b")
     assert asked(client, request) == ("session/set_model", {"sessionId": "s", "modelId": "b"})
-    reply = client.hear_reply(request, Raw(b"{}")).reply
+    reply = client.decode_reply(request, Raw(b"{}")).reply
     assert isinstance(reply, requests.OptionsSet)
     assert [option.current_value for option in reply.config_options] == ["b", "ask"]  # type: ignore[union-attr]
 

@@ -11,10 +11,10 @@ from msgspec import UNSET, Raw
 from dragoman.dialects.handshake.initialize import (
     DecodedAgentHello,
     DecodedClientHello,
-    hear_agent,
-    hear_client,
-    say_agent,
-    say_client,
+    decode_agent,
+    decode_client,
+    encode_agent,
+    encode_client,
 )
 from dragoman.errors import PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
@@ -39,7 +39,7 @@ V2_CLIENT = ClientCapabilities(boolean_options=True, compaction=True, notices=Tr
 
 
 def client(spoken: tuple[int, ...] = (1, 2), **params: Any) -> DecodedClientHello:
-    return hear_client(Raw(text(params)), spoken)
+    return decode_client(Raw(text(params)), spoken)
 
 
 def refusal(spoken: tuple[int, ...] = (1, 2), **params: Any) -> tuple[int, str, object]:
@@ -49,7 +49,7 @@ def refusal(spoken: tuple[int, ...] = (1, 2), **params: Any) -> tuple[int, str, 
 
 
 def agent(spoken: tuple[int, ...] = (1, 2), **result: Any) -> DecodedAgentHello:
-    return hear_agent(Raw(text(result)), spoken)
+    return decode_agent(Raw(text(result)), spoken)
 
 
 # -- the agent's side: which version ---------------------------------------------------------------------------------
@@ -87,14 +87,14 @@ def test_a_version_that_is_no_version_is_refused(version: Any) -> None:
 @pytest.mark.parametrize("params", [b"{}", b""])
 def test_a_missing_version_is_refused(params: bytes) -> None:
     with pytest.raises(PeerMistake) as caught:
-        hear_client(Raw(params))
+        decode_client(Raw(params))
     assert caught.value.code == -32602
 
 
 @pytest.mark.parametrize("params", [b"[]", b"1", b"null", b"{", b'"\xff"', b"[" * 100_000])
 def test_params_that_are_no_object_are_refused(params: bytes) -> None:
     with pytest.raises(PeerMistake) as caught:
-        hear_client(Raw(params))
+        decode_client(Raw(params))
     assert caught.value.code == -32602
 
 
@@ -183,7 +183,7 @@ def test_unknown_fields_and_meta_are_kept() -> None:
         meta={"traceparent": "00"},
         extras=Extras({"vendor": [3]}),
     )
-    assert json.loads(say_client(heard.hello, (1,))) == {
+    assert json.loads(encode_client(heard.hello, (1,))) == {
         "protocolVersion": 1,
         "clientCapabilities": {
             "fs": {"readTextFile": False, "writeTextFile": False},
@@ -201,21 +201,21 @@ def test_unknown_fields_and_meta_are_kept() -> None:
 def test_an_unknown_field_never_becomes_a_capability_of_the_other_version() -> None:
     """A version 2 client that happens to send `terminal: true` has not lent its terminal to a version 1 agent."""
     heard = client(protocolVersion=2, info=INFO, capabilities={"terminal": True, "fs": {"writeTextFile": True}, "x": 1})
-    said = json.loads(say_client(heard.hello, (1,)))["clientCapabilities"]
+    said = json.loads(encode_client(heard.hello, (1,)))["clientCapabilities"]
     assert (said["terminal"], said["fs"], said["x"]) == (False, {"readTextFile": False, "writeTextFile": False}, 1)
 
 
 def test_what_a_version_has_a_meaning_for_is_never_said_as_unknown() -> None:
     names = ("plan", "session", "auth", "elicitation", "subagents", "x")
     forged = Extras({name: {"terminal": True} for name in names})
-    said = json.loads(say_client(ClientHello(ClientCapabilities(extras=forged))))
+    said = json.loads(encode_client(ClientHello(ClientCapabilities(extras=forged))))
     assert said["clientCapabilities"].keys() == {"fs", "terminal", "auth", "x"}
     assert said["capabilities"].keys() == {"plan", "session", "subagents", "x"}
 
 
 def test_an_unknown_field_never_becomes_a_capability_of_an_agent() -> None:
     heard = agent(protocolVersion=1, agentCapabilities={"session": {"delete": {}}, "x": 1})
-    said = json.loads(say_agent(2, heard.hello, CLIENT))["capabilities"]
+    said = json.loads(encode_agent(2, heard.hello, CLIENT))["capabilities"]
     assert said == {"x": 1, "session": {"prompt": {}, "mcp": {"stdio": {}}}}
 
 
@@ -224,7 +224,7 @@ def test_an_unknown_field_never_becomes_a_capability_of_an_agent() -> None:
 
 def test_the_answer_in_version_1() -> None:
     hello = AgentHello(EDITOR, ALL_OF_AGENT, [AgentAuth("a", "A", "how")], meta={"m": 1})
-    assert json.loads(say_agent(1, hello, ClientHello())) == {
+    assert json.loads(encode_agent(1, hello, ClientHello())) == {
         "protocolVersion": 1,
         "agentInfo": INFO,
         "agentCapabilities": {
@@ -242,7 +242,7 @@ def test_the_answer_in_version_1() -> None:
 
 def test_the_answer_in_version_2() -> None:
     hello = AgentHello(EDITOR, ALL_OF_AGENT, [AgentAuth("a", "A")])
-    assert json.loads(say_agent(2, hello, ClientHello())) == {
+    assert json.loads(encode_agent(2, hello, ClientHello())) == {
         "protocolVersion": 2,
         "info": INFO,
         "capabilities": {
@@ -262,7 +262,7 @@ def test_the_answer_in_version_2() -> None:
 def test_a_login_in_a_terminal_is_offered_only_to_who_can_run_one(version: int) -> None:
     hello = AgentHello(EDITOR, auth_methods=[TerminalAuth("t", "T"), AgentAuth("a", "A")])
     names = [
-        [method["name"] for method in json.loads(say_agent(version, hello, ClientHello(can)))["authMethods"]]
+        [method["name"] for method in json.loads(encode_agent(version, hello, ClientHello(can)))["authMethods"]]
         for can in (ClientCapabilities(), ClientCapabilities(auth_terminal=True))
     ]
     assert names == [["A"], ["T", "A"]]
@@ -278,22 +278,24 @@ METHODS: list[AuthMethod] = [
 @pytest.mark.parametrize("version", [1, 2])
 def test_login_methods_come_back_as_they_were(version: int) -> None:
     hello = AgentHello(EDITOR, AgentCapabilities(), METHODS)
-    assert hear_agent(Raw(say_agent(version, hello, CLIENT))).hello.auth_methods == METHODS
+    assert decode_agent(Raw(encode_agent(version, hello, CLIENT))).hello.auth_methods == METHODS
 
 
 def test_a_login_of_an_unknown_type_is_kept_in_version_2_and_not_offered_in_version_1() -> None:
     method = {"type": "_oauth", "methodId": "o", "name": "O", "scopes": ["a"]}
     heard = agent(protocolVersion=2, info=INFO, authMethods=[method]).hello
     assert heard.auth_methods == [UnknownAuth("_oauth", {"methodId": "o", "name": "O", "scopes": ["a"]})]
-    assert json.loads(say_agent(2, heard, CLIENT))["authMethods"] == [method]
-    assert json.loads(say_agent(1, heard, CLIENT))["authMethods"] == []
+    assert json.loads(encode_agent(2, heard, CLIENT))["authMethods"] == [method]
+    assert json.loads(encode_agent(1, heard, CLIENT))["authMethods"] == []
 
 
 def test_a_login_of_any_type_is_the_agents_own_in_version_1() -> None:
     heard = agent(protocolVersion=1, authMethods=[{"type": "oauth", "id": "o", "name": "O"}]).hello
     assert heard.auth_methods == [AgentAuth("o", "O", extras=Extras({"type": "oauth"}))]
-    assert json.loads(say_agent(1, heard, CLIENT))["authMethods"] == [{"type": "oauth", "id": "o", "name": "O"}]
-    assert json.loads(say_agent(2, heard, CLIENT))["authMethods"] == [{"type": "agent", "methodId": "o", "name": "O"}]
+    assert json.loads(encode_agent(1, heard, CLIENT))["authMethods"] == [{"type": "oauth", "id": "o", "name": "O"}]
+    assert json.loads(encode_agent(2, heard, CLIENT))["authMethods"] == [
+        {"type": "agent", "methodId": "o", "name": "O"}
+    ]
 
 
 @pytest.mark.parametrize("malformed", [1, {}, {"id": "a"}, {"id": 1, "name": "n"}, {"type": "agent", "methodId": "a"}])
@@ -308,7 +310,7 @@ def test_a_malformed_login_method_is_skipped(version: int, malformed: Any) -> No
 @pytest.mark.usefixtures("schemas")
 @pytest.mark.parametrize("hello", [CLIENT, ClientHello(), ClientHello(ClientCapabilities(elicitation_form=True))])
 def test_one_initialize_is_valid_in_both_versions(hello: ClientHello) -> None:
-    said = json.loads(say_client(hello))
+    said = json.loads(encode_client(hello))
     assert said["protocolVersion"] == 2
     assert_valid(1, "InitializeRequest", said)
     assert_valid(2, "InitializeRequest", said)
@@ -320,13 +322,13 @@ def test_one_initialize_is_valid_in_both_versions(hello: ClientHello) -> None:
     "hello", [AGENT, AgentHello(None), AgentHello(EDITOR, ALL_OF_AGENT, METHODS), AgentHello(EDITOR)]
 )
 def test_every_answer_is_valid_in_its_version(version: int, hello: AgentHello) -> None:
-    assert_valid(version, "InitializeResponse", json.loads(say_agent(version, hello, CLIENT)))
+    assert_valid(version, "InitializeResponse", json.loads(encode_agent(version, hello, CLIENT)))
 
 
 @pytest.mark.parametrize("spoken", [(1,), (2,), (1, 2)])
 def test_a_client_says_only_the_shapes_it_speaks(spoken: tuple[int, ...]) -> None:
     shapes = {1: {"clientCapabilities", "clientInfo"}, 2: {"capabilities", "info"}}
-    said = json.loads(say_client(CLIENT, spoken))
+    said = json.loads(encode_client(CLIENT, spoken))
     assert said.keys() == {"protocolVersion"}.union(*(shapes[version] for version in spoken))
     assert said["protocolVersion"] == max(spoken)
 
@@ -378,11 +380,11 @@ def test_an_answer_without_a_version_is_refused(number: Any) -> None:
 @given(data=st.data())
 def test_what_any_client_says_is_heard_and_said_on_in_every_version(version: int, data: Any) -> None:
     said = {**data.draw(messages(version, "InitializeRequest")), "protocolVersion": version}
-    heard = hear_client(Raw(text(said)))
+    heard = decode_client(Raw(text(said)))
     assert heard.version == version
     for spoken in (1, 2):
-        assert_valid(spoken, "InitializeRequest", json.loads(say_client(heard.hello, (spoken,))))
-    assert hear_client(Raw(say_client(heard.hello, (version,)))) == heard._replace(hello=named(heard.hello))
+        assert_valid(spoken, "InitializeRequest", json.loads(encode_client(heard.hello, (spoken,))))
+    assert decode_client(Raw(encode_client(heard.hello, (version,)))) == heard._replace(hello=named(heard.hello))
 
 
 @pytest.mark.usefixtures("schemas")
@@ -391,10 +393,10 @@ def test_what_any_client_says_is_heard_and_said_on_in_every_version(version: int
 @given(data=st.data())
 def test_what_any_agent_says_is_heard_and_said_on_in_every_version(version: int, data: Any) -> None:
     said = {**data.draw(messages(version, "InitializeResponse")), "protocolVersion": version}
-    heard = hear_agent(Raw(text(said)))
+    heard = decode_agent(Raw(text(said)))
     for spoken in (1, 2):
-        assert_valid(spoken, "InitializeResponse", json.loads(say_agent(spoken, heard.hello, CLIENT)))
-    assert hear_agent(Raw(say_agent(version, heard.hello, CLIENT))) == heard
+        assert_valid(spoken, "InitializeResponse", json.loads(encode_agent(spoken, heard.hello, CLIENT)))
+    assert decode_agent(Raw(encode_agent(version, heard.hello, CLIENT))) == heard
 
 
 def named(hello: ClientHello) -> ClientHello:

@@ -10,7 +10,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, ResultMessage
-from dragoman.dialects.handshake.initialize import hear_agent, hear_client, say_agent, say_client
+from dragoman.dialects.handshake.initialize import decode_agent, decode_client, encode_agent, encode_client
 from dragoman.dialects.losses import LOSSES
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary.hello import Implementation
@@ -106,7 +106,7 @@ def test_replay_of_version_1() -> None:
     asked = ask(bridge.clients_side, bridge.agents_side, "session/resume", resume)
     chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "m"}
     assert [bridge.update(**chunk), bridge.update(**chunk)] == [[], []]
-    told = [one.event for one in bridge.agents_side.hear_reply(asked.request, Raw(b"{}")).told]
+    told = [one.event for one in bridge.agents_side.decode_reply(asked.request, Raw(b"{}")).told]
     twice = {"sessionUpdate": "agent_message", "messageId": "m", "content": [{**HI, "text": HI["text"] * 2}]}
     said = [params["update"] for params in say(bridge.clients_side, "s", *told)]
     assert said == [twice, {"sessionUpdate": "state_update", "state": "idle"}]
@@ -247,7 +247,7 @@ def test_stop_reason_without_a_word() -> None:
     bridge = Bridge(1, 1)
     request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
     bridge.clients_side.reply(1, request, PromptAccepted("u"))
-    (told,) = bridge.agents_side.hear_reply(request, Raw(b'{"stopReason":"_odd"}')).told
+    (told,) = bridge.agents_side.decode_reply(request, Raw(b'{"stopReason":"_odd"}')).told
     found = result_of(bridge.clients_side.tell("s", told.event))
     assert found == {"stopReason": "end_turn", "_meta": {"stopReason": "_odd"}}
 
@@ -255,8 +255,8 @@ def test_stop_reason_without_a_word() -> None:
 @shows("null-in-initialize", "inside-a-capability")
 def test_null_and_nested_fields_in_initialize() -> None:
     capabilities = {"fs": {"x": 1, "_meta": {}}, "elicitation": None, "plan": {"x": 1}, "y": 2, "_meta": {"k": 1}}
-    heard = hear_client(Raw(text({"protocolVersion": 1, "clientInfo": None, "clientCapabilities": capabilities})))
-    said = json.loads(say_client(heard.hello, (1,)))["clientCapabilities"]
+    heard = decode_client(Raw(text({"protocolVersion": 1, "clientInfo": None, "clientCapabilities": capabilities})))
+    said = json.loads(encode_client(heard.hello, (1,)))["clientCapabilities"]
     assert said == {
         "fs": {"readTextFile": False, "writeTextFile": False},
         "terminal": False,
@@ -286,7 +286,7 @@ def test_prompt_accepted() -> None:
     bridge = Bridge(1, 2)
     call = bridge.agents_side.ask(PromptRequest("s", []))
     assert call.early == PromptAccepted("dragoman-1")
-    replied = bridge.agents_side.hear_failure(PromptRequest("s", []), WireError(-32603, "no"))
+    replied = bridge.agents_side.decode_failure(PromptRequest("s", []), WireError(-32603, "no"))
     assert replied is not None
     (told,) = replied.told
     assert say(bridge.clients_side, "s", told.event)[0]["update"] == {
@@ -301,7 +301,7 @@ def test_prompt_accepted() -> None:
 def test_files_and_terminals() -> None:
     assert refused(lambda: Bridge(1, 2).ask_client("fs/read_text_file", sessionId="s", path="/x")) == -32601
     assert refused(lambda: Bridge(1, 2).ask_client("terminal/create", sessionId="s", command="ls")) == -32601
-    capabilities = json.loads(say_client(CLIENT, (2,)))["capabilities"]
+    capabilities = json.loads(encode_client(CLIENT, (2,)))["capabilities"]
     assert capabilities == {"auth": {"terminal": {}}, "elicitation": {"form": {}, "url": {}}}
 
 
@@ -369,8 +369,8 @@ def test_question_about_request_null() -> None:
 @shows("sse-capability")
 def test_sse_capability() -> None:
     answer_ = {"protocolVersion": 1, "agentCapabilities": {"mcpCapabilities": {"sse": True}}}
-    heard = hear_agent(Raw(text(answer_))).hello
-    assert json.loads(say_agent(2, heard, CLIENT))["capabilities"]["session"]["mcp"] == {"stdio": {}}
+    heard = decode_agent(Raw(text(answer_))).hello
+    assert json.loads(encode_agent(2, heard, CLIENT))["capabilities"]["session"]["mcp"] == {"stdio": {}}
     server = {"type": "sse", "name": "n", "url": "u", "headers": []}
     assert Bridge(2, 1).ask_agent("session/new", cwd="/", mcpServers=[server])[1]["mcpServers"] == [server]
 
@@ -394,7 +394,7 @@ def test_beside_the_end() -> None:
         {"stopReason": "error", "error": {"code": 1, "message": "m"}, "usage": usage, "_meta": {"k": 1}},
     ):
         request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
-        accepted = bridge.agents_side.hear_reply(request, Raw(b'{"messageId":"u","_meta":{"k":1}}')).reply
+        accepted = bridge.agents_side.decode_reply(request, Raw(b'{"messageId":"u","_meta":{"k":1}}')).reply
         assert accepted is not None
         bridge.clients_side.reply(1, request, accepted)
         update = {"sessionUpdate": "state_update", "state": "idle", **extra}
@@ -516,7 +516,7 @@ def test_commands_of_an_answer() -> None:
     asked = ask(bridge.clients_side, bridge.agents_side, "session/new", {"cwd": "/", "mcpServers": []})
     commands = [{"type": "command", "name": "n", "description": "d"}]
     result = {"sessionId": "s", "availableCommands": commands}
-    reply = bridge.agents_side.hear_reply(asked.request, Raw(text(result))).reply
+    reply = bridge.agents_side.decode_reply(asked.request, Raw(text(result))).reply
     assert reply is not None
     first, second = bridge.clients_side.reply(1, asked.request, reply)
     assert first == ResultMessage(1, b'{"sessionId":"s"}')
@@ -595,8 +595,8 @@ def test_answers_without_a_word() -> None:
 def test_logins_of_unknown_type_and_no_stdio() -> None:
     method = {"type": "_odd", "methodId": "m", "name": "M"}
     result = {"protocolVersion": 2, "info": INFO, "authMethods": [method], "capabilities": {"session": {}}}
-    heard = hear_agent(Raw(text(result))).hello
-    said = json.loads(say_agent(1, heard, CLIENT))
+    heard = decode_agent(Raw(text(result))).hello
+    said = json.loads(encode_agent(1, heard, CLIENT))
     assert said["authMethods"] == []
     assert said["agentCapabilities"]["mcpCapabilities"] == {"http": False, "sse": False}
     assert heard.capabilities.mcp_stdio is False

@@ -23,7 +23,7 @@ NOBODY = services.PermissionAnswer(services.Dismissed())
 
 
 def answered(version: int, result: bytes, question: services.RequestPermission = QUESTION) -> services.PermissionAnswer:
-    reply = agent_of(version).hear_reply(question, Raw(result)).reply
+    reply = agent_of(version).decode_reply(question, Raw(result)).reply
     assert isinstance(reply, services.PermissionAnswer)
     return reply
 
@@ -85,7 +85,7 @@ def said(version: int, answer: services.PermissionAnswer) -> Any:
     client = client_of(version)
     option = {"optionId": "yes", "name": "Yes", "kind": "allow_once"}
     params = {"sessionId": "s", "options": [option], "title": "May I?", "toolCall": {"toolCallId": "c"}}
-    request = client.hear_request(1, "session/request_permission", Raw(text(params)))
+    request = client.decode_request(1, "session/request_permission", Raw(text(params)))
     assert isinstance(request, services.RequestPermission)
     return result_of(client.reply(1, request, answer))
 
@@ -130,8 +130,8 @@ def test_a_malformed_answer_is_refused(version: int, result: bytes) -> None:
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_question_that_was_called_off_was_answered_by_nobody(version: int) -> None:
     agent = agent_of(version)
-    assert agent.hear_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(NOBODY)
-    assert agent.hear_failure(QUESTION, WireError(-32603, "no")) is None
+    assert agent.decode_failure(QUESTION, WireError(-32800, "cancelled")) == DecodedReply(NOBODY)
+    assert agent.decode_failure(QUESTION, WireError(-32603, "no")) is None
 
 
 ids = st.sampled_from(["yes", "no", "odd", "maybe", ""])
@@ -146,11 +146,11 @@ def test_no_answer_becomes_a_yes_on_any_way_through_a_bridge(near: int, far: int
     """The agent speaks `far`, the client `near`; only the `yes` that was chosen comes out as one."""
     agent_side, client_side = client_of(far), agent_of(near)
     asked = agent_of(far).ask(QUESTION)
-    request = agent_side.hear_request(1, asked.method, Raw(asked.params))
+    request = agent_side.decode_request(1, asked.method, Raw(asked.params))
     assert isinstance(request, services.RequestPermission)
     client_side.ask(request)
     try:
-        reply = client_side.hear_reply(request, Raw(text(result))).reply
+        reply = client_side.decode_reply(request, Raw(text(result))).reply
     except PeerMistake:
         return
     assert reply is not None
@@ -160,7 +160,7 @@ def test_no_answer_becomes_a_yes_on_any_way_through_a_bridge(near: int, far: int
 
 
 def answered_by(agent: Dialect, result: Any) -> Any:
-    reply = agent.hear_reply(QUESTION, Raw(text(result))).reply
+    reply = agent.decode_reply(QUESTION, Raw(text(result))).reply
     assert isinstance(reply, services.PermissionAnswer)
     return reply.outcome
 

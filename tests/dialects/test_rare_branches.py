@@ -156,7 +156,7 @@ def test_an_old_question_is_about_its_call(title: str | None, said: str) -> None
 def test_a_diff_that_cannot_be_told_as_texts_is_told_in_words() -> None:
     unknown = tools.UnknownChange("teleport", {})
     moved = tools.FileChange("move", "/b", old_path="/a")
-    (said,) = v1.say_diff(tools.Diff([unknown, moved, tools.FileChange("delete", "/c")]))
+    (said,) = v1.encode_diff(tools.Diff([unknown, moved, tools.FileChange("delete", "/c")]))
     assert said.content.text == "teleport\nmove: /a -> /b\ndelete: /c"
 
 
@@ -170,16 +170,16 @@ def test_an_exit_code_that_version_1_cannot_have_is_none(code: int, said: int | 
     [({"id": "a", "x": 1}, {"configId": "a", "x": 1}), ({"configId": "a", "id": "b"}, {"configId": "a", "id": "b"})],
 )
 def test_an_option_of_an_unknown_type_keeps_its_id(wired: dict[str, object], ours: dict[str, object]) -> None:
-    heard = v1._hear_unknown_option("slider", wired)
+    heard = v1._decode_unknown_option("slider", wired)
     assert heard == options.UnknownOption("slider", ours)
-    assert read(v1._say_unknown_option(heard).raw) == wired
+    assert read(v1._encode_unknown_option(heard).raw) == wired
 
 
 def test_a_client_of_version_1_hears_notes_that_are_no_updates() -> None:
     client = client_of(1)
-    assert client.hear_note("_vendor/note", raw({"a": 1})) == [ExtensionNote("_vendor/note", {"a": 1})]
+    assert client.decode_notification("_vendor/note", raw({"a": 1})) == [ExtensionNote("_vendor/note", {"a": 1})]
     with pytest.raises(PeerMistake):
-        client.hear_note("session/update", raw({"sessionId": "s", "update": {"sessionUpdate": "tool_call"}}))
+        client.decode_notification("session/update", raw({"sessionId": "s", "update": {"sessionUpdate": "tool_call"}}))
 
 
 # -- version 2 and the June draft ----------------------------------------------------------------------------------
@@ -195,34 +195,34 @@ def test_a_client_of_version_1_hears_notes_that_are_no_updates() -> None:
     ],
 )
 def test_version_2_tells_every_state(state: Any, said: dict[str, object]) -> None:
-    found = read(wire.encode(routes._say_status(requests.SessionStatus("open", state))))
+    found = read(wire.encode(routes._encode_status(requests.SessionStatus("open", state))))
     assert found["state"].items() >= said.items()
 
 
 def test_a_permission_without_options_is_none_in_version_2() -> None:
     asking = services.RequestPermission("s", "May I?", [])
     with pytest.raises(PeerMistake):
-        routes._say_permission(asking)
+        routes._encode_permission(asking)
 
 
 def test_a_client_of_version_2_hears_notes_that_are_no_updates() -> None:
-    assert client_of(2).hear_note("_vendor/note", Raw(b"")) == [ExtensionNote("_vendor/note")]
+    assert client_of(2).decode_notification("_vendor/note", Raw(b"")) == [ExtensionNote("_vendor/note")]
 
 
 def test_an_agent_of_the_june_draft_without_sessions_and_name_says_so() -> None:
-    said = read(v2_june.say_agent(AgentHello(None, AgentCapabilities(sessions=False)), CLIENT))
+    said = read(v2_june.encode_agent(AgentHello(None, AgentCapabilities(sessions=False)), CLIENT))
     assert said == {"protocolVersion": 2, "capabilities": {"auth": {}}, "authMethods": []}
 
 
 def test_an_agent_that_answers_the_june_draft_with_version_1_is_heard_as_that() -> None:
-    assert v2_june.hear_agent(raw({"protocolVersion": 1})).version == 1
+    assert v2_june.decode_agent(raw({"protocolVersion": 1})).version == 1
 
 
 def test_a_client_of_the_june_draft_hears_what_is_no_update_as_version_1_does() -> None:
     client = seeds.client_of("v2-june")
-    assert client.hear_note("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
+    assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     with pytest.raises(PeerMistake):
-        client.hear_note("session/update", raw({"update": {"sessionUpdate": "agent_message"}}))
+        client.decode_notification("session/update", raw({"update": {"sessionUpdate": "agent_message"}}))
 
 
 # -- what every dialect does alike ---------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ def test_a_client_tells_nothing_and_an_agent_hears_no_update(version: int) -> No
         client_of(version).tell("s", events.Running())
     with pytest.raises(UsageError):
         client_of(version).text_frame("s", "agent_message_chunk", "m")
-    assert agent_of(version).hear_update(b"{}") is None
-    assert agent_of(2).hear_cancel(1) is None
+    assert agent_of(version).decode_text_update(b"{}") is None
+    assert agent_of(2).decode_cancel(1) is None
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -289,17 +289,17 @@ def test_an_answer_to_a_permission_that_cannot_be_read_is_none() -> None:
 
 def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
     agent = seeds.agent_of("simse")
-    assert agent.hear_note("session/update", raw({"sessionId": "s"})) == []
-    assert agent.hear_note("_simse/permission", Raw(b"7")) == []
-    assert agent.hear_note("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
+    assert agent.decode_notification("session/update", raw({"sessionId": "s"})) == []
+    assert agent.decode_notification("_simse/permission", Raw(b"7")) == []
+    assert agent.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     assert agent.ask(Extension("_vendor/ask", {"a": 1})).method == "_vendor/ask"
 
 
 def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
     client = seeds.client_of("simse")
-    assert client.hear_note("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
+    assert client.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
     unasked = {"sessionId": "s", "type": "request_permission"}
-    assert client.hear_note("session/update", raw(unasked)) == []
+    assert client.decode_notification("session/update", raw(unasked)) == []
     foreign = Extension("_vendor/ask", {})
     (answered,) = client.reply(1, foreign, ExtensionResult({"b": 2}))
     assert not isinstance(answered, NotificationMessage)
@@ -309,4 +309,4 @@ def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
 
 @pytest.mark.parametrize("name", ["iac-code", "elephant", "agentao", "simse"])
 def test_a_nameless_agent_of_a_seed_is_nameless(name: str) -> None:
-    assert read(named(name).say_agent(AgentHello(None), ClientHello())).get("agentInfo") is None
+    assert read(named(name).encode_agent(AgentHello(None), ClientHello())).get("agentInfo") is None

@@ -30,7 +30,7 @@ def replayed(client: Dialect, *updates: dict[str, Any]) -> list[events.AnyEvent]
     """Everything that is told before the answer to a load in which the agent sends these."""
     client.ask(REPLAY)
     told = [event for update in updates for event in hear(client, {"sessionId": "s", "update": update})]
-    return [*told, *(one.event for one in client.hear_reply(REPLAY, Raw(b"{}")).told)]
+    return [*told, *(one.event for one in client.decode_reply(REPLAY, Raw(b"{}")).told)]
 
 
 def test_the_chunks_of_a_message_are_told_as_the_whole_message() -> None:
@@ -72,9 +72,11 @@ def test_the_rest_of_a_long_message_takes_the_short_way(message_id: str | None) 
     client.ask(REPLAY)
 
     def at_once(text: str) -> tuple[str, events.AnyEvent] | None:
-        assert client.hear_update is not None
+        assert client.decode_text_update is not None
         params = {"sessionId": "s", "update": piece("agent_message", text, message_id)}
-        return client.hear_update(json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode())
+        return client.decode_text_update(
+            json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}).encode()
+        )
 
     assert at_once("a") is None  # it is gathered, which only the long way does
     long = "x" * (WHOLE_CHARACTERS + 1)
@@ -129,7 +131,7 @@ def test_after_the_answer_chunks_are_chunks_again() -> None:
 def test_the_state_is_told_before_the_answer_with_and_without_a_replay(request_: requests.ResumeSession) -> None:
     client = client_of(1)
     client.ask(request_)
-    assert client.hear_reply(request_, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
+    assert client.decode_reply(request_, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
 
 
 def test_a_session_that_works_says_so_when_it_is_resumed() -> None:
@@ -137,10 +139,10 @@ def test_a_session_that_works_says_so_when_it_is_resumed() -> None:
     question = services.RequestPermission("s", "May I?", [])
     client.ask(requests.PromptRequest("s", [Text("go")]))
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.Running())]
+    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.Running())]
     client.asked(question)
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.RequiresAction())]
+    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.RequiresAction())]
 
 
 def test_a_turn_goes_on_when_the_last_of_its_questions_is_answered() -> None:
@@ -161,9 +163,9 @@ def test_a_load_that_fails_leaves_nothing_of_its_replay() -> None:
     client = client_of(1)
     client.ask(REPLAY)
     assert hear(client, {"sessionId": "s", "update": piece("agent_message", "a", "m")}) == []
-    assert client.hear_failure(REPLAY, _ERROR) is None
+    assert client.decode_failure(REPLAY, _ERROR) is None
     client.ask(RESUME)
-    assert client.hear_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
+    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
 
 
 def test_the_june_draft_s_whole_messages_and_chunks_are_one_replay() -> None:

@@ -103,7 +103,7 @@ def test_results_survive_in_their_own_version(version: int, method: str, params:
     request = ask(hears, says, method, question).request
     if version == 1 and method == "session/prompt":
         agent.reply(1, request, PromptAccepted("m"))
-        (told,) = client.hear_reply(request, Raw(text(message))).told
+        (told,) = client.decode_reply(request, Raw(text(message))).told
         found = result_of(agent.tell(told.session_id, told.event))
     else:
         found = answer(says, hears, request, message)

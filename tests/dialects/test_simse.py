@@ -227,7 +227,7 @@ def test_8_5_2_an_attached_file_does_not_become_a_slash_command(before: list[Con
 
 def question_of(**update: Any) -> Any:
     asked = {"type": "request_permission", "action": "run", "description": "Run it", "requestId": "r", **update}
-    (request,) = client_of(NAME).hear_note("session/update", Raw(text({"sessionId": "s", **asked})))
+    (request,) = client_of(NAME).decode_notification("session/update", Raw(text({"sessionId": "s", **asked})))
     return request
 
 
@@ -265,7 +265,7 @@ def test_8_5_7_a_question_that_failed_is_a_no() -> None:
 def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
     client = client_of(NAME)
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}}
-    shown, wanted = client.hear_note("session/update", Raw(text({"sessionId": "s", **update})))
+    shown, wanted = client.decode_notification("session/update", Raw(text({"sessionId": "s", **update})))
     assert isinstance(shown, SessionEvent)
     assert isinstance(wanted, Extension)
     assert (wanted.method, wanted.params) == (

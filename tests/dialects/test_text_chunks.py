@@ -66,7 +66,7 @@ def the_long_way(dialect: Dialect, frame: bytes) -> list[SessionEvent] | None:
     match JsonRpcPeer[None](answers_noise=False).receive(frame):
         case Notification(method, found) if method == "session/update":
             try:
-                return [told for told in dialect.hear_note(method, found) if isinstance(told, SessionEvent)]
+                return [told for told in dialect.decode_notification(method, found) if isinstance(told, SessionEvent)]
             except PeerMistake:
                 return None
         case _:
@@ -76,11 +76,11 @@ def the_long_way(dialect: Dialect, frame: bytes) -> list[SessionEvent] | None:
 def ready(version: int, *, answering: bool = True) -> Dialect:
     """A client in the middle of a conversation, before or after the agent has begun to answer."""
     client = client_of(version)
-    client.hear_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
+    client.decode_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
     client.ask(PromptRequest("s", [Text("hi")]))
     if answering:
         update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
-        client.hear_note("session/update", Raw(json.dumps({"sessionId": "s", "update": update}).encode()))
+        client.decode_notification("session/update", Raw(json.dumps({"sessionId": "s", "update": update}).encode()))
     return client
 
 
@@ -91,7 +91,7 @@ def test_a_frame_that_takes_the_short_way_gives_what_the_long_way_gives(
 ) -> None:
     short, long = ready(version, answering=answering), ready(version, answering=answering)
     for frame in story:
-        told = short.hear_update(frame)
+        told = short.decode_text_update(frame)
         expected = the_long_way(long, frame)
         if told is not None:
             assert expected == [SessionEvent(*told)]
@@ -106,7 +106,7 @@ def test_the_common_frame_takes_the_short_way(version: int, separators: tuple[st
     update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
     envelope = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "s", "update": update}}
     frame = json.dumps(envelope, separators=separators).encode()
-    assert ready(version).hear_update(frame) == ("s", events.AgentMessageChunk(Text("a"), "m"))
+    assert ready(version).decode_text_update(frame) == ("s", events.AgentMessageChunk(Text("a"), "m"))
 
 
 COMMON = (
@@ -124,7 +124,7 @@ def test_a_frame_with_another_end_does_not_take_the_short_way(end: bytes) -> Non
 def test_the_echo_of_a_prompt_does_not_take_the_short_way() -> None:
     echo = COMMON.replace(b"agent_message_chunk", b"user_message_chunk")
     client = ready(1, answering=False)
-    assert client.hear_update(echo) is None
+    assert client.decode_text_update(echo) is None
     assert the_long_way(client, echo) == []
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.contract import Dialect, NotificationMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake.initialize import hear_agent
+from dragoman.dialects.handshake.initialize import decode_agent
 from dragoman.errors import PeerMistake, WireError
 from dragoman.vocabulary import events, options, requests, services, tools
 from dragoman.vocabulary.asking import Extension
@@ -18,7 +18,7 @@ from tests.dialects.speech import agent_of, client_of, hear
 
 
 def heard(dialect: Dialect, method: str, params: Any) -> Any:
-    return dialect.hear_request(1, method, Raw(text(params)))
+    return dialect.decode_request(1, method, Raw(text(params)))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -240,7 +240,7 @@ def test_8_1_18_a_permission_may_lack_the_id_of_its_call(method: str) -> None:
 
 def test_8_1_4_models_are_shown_as_the_option_they_have_become() -> None:
     models = {"currentModelId": "b", "availableModels": [{"modelId": "a", "name": "A"}, {"modelId": "b"}]}
-    opened = client_of(1).hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models}))).reply
+    opened = client_of(1).decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "models": models}))).reply
     assert isinstance(opened, requests.SessionOpened)
     choices: list[Any] = [options.Choice("a", "A"), options.Choice("b", "b")]
     assert opened.config_options == [options.Select("model", "Model", "b", choices, category="model")]
@@ -249,7 +249,9 @@ def test_8_1_4_models_are_shown_as_the_option_they_have_become() -> None:
 def test_8_4_18_an_option_may_lack_its_value_and_its_names() -> None:
     bare = {"id": "model", "name": "Model", "type": "select", "options": [{"value": "p/m"}]}
     opened = (
-        client_of(1).hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [bare]}))).reply
+        client_of(1)
+        .decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [bare]})))
+        .reply
     )
     assert isinstance(opened, requests.SessionOpened)
     assert opened.config_options == [options.Select("model", "Model", "p/m", [options.Choice("p/m", "p/m")])]
@@ -261,7 +263,7 @@ def test_8_4_8_any_stop_reason_ends_a_turn() -> None:
     client = client_of(1)
     prompt = requests.PromptRequest("s", [Text("x")])
     client.ask(prompt)
-    (told,) = client.hear_reply(prompt, Raw(b'{"stopReason":"tired"}')).told
+    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"tired"}')).told
     assert told.event == events.Idle(stop_reason="tired")
 
 
@@ -292,7 +294,7 @@ OFFERED = [
 )
 def test_8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered(version: int, answer: Any, chosen: str | None) -> None:
     question = services.RequestPermission("s", "May I?", OFFERED)
-    reply = agent_of(version).hear_reply(question, Raw(text(answer))).reply
+    reply = agent_of(version).decode_reply(question, Raw(text(answer))).reply
     assert isinstance(reply, services.PermissionAnswer)
     assert reply.outcome == (services.Dismissed() if chosen is None else services.Selected(chosen))
 
@@ -302,7 +304,7 @@ def test_8_1_19_a_flat_answer_is_a_yes_only_to_what_was_offered(version: int, an
 def test_8_1_19_a_word_that_nobody_knows_is_no_answer(version: int, word: str) -> None:
     question = services.RequestPermission("s", "May I?", OFFERED)
     with pytest.raises(PeerMistake):
-        agent_of(version).hear_reply(question, Raw(text({"outcome": word, "option_id": "y"})))
+        agent_of(version).decode_reply(question, Raw(text({"outcome": word, "option_id": "y"})))
 
 
 # -- the older draft of version 2 --------------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ def test_8_2_2_logging_in_and_out_has_two_names(version: int, method: str, reque
 def test_8_2_3_a_login_method_may_have_either_id(version: int, key: str) -> None:
     answer: Any = {"protocolVersion": version, "authMethods": [{"type": "agent", key: "m", "name": "M"}]}
     answer |= {"info": {"name": "a", "version": "1"}, "capabilities": {"session": {}}} if version == 2 else {}
-    assert hear_agent(Raw(text(answer))).hello.auth_methods == [AgentAuth("m", "M")]
+    assert decode_agent(Raw(text(answer))).hello.auth_methods == [AgentAuth("m", "M")]
 
 
 def test_8_2_4_a_load_is_a_resume_from_the_start() -> None:
@@ -344,7 +346,7 @@ def test_8_2_4_a_load_is_a_resume_from_the_start() -> None:
 def test_8_2_5_markers_of_the_older_draft_are_ignored() -> None:
     marked: Any = {"session": {"list": {}, "resume": {}, "close": {}, "load": {}}, "auth": {"logout": {}}}
     answer = {"protocolVersion": 2, "info": {"name": "a", "version": "1"}, "capabilities": marked}
-    can = hear_agent(Raw(text(answer))).hello.capabilities
+    can = decode_agent(Raw(text(answer))).hello.capabilities
     assert (can.list, can.resume, can.close, can.load) == (True, True, True, True)
 
 
@@ -355,7 +357,7 @@ def test_8_2_8_options_may_have_an_id_and_groups_a_group() -> None:
     assert now({"sessionUpdate": "config_option_update", "configOptions": [option]}).config_options == [meant]
     opened = (
         client_of(2)
-        .hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [option]})))
+        .decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "configOptions": [option]})))
         .reply
     )
     assert isinstance(opened, requests.SessionOpened)
@@ -432,14 +434,14 @@ def test_8_4_4_extensions_are_found_in_both_places() -> None:
         "_meta": {"_a/extensions": one},
         "agentCapabilities": {"_meta": {"_a/extensions": two}},
     }
-    assert hear_agent(Raw(text(answer))).hello.extension_methods() == ["_a/x", "_a/y"]
+    assert decode_agent(Raw(text(answer))).hello.extension_methods() == ["_a/x", "_a/y"]
 
 
 def test_8_1_6_a_load_that_tells_no_story_is_a_load() -> None:
     client = client_of(1)
     request = requests.ResumeSession("s", "/", replay_from=requests.ReplayFromStart())
     assert client.ask(request).method == "session/load"
-    assert client.hear_reply(request, Raw(b"{}")).reply == requests.SessionOpened("s")
+    assert client.decode_reply(request, Raw(b"{}")).reply == requests.SessionOpened("s")
 
 
 @pytest.mark.parametrize("code", [-32602, -32603, -32002, -1])
@@ -447,7 +449,7 @@ def test_8_1_20_any_code_is_a_failure(code: int) -> None:
     client = client_of(1)
     prompt = requests.PromptRequest("s", [Text("x")])
     client.ask(prompt)
-    failed = client.hear_failure(prompt, WireError(code, "no"))
+    failed = client.decode_failure(prompt, WireError(code, "no"))
     assert failed is not None
     assert failed.told[0].event == events.Idle(stop_reason="error", error=events.Failure(code, "no"))
 
@@ -460,10 +462,10 @@ def test_8_3_15_a_call_may_begin_in_progress() -> None:
 def test_8_4_20_what_stands_beside_an_answer_is_no_harm() -> None:
     modes = {"currentModeId": "a", "availableModes": [{"id": "a", "name": "A"}, {"id": "b", "name": "B"}]}
     client = client_of(1)
-    client.hear_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "modes": modes})))
+    client.decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "modes": modes})))
     request = requests.SetOption("s", "mode", "b")
     assert client.ask(request).method == "session/set_mode"
-    reply = client.hear_reply(request, Raw(b'{"modeId":"b"}')).reply
+    reply = client.decode_reply(request, Raw(b'{"modeId":"b"}')).reply
     assert isinstance(reply, requests.OptionsSet)
     assert [option.current_value for option in reply.config_options] == ["b"]  # type: ignore[union-attr]
 
@@ -476,7 +478,7 @@ def test_8_4_17_meta_is_taken_everywhere_else() -> None:
 def test_8_5_8_a_tool_is_never_run_because_a_call_arrived() -> None:
     update = {"sessionUpdate": "tool_call", "toolCallId": "c", "toolName": "bash", "input": {"command": "x"}}
     client = client_of(1)
-    (told,) = client.hear_note("session/update", Raw(text({"sessionId": "s", "update": update})))
+    (told,) = client.decode_notification("session/update", Raw(text({"sessionId": "s", "update": update})))
     assert isinstance(told, SessionEvent)
     assert isinstance(told.event, events.ToolCallUpdate)
 

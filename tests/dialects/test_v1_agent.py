@@ -30,7 +30,7 @@ def bare() -> Dialect:
 
 
 def heard(dialect: Dialect, method: str, params: Any, id: int = 1) -> Any:
-    return dialect.hear_request(id, method, Raw(text(params)))
+    return dialect.decode_request(id, method, Raw(text(params)))
 
 
 def prompted(dialect: Dialect, id: int = 1, session: str = "s") -> Request:
@@ -159,14 +159,14 @@ def test_an_empty_prompt_is_refused() -> None:
 def test_giving_up_on_the_prompt_cancels_the_turn_and_on_another_request_does_not() -> None:
     agent = bare()
     prompted(agent, id=5)
-    assert agent.hear_cancel(5) == requests.CancelTurn("s")
-    assert agent.hear_cancel(6) is None
-    assert agent.hear_cancel("5") is None
+    assert agent.decode_cancel(5) == requests.CancelTurn("s")
+    assert agent.decode_cancel(6) is None
+    assert agent.decode_cancel("5") is None
 
 
 def test_session_cancel_may_be_sent_as_a_request() -> None:
     assert heard(bare(), "session/cancel", {"sessionId": "s"}) == requests.CancelTurn("s")
-    assert bare().hear_note("session/cancel", Raw(b'{"sessionId":"s"}')) == [requests.CancelTurn("s")]
+    assert bare().decode_notification("session/cancel", Raw(b'{"sessionId":"s"}')) == [requests.CancelTurn("s")]
 
 
 @pytest.mark.parametrize("method", ["session/close", "session/delete"])

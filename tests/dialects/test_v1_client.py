@@ -43,7 +43,7 @@ def ids(*heard: list[events.AnyEvent]) -> list[str]:
 
 
 def replied(client: Dialect, request: Any, result: Any) -> DecodedReply:
-    return client.hear_reply(request, Raw(text(result)))
+    return client.decode_reply(request, Raw(text(result)))
 
 
 def opened(client: Dialect, **result: Any) -> Reply | None:
@@ -98,7 +98,7 @@ def test_a_malformed_answer_to_a_prompt_ends_the_turn_with_an_error(result: Any)
 def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_on() -> None:
     client = client_of(1)
     client.ask(PROMPT)
-    failed = client.hear_failure(PROMPT, WireError(-32000, "who", {"reason": "auth"}))
+    failed = client.decode_failure(PROMPT, WireError(-32000, "who", {"reason": "auth"}))
     failure = events.Failure(-32000, "who", {"reason": "auth"})
     assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="error", error=failure))])
     assert client.ask(PROMPT).early == requests.PromptAccepted("dragoman-2")
@@ -107,7 +107,7 @@ def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_o
 def test_a_cancelled_request_is_a_cancelled_turn() -> None:
     client = client_of(1)
     client.ask(PROMPT)
-    failed = client.hear_failure(PROMPT, WireError(-32800, "cancelled"))
+    failed = client.decode_failure(PROMPT, WireError(-32800, "cancelled"))
     assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="cancelled"))])
 
 
@@ -123,7 +123,7 @@ def test_a_second_prompt_is_refused_before_it_can_end_the_first_one() -> None:
 
 
 def test_another_failure_is_just_a_failure() -> None:
-    assert client_of(1).hear_failure(requests.NewSession("/"), WireError(-32603, "no")) is None
+    assert client_of(1).decode_failure(requests.NewSession("/"), WireError(-32603, "no")) is None
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_an_option_that_was_set_is_set_also_where_the_answer_has_no_options(resu
 def test_a_refused_option_is_as_it_was() -> None:
     client = client_of(1)
     opened(client, configOptions=[MODEL])
-    client.hear_failure(requests.SetOption("s", "model", "small"), WireError(-32602, "no"))
+    client.decode_failure(requests.SetOption("s", "model", "small"), WireError(-32602, "no"))
     assert replied(client, requests.SetOption("s", "other", "x"), {}).reply == requests.OptionsSet([MODEL_HEARD])
 
 
@@ -370,7 +370,7 @@ def test_a_story_that_nobody_asked_for_is_not_told() -> None:
         b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
         b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}'
     )
-    assert client.hear_update(frame) is None
+    assert client.decode_text_update(frame) is None
     assert chunk(client, "agent_message") == []
     assert update(client, "tool_call", toolCallId="c", title="t") == []
     assert update(client, "available_commands_update", availableCommands=[]) == [events.CommandsChanged([])]

@@ -18,7 +18,7 @@ PROMPT = {"sessionId": "s", "prompt": [{"type": "text", "text": "hello"}]}
 
 
 def heard(dialect: Dialect, method: str, params: Any) -> Any:
-    return dialect.hear_request(1, method, Raw(text(params)))
+    return dialect.decode_request(1, method, Raw(text(params)))
 
 
 def state(**fields: Any) -> list[events.AnyEvent]:
@@ -49,7 +49,7 @@ def test_an_empty_prompt_is_refused() -> None:
 @pytest.mark.parametrize("result", [None, {}, {"_meta": {"k": 1}}])
 def test_an_older_draft_accepts_without_naming_the_message(result: Any) -> None:
     request = requests.PromptRequest("s", [Text("hello")])
-    reply = client_of(2).hear_reply(request, Raw(text(result))).reply
+    reply = client_of(2).decode_reply(request, Raw(text(result))).reply
     assert isinstance(reply, requests.PromptAccepted)
     assert (reply.message_id, reply.meta) == ("", (result or {}).get("_meta", UNSET))
 
@@ -267,12 +267,12 @@ def test_what_stands_beside_an_update_goes_along_with_it(version: int) -> None:
 def test_extensions_pass_with_their_params_or_without(version: int) -> None:
     agent, client = agent_of(version), client_of(version)
     for params in (b"", b'{"a":[1]}', b"null"):
-        request = agent.hear_request(1, "_vendor/do", Raw(params))
+        request = agent.decode_request(1, "_vendor/do", Raw(params))
         assert not isinstance(request, requests.CancelTurn)
         assert client.ask(request) == RequestMessage("_vendor/do", params)  # type: ignore[arg-type]
-        sent = client.note(*agent.hear_note("_vendor/told", Raw(params)))  # type: ignore[arg-type]
+        sent = client.note(*agent.decode_notification("_vendor/told", Raw(params)))  # type: ignore[arg-type]
         assert sent == [NotificationMessage("_vendor/told", params)]
-    reply = client.hear_reply(request, Raw(b'{"b":1}'))  # type: ignore[arg-type]
+    reply = client.decode_reply(request, Raw(b'{"b":1}'))  # type: ignore[arg-type]
     assert isinstance(reply, DecodedReply)
     assert reply.reply is not None
     assert agent.reply(1, request, reply.reply) == [ResultMessage(1, b'{"b":1}')]  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from dragoman.client.policy import Decider, Policy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.first_bytes import greet
-from dragoman.dialects.handshake.initialize import DecodedClientHello, hear_agent, hear_client, say_agent
+from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent
 from dragoman.dialects.vendors.named import named
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import events, options, requests, services, tools
@@ -42,7 +42,7 @@ CALL = events.ToolCallUpdate("c", title="Ship")
 
 
 def hello(**params: Any) -> DecodedClientHello:
-    return hear_client(Raw(text(params)))
+    return decode_client(Raw(text(params)))
 
 
 # -- initialize ------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def test_the_first_bytes_are_left_to_the_link() -> None:
 def test_8_2_5_everything_has_a_marker() -> None:
     can = AgentCapabilities(load=True, list=True, resume=True, close=True, delete=True, image=True, logout=True)
     agent = AgentHello(Implementation("ours", "7"), can, [AgentAuth("m", "M")])
-    assert json.loads(named(JUNE).say_agent(agent, CLIENT)) == {
+    assert json.loads(named(JUNE).encode_agent(agent, CLIENT)) == {
         "protocolVersion": 2,
         "agentInfo": {"name": "ours", "version": "7"},
         "capabilities": {
@@ -92,11 +92,11 @@ def test_8_2_5_everything_has_a_marker() -> None:
 
 
 def test_an_agent_of_the_june_draft_is_known_by_its_answer() -> None:
-    said = named(JUNE).say_agent(AGENT, CLIENT)
-    heard_ = hear_agent(Raw(said))
+    said = named(JUNE).encode_agent(AGENT, CLIENT)
+    heard_ = decode_agent(Raw(said))
     assert (heard_.version, heard_.name, heard_.hello.info) == (2, JUNE, AGENT.info)
     assert heard_.hello.capabilities.load
-    assert hear_agent(Raw(say_agent(2, AGENT, CLIENT))).name == ""
+    assert decode_agent(Raw(encode_agent(2, AGENT, CLIENT))).name == ""
 
 
 # -- a turn ----------------------------------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def test_8_2_8_an_option_is_set_by_its_id_alone() -> None:
 
 def test_8_2_8_options_have_an_id_and_there_are_no_switches() -> None:
     changed = events.OptionsChanged([MODEL, options.Toggle("web", "Web", True)])
-    client = named(JUNE).hear_client(Raw(b'{"protocolVersion":2}')).hello
+    client = named(JUNE).decode_client(Raw(b'{"protocolVersion":2}')).hello
     (update,) = updates(named(JUNE).agent(client, AGENT), changed)
     assert [option["id"] for option in update["configOptions"]] == ["model"]
 
@@ -173,7 +173,7 @@ def test_8_2_12_a_permission_is_about_a_call() -> None:
     assert (method, params["toolCall"]["toolCallId"]) == ("session/request_permission", "c")
     assert params["options"] == [{"optionId": "y", "name": "Yes", "kind": "allow_once"}]
     assert "subject" not in params
-    answer = agent_of(JUNE).hear_reply(question, Raw(b'{"outcome":{"outcome":"selected","optionId":"y"}}'))
+    answer = agent_of(JUNE).decode_reply(question, Raw(b'{"outcome":{"outcome":"selected","optionId":"y"}}'))
     assert answer.reply == services.PermissionAnswer(services.Selected("y"))
 
 
@@ -190,7 +190,7 @@ def test_8_2_12_an_option_of_an_unknown_kind_is_not_offered() -> None:
     question = services.RequestPermission("s", "Ship", [sudo, NO], subject=services.ToolCallSubject(CALL))
     _, params = asked(agent_of(JUNE), question)
     assert [option["optionId"] for option in params["options"]] == ["no"]
-    answer = agent_of(JUNE).hear_reply(question, Raw(b'{"outcome":{"outcome":"selected","optionId":"sudo"}}'))
+    answer = agent_of(JUNE).decode_reply(question, Raw(b'{"outcome":{"outcome":"selected","optionId":"sudo"}}'))
     assert answer.reply == services.PermissionAnswer(services.Dismissed())
 
 
@@ -352,7 +352,7 @@ def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: 
     assert result_of(agent.tell("s", end)) == said
     client.ask(prompt)
     heard_end = events.Idle(stop_reason=end.stop_reason, meta=end.meta)
-    assert client.hear_reply(prompt, Raw(text(said))).told == [SessionEvent("s", heard_end)]
+    assert client.decode_reply(prompt, Raw(text(said))).told == [SessionEvent("s", heard_end)]
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_what_the_agent_says_the_client_hears() -> None:
         events.CommandsChanged([options.Command("n", "d", options.CommandInput("h"))]),
     ]
     said = [out for event in told for out in agent.tell("s", event)]
-    heard_ = [one for out in said for one in client.hear_note("session/update", Raw(out.params))]  # type: ignore[union-attr]
+    heard_ = [one for out in said for one in client.decode_notification("session/update", Raw(out.params))]  # type: ignore[union-attr]
     assert heard_ == [SessionEvent("s", event) for event in told]
 
 
@@ -476,7 +476,7 @@ def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
     # After the first word of the agent a user message is another one.
     hear(client, {"sessionId": "s", "update": {"sessionUpdate": "agent_thought", "messageId": "t"}})
     assert hear(client, echo) == told
-    client.hear_reply(prompt, Raw(b'{"stopReason":"end_turn"}'))
+    client.decode_reply(prompt, Raw(b'{"stopReason":"end_turn"}'))
     assert hear(client, echo) == told
 
 
@@ -487,7 +487,7 @@ def test_a_story_that_nobody_asked_for_is_not_told() -> None:
     assert client.ask(resume).method == "session/load"
     message = {"sessionId": "s", "update": {"sessionUpdate": "agent_message", "messageId": "m"}}
     assert hear(client, message) == []
-    client.hear_reply(resume, Raw(b"{}"))
+    client.decode_reply(resume, Raw(b"{}"))
     assert hear(client, message) == [events.AgentMessage("m")]
 
 
@@ -555,7 +555,7 @@ def test_the_answer_to_a_prompt_ends_its_turn() -> None:
     client = client_of(JUNE)
     prompt = requests.PromptRequest("s", [Text("x")])
     assert client.ask(prompt).early is not None
-    (told,) = client.hear_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).told
+    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).told
     assert told.event == events.Idle(stop_reason="end_turn")
 
 

@@ -16,7 +16,7 @@ import pytest
 from dragoman.store import connections, files, locks, salvage
 from dragoman.store.contract import BadCursor, SessionDamaged, SessionHeld, StoreFailed
 from dragoman.store.cursors import Cursor, read_cursor, written_cursor
-from dragoman.store.entries import hear_extras
+from dragoman.store.entries import decode_extras
 from dragoman.store.failures import is_damage, told_plainly
 from dragoman.store.files import SessionFiles
 from dragoman.store.locks import Holder, locked
@@ -397,10 +397,10 @@ def test_a_cursor_beyond_what_a_list_can_have_is_none_of_ours(change: int, activ
 
 
 def test_extras_in_a_log_are_objects() -> None:
-    assert hear_extras(Extras, {"a": 1}) == Extras({"a": 1})
-    assert hear_extras(object, 1) == 1
+    assert decode_extras(Extras, {"a": 1}) == Extras({"a": 1})
+    assert decode_extras(object, 1) == 1
     with pytest.raises(ValueError, match="Extras has no place in a log"):
-        hear_extras(Extras, [1])
+        decode_extras(Extras, [1])
 
 
 async def test_a_session_of_another_release_is_not_read(tmp_path: Path, store: SqliteStore) -> None:

@@ -2,7 +2,7 @@
 they were lived in."""
 
 from dragoman.dialects.codec.git_patches import git_patch
-from dragoman.dialects.v2.codec import WORDS, say_event
+from dragoman.dialects.v2.codec import WORDS, encode_event
 from dragoman.store.contract import SessionMeta
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.tools import Diff, FileChange, Patch
@@ -11,7 +11,7 @@ from dragoman.wire import types as wire
 
 def update_json(event: AnyEvent) -> bytes | None:
     """An event as an update, `{"sessionUpdate": ...}` on one line; None where it has no name that is its own."""
-    update = say_event(event)
+    update = encode_event(event)
     return None if update is None else wire.encode(update)
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman.agent.current_turn import check_turn
 from dragoman.agent.session import Session
-from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, hear_extras
+from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry, decode_extras
 from dragoman.vocabulary.content import Audio, BlobResource, Content, Image, Resource, Text
 from dragoman.vocabulary.events import BROKEN_OFF, AnyEvent, Notice, UserMessage
 
@@ -179,7 +179,7 @@ def _replayed(entries: Iterable[Entry]) -> tuple[list[Item], list[str]]:
             if is_model_turn:
                 streamed.append(entry.text)
         elif isinstance(entry, NoteEntry) and entry.kind == NOTE:
-            note = msgspec.convert(entry.value, _Note, dec_hook=hear_extras)
+            note = msgspec.convert(entry.value, _Note, dec_hook=decode_extras)
             if not is_model_turn and _cut_off(streamed) != [note]:
                 # Of a turn before this one. Where `settle` has noted it, it is not added twice.
                 items += _cut_off(streamed)

@@ -90,7 +90,7 @@ class Dialect(Protocol):
     # Stands in every id that is made up here, so that two processes do not make the same ones.
     salt: str
 
-    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
+    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
 
     def asked(self, request: Request) -> Sequence[SessionEvent]:
         """Return the events that the peer's request implies: some wires do not send that a turn waits for the user."""
@@ -98,17 +98,17 @@ class Dialect(Protocol):
     def answered(self, request: Request) -> Sequence[SessionEvent]:
         """Return the events that the reply to this request implies."""
 
-    def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
+    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
 
-    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+    def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """A whole frame that is a plain text chunk, in one decode; None for anything else."""
 
-    def hear_cancel(self, id: Id) -> Note | None:
+    def decode_cancel(self, id: Id) -> Note | None:
         """The peer gave up on its request `id`. A note: what that means here; None: cancel the request's handler."""
 
-    def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply: ...
+    def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply: ...
 
-    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+    def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """Our request failed. None: it failed; a `DecodedReply`: on this wire that is an answer after all."""
 
     def asks_again(self, method: str, error: WireError) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman import limits
 from dragoman.dialects.contract import Id, ResultMessage
-from dragoman.dialects.handshake.initialize import DecodedClientHello, check_hello_id, hear_client, say_agent
+from dragoman.dialects.handshake.initialize import DecodedClientHello, check_hello_id, decode_client, encode_agent
 from dragoman.dialects.vendors.named import named
 from dragoman.errors import (
     CANCELLED,
@@ -71,7 +71,7 @@ class IncomingRequests:
             if early and (method == "initialize" or not self._assume_hello()):
                 self._take_hello(id, method, params)
                 return
-            request = link.dialect.hear_request(id, method, params)
+            request = link.dialect.decode_request(id, method, params)
         except Exception as error:
             self._refuse(id, error)
             return
@@ -160,7 +160,7 @@ class IncomingRequests:
             raise PeerMistake(code, "Not initialized")
         if link.met is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
-        heard = named(link.name).hear_client(params) if link.name else hear_client(params, self._spoken)
+        heard = named(link.name).decode_client(params) if link.name else decode_client(params, self._spoken)
         check_hello_id(id, heard)
         agent = self._handler.on_hello(heard.hello)
         if isinstance(agent, AgentHello):
@@ -172,7 +172,7 @@ class IncomingRequests:
     def _greet(self, id: Id, heard: DecodedClientHello, agent: AgentHello) -> None:
         version, client, name = heard
         self._link.name = name
-        said = named(name).say_agent(agent, client) if name else say_agent(version, agent, client)
+        said = named(name).encode_agent(agent, client) if name else encode_agent(version, agent, client)
         self._say([ResultMessage(id, said)])
         self._outbox.flush()  # before `meet` imports the tables of the version
         self._link.meet(version, client, agent)

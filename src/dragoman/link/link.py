@@ -198,7 +198,7 @@ class Link:
             self._handler.on_noise(f"notification before initialize: {method[:80]}")
             return
         try:
-            heard = self.dialect.hear_note(method, params)
+            heard = self.dialect.decode_notification(method, params)
         except PeerMistake as mistake:
             self._handler.on_noise(f"notification {method[:80]}: {mistake.message}")
             return
@@ -213,7 +213,7 @@ class Link:
                 self._answering.take_noted(one)
 
     def _take_cancel(self, id: Id) -> None:
-        note = self._dialect.hear_cancel(id) if self._dialect is not None else None
+        note = self._dialect.decode_cancel(id) if self._dialect is not None else None
         if note is not None:
             self._handler.on_note(note)
         else:
@@ -233,7 +233,7 @@ class Link:
         self._peer.unlimited = dialect.unlimited
         self._peer.null_ids = dialect.null_ids
         if self.role == "client":
-            self._ear.hear_update = dialect.hear_update
+            self._ear.decode_text_update = dialect.decode_text_update
 
     def hand_up(self, told: Sequence[SessionEvent]) -> None:
         """Tell the layer above what was not said in so many words."""

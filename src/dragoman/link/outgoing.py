@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import limits
 from dragoman.dialects.contract import DecodedReply, RequestMessage
-from dragoman.dialects.handshake.initialize import hear_agent, say_client
+from dragoman.dialects.handshake.initialize import decode_agent, encode_client
 from dragoman.dialects.vendors.named import named
 from dragoman.errors import (
     CANCELLED,
@@ -70,7 +70,7 @@ class OutgoingRequests:
         waiter = PendingCall(None, future)
         self._greeting = (hello, waiter)
         name = self._link.name
-        said = named(name).say_client(hello) if name else say_client(hello, self._spoken)
+        said = named(name).encode_client(hello) if name else encode_client(hello, self._spoken)
         check_size("initialize", said, self._peer.call_size)
         number, payload = self._peer.call("initialize", said, waiter)
         self._outbox.put(payload)
@@ -164,7 +164,7 @@ class OutgoingRequests:
             if waiter.request is None:
                 self._greeted(waiter, result)
             else:
-                self._settle(waiter, self._link.dialect.hear_reply(waiter.request, result))
+                self._settle(waiter, self._link.dialect.decode_reply(waiter.request, result))
         except PeerError as error:
             self._spoil(waiter, error)
         except Exception as error:
@@ -247,7 +247,9 @@ class OutgoingRequests:
 
     def _greeted(self, waiter: PendingCall, result: msgspec.Raw) -> None:
         name = self._link.name
-        version, agent, self._link.name = named(name).hear_agent(result) if name else hear_agent(result, self._spoken)
+        version, agent, self._link.name = (
+            named(name).decode_agent(result) if name else decode_agent(result, self._spoken)
+        )
         assert self._greeting is not None
         self._link.meet(version, self._greeting[0], agent)
         waiter.resolve(_Hello(agent))
@@ -273,7 +275,7 @@ class OutgoingRequests:
 
     def _settle_failure(self, waiter: PendingCall, error: WireError) -> bool:
         """Whether on this wire the failure of the request is an answer after all: the end of a turn."""
-        replied = None if waiter.request is None else self._link.dialect.hear_failure(waiter.request, error)
+        replied = None if waiter.request is None else self._link.dialect.decode_failure(waiter.request, error)
         if replied is not None:
             self._settle(waiter, replied)
         return replied is not None

@@ -42,7 +42,7 @@ class LinkReader:
         trace: Trace | None,
     ) -> None:
         # The short way for the one message that comes by the hundred thousand; None where there is none.
-        self.hear_update: HearUpdate | None = None
+        self.decode_text_update: HearUpdate | None = None
         self._link = link
         self._take = link.take
         self._handler = handler
@@ -160,21 +160,21 @@ class LinkReader:
 
     def _hear(self, frames: Iterable[bytes | PeerMistake]) -> None:
         on_event = self._handler.on_event
-        hear_update = self.hear_update
+        decode_text_update = self.decode_text_update
         rest = iter(frames)
         if self._waits():
             self._unread.extend(rest)
         for one in rest:
             try:
-                if hear_update is not None and one.__class__ is bytes:
-                    told = hear_update(one)
+                if decode_text_update is not None and one.__class__ is bytes:
+                    told = decode_text_update(one)
                     if told is not None:
                         on_event(*told)
                         continue
                 self._take(one)
             except Exception as error:
                 self._handler.on_bug(error)
-            hear_update = self.hear_update
+            decode_text_update = self.decode_text_update
             if (self._greeting or not self._reading) and self._waits():
                 self._unread.extend(rest)
 

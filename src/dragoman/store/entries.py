@@ -144,7 +144,7 @@ def _say_extras(value: object) -> object:
     raise TypeError(f"{type(value).__name__} has no place in a log")
 
 
-def hear_extras(kind: type, value: object) -> object:
+def decode_extras(kind: type, value: object) -> object:
     if kind is Extras and isinstance(value, dict):
         return Extras(value)
     if kind is object:
@@ -159,4 +159,4 @@ _DECODE_SAID: Final = msgspec.json.Decoder(tuple[str, str]).decode
 @cache
 def _event_decoder() -> "msgspec.json.Decoder[AnyEvent]":
     """Made when the first event is read: it costs milliseconds, and most agents start without reading one."""
-    return msgspec.json.Decoder(AnyEvent, dec_hook=hear_extras)
+    return msgspec.json.Decoder(AnyEvent, dec_hook=decode_extras)

@@ -84,10 +84,10 @@ class Route(NamedTuple):
     # What the other side must have said it can do; empty: always there.
     needs: str = ""
     renames: Renames = {}  # noqa: RUF012  # never changed
-    hear_params: Callable[[Any], Request] | None = None
-    say_params: Callable[[Any], Any] | None = None
-    hear_result: Callable[[Any], Reply] | None = None
-    say_result: Callable[[Any], Any] | None = None
+    decode_params: Callable[[Any], Request] | None = None
+    encode_params: Callable[[Any], Any] | None = None
+    decode_result: Callable[[Any], Reply] | None = None
+    encode_result: Callable[[Any], Any] | None = None
 
 
 class NoteRoute(NamedTuple):
@@ -127,7 +127,7 @@ class Speaker:
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
-    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """The request behind a method name; refused where we did not offer it."""
         route = self._heard.get(ALIASES.get(method, method)) or self._heard.get(SIBLINGS.get(method, ""))
         if route is None:
@@ -136,7 +136,9 @@ class Speaker:
             raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
         value = self.read_params(route, params)
         request = (
-            route.hear_params(value) if route.hear_params else self.words.hear_as(value, route.request, route.renames)
+            route.decode_params(value)
+            if route.decode_params
+            else self.words.decode_as(value, route.request, route.renames)
         )
         check_paths(request)
         if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
@@ -157,7 +159,7 @@ class Speaker:
         note = self._heard_notes.get(method)
         if note is not None:
             # A notification sent as a request: clients exist that do this with `session/cancel`.
-            return self.words.hear_as(wire.decode(params or b"{}", note.params), note.note)
+            return self.words.decode_as(wire.decode(params or b"{}", note.params), note.note)
         if method.startswith(PASSED_ON):
             return Extension(method, plain(params) if params else UNSET)
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
@@ -170,24 +172,24 @@ class Speaker:
         """By default the wire says so itself."""
         return ()
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """The note behind a method name."""
         route = self._heard_notes.get(method)
         if route is not None:
-            return [self.words.hear_as(wire.decode(params or b"{}", route.params), route.note)]
+            return [self.words.decode_as(wire.decode(params or b"{}", route.params), route.note)]
         if method.startswith(PASSED_ON):
             return [ExtensionNote(method, plain(params) if params else UNSET)]
         raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
 
-    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+    def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """Agents hear no updates."""
         return None
 
-    def hear_cancel(self, id: Id) -> Note | None:
+    def decode_cancel(self, id: Id) -> Note | None:
         """By default a cancelled request is just that."""
         return None
 
-    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+    def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """The answer to a request of ours."""
         if isinstance(request, Extension):
             return DecodedReply(ExtensionResult(plain(result)))
@@ -196,7 +198,7 @@ class Speaker:
             refuse_duplicates(result)
             result = unfolded(result, self.offers(request))
         value = wire.decode(or_nothing(result), route.result)
-        reply = route.hear_result(value) if route.hear_result else self.words.hear_as(value, route.reply)
+        reply = route.decode_result(value) if route.decode_result else self.words.decode_as(value, route.reply)
         if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
             reply = only_offered(reply, self.offers(request))
         return DecodedReply(reply)
@@ -205,7 +207,7 @@ class Speaker:
         """The options of a permission that this wire could offer."""
         return request.options
 
-    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+    def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """Return None (the request has failed), but `Dismissed` for a permission request that was cancelled."""
         if isinstance(request, RequestPermission) and error.code == CANCELLED:
             return DecodedReply(PermissionAnswer(Dismissed()))
@@ -225,9 +227,9 @@ class Speaker:
             )
         route = self.route_of(request)
         value = (
-            route.say_params(request)
-            if route.say_params
-            else self.words.say_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
+            route.encode_params(request)
+            if route.encode_params
+            else self.words.encode_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
         )
         return RequestMessage(route.method, wire.encode(value))
 
@@ -245,7 +247,7 @@ class Speaker:
         if isinstance(reply, ExtensionResult):
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
         route = self._heard_by_type[type(request)]
-        value = route.say_result(reply) if route.say_result else self.words.say_as(reply, route.result)
+        value = route.encode_result(reply) if route.encode_result else self.words.encode_as(reply, route.result)
         return [ResultMessage(id, wire.encode(value))]
 
     def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
@@ -259,7 +261,7 @@ class Speaker:
         route = self._said_notes.get(type(note))
         if route is None:
             return []
-        return [NotificationMessage(route.method, wire.encode(self.words.say_as(note, route.params)))]
+        return [NotificationMessage(route.method, wire.encode(self.words.encode_as(note, route.params)))]
 
     def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """Only agents tell events."""

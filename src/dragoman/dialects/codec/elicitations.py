@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.codec.transcriber import hear_extras, plain, say_extras
+from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, plain
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, PeerMistake
 from dragoman.vocabulary import services
 from dragoman.vocabulary.hello import ClientCapabilities
@@ -42,7 +42,7 @@ class Elicitation:
             mode = services.Form(plain(Raw(wire.encode(value.requested_schema))))
         else:
             mode = services.Url(value.elicitation_id, value.url)
-        return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=hear_extras(value))
+        return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=decode_extras(value))
 
     def say(self, question: services.Elicit) -> Any:
         """The question, as one object."""
@@ -59,9 +59,9 @@ class Elicitation:
             said["requested_schema"] = wire.decode(form, self._w.ElicitationSchema)
         else:
             said |= {"elicitation_id": mode.elicitation_id, "url": mode.url}
-        return kind(**said, extras=say_extras(question, kind))
+        return kind(**said, extras=encode_extras(question, kind))
 
-    def hear_answer(self, value: Any) -> services.ElicitationAnswer:
+    def decode_answer(self, value: Any) -> services.ElicitationAnswer:
         """What the user did."""
         if isinstance(value, wire.UnknownVariant):
             fields = plain(value.raw)
@@ -72,9 +72,9 @@ class Elicitation:
         if isinstance(found, dict):
             found = {name: list(item) if isinstance(item, tuple) else item for name, item in found.items()}
         action = str(value.__struct_config__.tag)
-        return services.ElicitationAnswer(action, found, meta=value.meta, extras=hear_extras(value))
+        return services.ElicitationAnswer(action, found, meta=value.meta, extras=decode_extras(value))
 
-    def say_answer(self, answer: services.ElicitationAnswer) -> Any:
+    def encode_answer(self, answer: services.ElicitationAnswer) -> Any:
         """What the user did; an action without a name on this wire is sent as it is."""
         kinds = {
             "accept": self._w.CreateElicitationResponseAccept,
@@ -89,7 +89,7 @@ class Elicitation:
                 answer.action, Raw(msgspec.json.encode({**body, **meta, "action": answer.action}))
             )
         content = {"content": self._values(answer.content)} if answer.action == "accept" else {}
-        return kind(**content, meta=answer.meta, extras=say_extras(answer, kind))
+        return kind(**content, meta=answer.meta, extras=encode_extras(answer, kind))
 
     def _values(self, content: Any) -> Any:
         if not self._closed or not isinstance(content, dict):

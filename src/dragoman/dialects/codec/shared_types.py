@@ -85,7 +85,7 @@ def transcriber(
 _VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")
 
 
-def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
+def decode_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
     """Decode `session/set_config_option` with a value of unknown type; raise `PeerMistake` if it is malformed."""
     fields = plain(value.raw)
     session_id, config_id = fields.get("sessionId"), fields.get("configId")
@@ -97,7 +97,7 @@ def hear_unknown_value(value: wire.UnknownVariant) -> requests.SetOption:
     return requests.SetOption(session_id, config_id, unknown, meta=fields.get("_meta", UNSET), extras=extras)
 
 
-def say_unknown_value(request: requests.SetOption) -> wire.UnknownVariant:
+def encode_unknown_value(request: requests.SetOption) -> wire.UnknownVariant:
     """Encode `session/set_config_option` with a value of unknown type, as it was received."""
     assert isinstance(request.value, requests.UnknownValue)
     body = dict(request.extras.fields) if isinstance(request.extras, Extras) else {}

@@ -84,7 +84,7 @@ class Transcriber:
             return tuple(self.say(item) for item in value)
         return value
 
-    def hear_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
+    def decode_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
         """The word for a wire value whose place says which word it is."""
         key = (type(value), word)
         reader = self._placed_readers.get(key)
@@ -92,7 +92,7 @@ class Transcriber:
             reader = self._placed_readers[key] = self._reader_to(type(value), word, renames or {})
         return reader(value)  # type: ignore[no-any-return]
 
-    def say_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
+    def encode_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
         """The wire value for a word in a place where the wire calls it something else."""
         key = (type(value), kind)
         writer = self._placed_writers.get(key)
@@ -123,7 +123,7 @@ class Transcriber:
                 if item is not UNSET:
                     found[mine] = item
             if value.extras is not UNSET:
-                extras = hear_extras(value)
+                extras = decode_extras(value)
                 found |= {"extras": extras} if has_meta else {"extras": extras} | _lifted_meta(extras)
             return word(**found)
 
@@ -131,7 +131,7 @@ class Transcriber:
 
     def _writer(self, kind: type[Word]) -> Say:
         if issubclass(kind, Unknown):
-            return say_unknown
+            return encode_unknown
         if kind not in self._wires:
             raise LookupError(f"this dialect cannot say {kind.__name__}")
         wired, renames = self._wires[kind]
@@ -157,7 +157,7 @@ class Transcriber:
             if more:
                 found |= more
             if value.extras is not UNSET or (no_meta and value.meta is not UNSET):
-                found["extras"] = say_extras(value, wired)
+                found["extras"] = encode_extras(value, wired)
             return wired(**found)
 
         return write
@@ -171,14 +171,14 @@ def plain(raw: Raw) -> Any:
         raise PeerMistake(INVALID_PARAMS, "Invalid params: a value out of range") from error
 
 
-def hear_extras(value: wire.Wire) -> Any:
+def decode_extras(value: wire.Wire) -> Any:
     """The unknown fields of a wire value, as plain values."""
     if value.extras is UNSET:
         return UNSET
     return Extras({name: plain(raw) for name, raw in value.extras.fields.items()})
 
 
-def say_extras(value: Word, kind: type[wire.Wire]) -> Any:
+def encode_extras(value: Word, kind: type[wire.Wire]) -> Any:
     """The unknown fields of a word, for a wire object; what that object has a meaning for is not unknown there."""
     fields: dict[str, object] = value.extras.fields if value.extras is not UNSET else {}
     if value.meta is not UNSET and "meta" not in kind.__struct_fields__:
@@ -191,16 +191,16 @@ def say_extras(value: Word, kind: type[wire.Wire]) -> Any:
     return wire.RawExtras(said) if said else UNSET
 
 
-def hear_outer(carrier: Any, event: T) -> T:
+def decode_outer(carrier: Any, event: T) -> T:
     """The event, and beside it `_meta` and the unknown fields of the notification that carried it."""
     if carrier.extras is UNSET and carrier.meta is UNSET:
         return event
-    fields = {} if carrier.extras is UNSET else hear_extras(carrier).fields
+    fields = {} if carrier.extras is UNSET else decode_extras(carrier).fields
     meta = {} if carrier.meta is UNSET else {"_meta": carrier.meta}
     return msgspec.structs.replace(event, outer=Extras(fields | meta))  # type: ignore[type-var]
 
 
-def say_outer(event: Any) -> dict[str, Any]:
+def encode_outer(event: Any) -> dict[str, Any]:
     """`meta` and `extras` of the notification that carries the event."""
     if event.outer is UNSET:
         return {}
@@ -212,7 +212,7 @@ def say_outer(event: Any) -> dict[str, Any]:
     return {"meta": meta, "extras": extras}
 
 
-def say_unknown(value: Unknown) -> wire.UnknownVariant:
+def encode_unknown(value: Unknown) -> wire.UnknownVariant:
     """An unknown variant, whole, as it came."""
     return wire.UnknownVariant(value.kind, Raw(msgspec.json.encode(value.fields)))
 

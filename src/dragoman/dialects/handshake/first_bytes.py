@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dragoman import limits
-from dragoman.dialects.handshake.initialize import check_hello_id, hear_client, say_agent
+from dragoman.dialects.handshake.initialize import check_hello_id, decode_client, encode_agent
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.wire.framing import Framer, frame
@@ -37,12 +37,12 @@ def greet(data: bytes, spoken: tuple[int, ...], hello: Callable[[], AgentHello])
     if not isinstance(request, RequestEnvelope) or request.method != "initialize":
         return None
     try:
-        version, client, name = heard = hear_client(request.params, spoken)
+        version, client, name = heard = decode_client(request.params, spoken)
         check_hello_id(request.id, heard)
     except PeerMistake:
         return None
     if name:
         return None  # no plain case: the link greets in that dialect
     agent = hello()
-    payload = peer.answer(request.id, say_agent(version, agent, client))
+    payload = peer.answer(request.id, encode_agent(version, agent, client))
     return None if payload is None else Greeting(frame(payload, framer.style), framer, version, client, agent)

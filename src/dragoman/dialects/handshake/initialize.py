@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dragoman.dialects.handshake.logins import hear_method_1, hear_method_2, say_method_1, say_method_2
+from dragoman.dialects.handshake.logins import decode_method_1, decode_method_2, encode_method_1, encode_method_2
 from dragoman.dialects.handshake.loose_json import (
     Json,
     as_object,
@@ -61,7 +61,7 @@ class DecodedAgentHello(NamedTuple):
 # -- the agent's side ------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
+def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedClientHello:
     """Read `initialize` and settle the version: the highest we speak that is at or below the requested one."""
     requested, body = requested_version(params)
     candidates = [version for version in spoken if version <= requested]
@@ -95,7 +95,7 @@ def requested_version(params: msgspec.Raw) -> tuple[int, Json]:
     return requested, body
 
 
-def say_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """The result of `initialize`. A terminal login is offered only to a client that can run one."""
     methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
@@ -171,10 +171,10 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     body: Json = {
         "protocolVersion": 1,
         "agentCapabilities": whole(known, can, _AGENT_1),
-        "authMethods": [say_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
+        "authMethods": [encode_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
     }
     if hello.info is not None:
-        body["agentInfo"] = say_implementation(hello.info)
+        body["agentInfo"] = encode_implementation(hello.info)
     return body
 
 
@@ -194,9 +194,9 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         known["providers"] = {}
     return {
         "protocolVersion": 2,
-        "info": say_implementation(hello.info or Implementation("unknown", "0")),
+        "info": encode_implementation(hello.info or Implementation("unknown", "0")),
         "capabilities": whole(known, can, _AGENT_2),
-        "authMethods": [say_method_2(method) for method in methods],
+        "authMethods": [encode_method_2(method) for method in methods],
     }
 
 
@@ -215,33 +215,33 @@ def session_markers(can: AgentCapabilities) -> list[tuple[str, bool]]:
 # -- the client's side -----------------------------------------------------------------------------------------------
 
 
-def say_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
+def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes:
     """`initialize` in both shapes at once: every agent reads the one it knows, and no second handshake is needed."""
     info = hello.info or Implementation("dragoman", "0")
     body: Json = {"protocolVersion": max(spoken)}
     if 1 in spoken:
         body["clientCapabilities"] = _client_capabilities_1(hello.capabilities)
-        body["clientInfo"] = say_implementation(info)
+        body["clientInfo"] = encode_implementation(info)
     if 2 in spoken:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
-        body["info"] = say_implementation(info)
+        body["info"] = encode_implementation(info)
     return msgspec.json.encode(whole(body, hello))
 
 
-def hear_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
+def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
     """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
     body = as_object(loosely(result))
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
     if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
-        from dragoman.dialects.v2_june.agent import hear_agent as hear_june
+        from dragoman.dialects.v2_june.agent import decode_agent as hear_june
 
         return hear_june(result)
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
     if shape not in spoken or number < 1 or (shape == 2 and number != 2):
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
-    return DecodedAgentHello(shape, hear_agent_1(body) if shape == 1 else _hear_agent_2(body))
+    return DecodedAgentHello(shape, decode_agent_1(body) if shape == 1 else _decode_agent_2(body))
 
 
 def _client_capabilities_1(can: ClientCapabilities) -> Json:
@@ -270,7 +270,7 @@ def _elicitation(can: ClientCapabilities) -> Json:
     return {"elicitation": modes} if modes else {}
 
 
-def hear_agent_1(body: Json) -> AgentHello:
+def decode_agent_1(body: Json) -> AgentHello:
     """An agent of version 1."""
     known = part(body, "agentCapabilities")
     prompt, mcp = part(known, "promptCapabilities"), part(known, "mcpCapabilities")
@@ -291,17 +291,17 @@ def hear_agent_1(body: Json) -> AgentHello:
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_1),
     )
-    methods = [hear_method_1(method) for method in items(body.get("authMethods"))]
+    methods = [decode_method_1(method) for method in items(body.get("authMethods"))]
     info = implementation(body.get("agentInfo"))
     return AgentHello(info, capabilities, present(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
-def _hear_agent_2(body: Json) -> AgentHello:
+def _decode_agent_2(body: Json) -> AgentHello:
     known = part(body, "capabilities")
     session, auth = part(known, "session"), part(known, "auth")
     prompt, mcp = part(session, "prompt"), part(session, "mcp")
     there = marked(known, "session")
-    methods: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
+    methods: list[AuthMethod] = present([decode_method_2(method) for method in items(body.get("authMethods"))])
     capabilities = AgentCapabilities(
         sessions=there,
         # In version 2 these four come with sessions.
@@ -353,7 +353,7 @@ def implementation(value: object) -> Implementation | None:
     )
 
 
-def say_implementation(info: Implementation) -> Json:
+def encode_implementation(info: Implementation) -> Json:
     """Encode a program's name, title and version."""
     body = {"name": info.name} | given("title", info.title) | {"version": info.version}
     return whole(body, info)

@@ -11,7 +11,7 @@ _METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
 _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 
 
-def say_method_1(method: AgentAuth | TerminalAuth) -> Json:
+def encode_method_1(method: AgentAuth | TerminalAuth) -> Json:
     """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
     body: Json = {"id": method.method_id, "name": method.name} | given("description", method.description)
     if isinstance(method, TerminalAuth):
@@ -19,7 +19,7 @@ def say_method_1(method: AgentAuth | TerminalAuth) -> Json:
     return whole(body, method)
 
 
-def say_method_2(method: AuthMethod) -> Json:
+def encode_method_2(method: AuthMethod) -> Json:
     """Every type has a name here."""
     if isinstance(method, UnknownAuth):
         return {**method.fields, "type": method.kind}
@@ -32,7 +32,7 @@ def say_method_2(method: AuthMethod) -> Json:
     return whole(body, method, _METHOD_2)
 
 
-def hear_method_1(method: object) -> AuthMethod | None:
+def decode_method_1(method: object) -> AuthMethod | None:
     """Any type but `terminal` is the agent's own here; its name is kept."""
     method = _renamed(method, "methodId", "id")
     if not isinstance(method, dict) or not has_texts(method, "id", "name"):
@@ -49,7 +49,7 @@ def hear_method_1(method: object) -> AuthMethod | None:
     return AgentAuth(*common, meta=meta_of(method), extras=extras_of(method, known))
 
 
-def hear_method_2(method: object) -> AuthMethod | None:
+def decode_method_2(method: object) -> AuthMethod | None:
     """Decode a login method; None if it is malformed. An unknown type keeps all its fields."""
     method = _renamed(method, "id", "methodId")
     if not isinstance(method, dict) or not has_texts(method, "type", "methodId", "name"):

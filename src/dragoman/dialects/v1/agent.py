@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import Speaker, busy, refuse_empty, with_login
 from dragoman.dialects.codec.terminal_display import without_screens
-from dragoman.dialects.codec.transcriber import hear_extras, say_extras, say_outer
+from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, updates
@@ -54,14 +54,14 @@ class AgentV1(Speaker):
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
-    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_mode` sets the mode option.
 
         Raise `PeerMistake` for an empty prompt and for a second prompt while one is open in the session.
         """
         if method == "session/set_mode":
-            return self._hear_set_mode(id, params)
-        request = super().hear_request(id, method, params)
+            return self._decode_set_mode(id, params)
+        request = super().decode_request(id, method, params)
         match request:
             case requests.PromptRequest():
                 refuse_empty(request)
@@ -80,14 +80,14 @@ class AgentV1(Speaker):
                 pass
         return request
 
-    def hear_cancel(self, id: Id) -> Note | None:
+    def decode_cancel(self, id: Id) -> Note | None:
         """The prompt is the turn: giving up on it cancels the turn."""
         for session_id, prompt in self._prompts.items():
             if prompt.id == id:
                 return requests.CancelTurn(session_id)
         return None
 
-    def _hear_set_mode(self, id: Id, params: Raw) -> Request:
+    def _decode_set_mode(self, id: Id, params: Raw) -> Request:
         try:
             asked = _decode_mode(params)
         except ValueError:  # the long way keeps what is unknown, and says what is wrong
@@ -97,7 +97,7 @@ class AgentV1(Speaker):
         self._mode_requests.add(id)
         if asked.meta is UNSET and asked.extras is UNSET:
             return requests.SetOption(asked.session_id, config_id, asked.mode_id)
-        extras = hear_extras(asked)
+        extras = decode_extras(asked)
         return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta, extras=extras)
 
     def _set_model(self, id: Id, request: Extension) -> Request:
@@ -127,7 +127,7 @@ class AgentV1(Speaker):
         call = permissions.subject_call(request, shown.content if shown is not None else [])
         if isinstance(call.content, list):
             call = msgspec.structs.replace(call, content=without_screens(call.content, session.screens))
-        return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.say_permission(request, call)))
+        return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.encode_permission(request, call)))
 
     def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but an accepted prompt is answered when its turn ends."""
@@ -175,8 +175,8 @@ class AgentV1(Speaker):
         self._session(session_id).rest()
         said: Any = reply.config_options
         if isinstance(reply.config_options, list):
-            said = self._say_options(reply.config_options)
-        outs: list[Out] = [ResultMessage(id, self.say_opened(reply, kind, said))]
+            said = self._encode_options(reply.config_options)
+        outs: list[Out] = [ResultMessage(id, self.encode_opened(reply, kind, said))]
         if reply.available_commands:
             outs.extend(self.tell(session_id, events.CommandsChanged(reply.available_commands)))
         return outs
@@ -195,13 +195,13 @@ class AgentV1(Speaker):
             self._mode_requests.discard(id)
             answer = b"{}"
             if not (reply.meta is UNSET and reply.extras is UNSET):
-                extras = say_extras(reply, w.SetSessionModeResponse)
+                extras = encode_extras(reply, w.SetSessionModeResponse)
                 answer = wire.encode(w.SetSessionModeResponse(meta=reply.meta, extras=extras))
             return [ResultMessage(id, answer), *self._send_options(request, reply, bool(moved))]
         result = w.SetSessionConfigOptionResponse(
-            config_options=self._say_options(reply.config_options),
+            config_options=self._encode_options(reply.config_options),
             meta=reply.meta,
-            extras=say_extras(reply, w.SetSessionConfigOptionResponse),
+            extras=encode_extras(reply, w.SetSessionConfigOptionResponse),
         )
         return [ResultMessage(id, wire.encode(result)), *self._notify(request.session_id, _moved(moved))]
 
@@ -213,7 +213,7 @@ class AgentV1(Speaker):
         if not is_changed:
             return []
         self._sent_options[request.session_id] = reply.config_options
-        update = w.ConfigOptionUpdate(config_options=self._say_options(reply.config_options))
+        update = w.ConfigOptionUpdate(config_options=self._encode_options(reply.config_options))
         return self._notify(request.session_id, [update])
 
     # -- telling -----------------------------------------------------------------------------------------------------
@@ -222,7 +222,9 @@ class AgentV1(Speaker):
         """One event: no update, one, or several."""
         if isinstance(event, events.Idle):
             return self._end(session_id, event)
-        return self._notify(session_id, self._updates(session_id, self._session(session_id), event), **say_outer(event))
+        return self._notify(
+            session_id, self._updates(session_id, self._session(session_id), event), **encode_outer(event)
+        )
 
     def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
         carrier = w.SessionNotification
@@ -231,11 +233,11 @@ class AgentV1(Speaker):
             for update in updates
         ]
 
-    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """What is told of a session when it is opened."""
-        return wire.encode(v1.say_opened(reply, kind, options_said))
+        return wire.encode(v1.encode_opened(reply, kind, options_said))
 
-    def say_end(self, event: events.Idle) -> bytes:
+    def encode_end(self, event: events.Idle) -> bytes:
         """What a prompt is answered with when its turn has ended."""
         reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
         meta = event.meta
@@ -246,7 +248,7 @@ class AgentV1(Speaker):
             stop_reason=reason,  # type: ignore[arg-type]
             usage=v1.WORDS.say(event.usage),
             meta=meta,
-            extras=say_extras(event, w.PromptResponse),
+            extras=encode_extras(event, w.PromptResponse),
         )
         return wire.encode(result)
 
@@ -312,10 +314,10 @@ class AgentV1(Speaker):
         while session.notices:
             session.shown_notices += 1
             call_id = f"notice-{turn}-{session.shown_notices}"
-            updates.extend(self.say_notice(session.notices.popleft(), call_id))
+            updates.extend(self.encode_notice(session.notices.popleft(), call_id))
         return updates
 
-    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Return the updates that show a notice to a client that takes none."""
         return [notices.as_call(notice, call_id)]
 
@@ -326,7 +328,7 @@ class AgentV1(Speaker):
 
     # -- options -----------------------------------------------------------------------------------------------------
 
-    def _say_options(self, found: list[options.Option]) -> Any:
+    def _encode_options(self, found: list[options.Option]) -> Any:
         """The options; a switch only where the client has said that it knows switches."""
         return v1.WORDS.say(
             [option for option in found if self._client.boolean_options or not isinstance(option, options.Toggle)]
@@ -338,9 +340,9 @@ class AgentV1(Speaker):
         if sent == event.config_options and event.meta is event.extras is event.outer is UNSET:
             return []
         said = w.ConfigOptionUpdate(
-            config_options=self._say_options(event.config_options),
+            config_options=self._encode_options(event.config_options),
             meta=event.meta,
-            extras=say_extras(event, w.ConfigOptionUpdate),
+            extras=encode_extras(event, w.ConfigOptionUpdate),
         )
         return [said, *_moved(moved)]
 
@@ -378,10 +380,10 @@ class AgentV1(Speaker):
         del self._prompts[session_id]
         self._session(session_id).rest()
         if event.stop_reason == "error":
-            return self.say_failed_turn(session_id, held.id, failure_of(event.error))
-        return [ResultMessage(held.id, self.say_end(event))]
+            return self.encode_failed_turn(session_id, held.id, failure_of(event.error))
+        return [ResultMessage(held.id, self.encode_end(event))]
 
-    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+    def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """What a prompt is answered with when its turn has failed."""
         return [ErrorMessage(id, error)]
 

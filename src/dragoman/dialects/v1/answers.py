@@ -50,7 +50,7 @@ def decode_end(result: Raw) -> events.Idle:
             raise PeerMistake(INVALID_PARAMS, "not an object")
         reason = body.get("stopReason", "end_turn")
         known = wire.decode(msgspec.json.encode({**body, "stopReason": "end_turn"}), w.PromptResponse)
-        return msgspec.structs.replace(v1.hear_prompt_result(known), stop_reason=_word(reason))
+        return msgspec.structs.replace(v1.decode_prompt_result(known), stop_reason=_word(reason))
     except PeerMistake:
         failure = events.Failure(INTERNAL_ERROR, "The agent's answer is malformed")
         return events.Idle(stop_reason="error", error=failure)

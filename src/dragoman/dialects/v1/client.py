@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import Route, Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
-from dragoman.dialects.codec.transcriber import hear_extras, hear_outer, say_extras
+from dragoman.dialects.codec.transcriber import decode_extras, decode_outer, encode_extras
 from dragoman.dialects.contract import DecodedReply, Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.tolerance import updates as misspelt
 from dragoman.dialects.v1 import answers, permissions, routes
@@ -102,7 +102,7 @@ class ClientV1(Speaker):
                     session_id=request.session_id,
                     mode_id=mode_id,
                     meta=request.meta,
-                    extras=say_extras(request, w.SetSessionModeRequest),
+                    extras=encode_extras(request, w.SetSessionModeRequest),
                 )
                 return RequestMessage(routes.SET_MODE.method, wire.encode(asked))
             case requests.PromptRequest():
@@ -143,7 +143,7 @@ class ClientV1(Speaker):
         session.loading = route is routes.LOAD
         session.replay = ReplayedMessages() if request.replay_from else None
         session.kind = None
-        say = route.say_params or (lambda asked: v1.WORDS.say_as(asked, route.params))
+        say = route.encode_params or (lambda asked: v1.WORDS.encode_as(asked, route.params))
         return RequestMessage(route.method, wire.encode(say(request)))
 
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
@@ -160,7 +160,7 @@ class ClientV1(Speaker):
 
     # -- hearing answers ---------------------------------------------------------------------------------------------
 
-    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+    def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does, but the response to a prompt ends its turn. Updates the session memory."""
         match request:
             case requests.SetOption():
@@ -175,14 +175,14 @@ class ClientV1(Speaker):
                 return self._resumed(request.session_id, result)
             case requests.CloseSession() | requests.DeleteSession():
                 self._sessions.pop(request.session_id, None)
-        return super().hear_reply(request, result)
+        return super().decode_reply(request, result)
 
-    def hear_failure(self, request: Request, error: WireError) -> DecodedReply | None:
+    def decode_failure(self, request: Request, error: WireError) -> DecodedReply | None:
         """A prompt that fails ends its turn: the session is idle and usable."""
         if isinstance(request, requests.ResumeSession):
             self._sessions.pop(request.session_id, None)
         if not isinstance(request, requests.PromptRequest):
-            return super().hear_failure(request, error)
+            return super().decode_failure(request, error)
         if error.code == CANCELLED:
             return self._ended(request, events.Idle(stop_reason="cancelled"))
         failure = events.Failure(error.code, error.message, UNSET if error.data is None else error.data)
@@ -204,7 +204,7 @@ class ClientV1(Speaker):
         return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in told])
 
     def _opened(self, session_id: str, value: Any) -> DecodedReply:
-        opened = v1.WORDS.hear_as(value, requests.SessionOpened)
+        opened = v1.WORDS.decode_as(value, requests.SessionOpened)
         session = self._session(session_id or opened.session_id)
         session.ours = True
         session.options = opened.config_options or []
@@ -212,7 +212,7 @@ class ClientV1(Speaker):
         if model is not None:
             session.options = [*session.options, model]
         has_mode = options.mode_option(session.options) is not None
-        session.mode = None if has_mode else v1.hear_modes(value.modes)
+        session.mode = None if has_mode else v1.decode_modes(value.modes)
         if session.mode is not None or model is not None:
             opened = msgspec.structs.replace(opened, config_options=session.all_options())
         return DecodedReply(msgspec.structs.replace(opened, session_id=session_id or opened.session_id))
@@ -229,8 +229,8 @@ class ClientV1(Speaker):
             if answer == b"{}":
                 return DecodedReply(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
-            return DecodedReply(requests.OptionsSet(session.all_options(), meta=done.meta, extras=hear_extras(done)))
-        replied = super().hear_reply(request, misspelt.with_whole_options(result))
+            return DecodedReply(requests.OptionsSet(session.all_options(), meta=done.meta, extras=decode_extras(done)))
+        replied = super().decode_reply(request, misspelt.with_whole_options(result))
         assert isinstance(replied.reply, requests.OptionsSet)
         session.options = replied.reply.config_options
         if session.mode is None:
@@ -239,13 +239,13 @@ class ClientV1(Speaker):
 
     # -- hearing events ----------------------------------------------------------------------------------------------
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """Updates are events; the rest is notes."""
         if method != "session/update":
-            return super().hear_note(method, params)
+            return super().decode_notification(method, params)
         heard = self._read_update(params)
-        event = self._hear_event(self._session(heard.session_id), heard.update)
-        return [] if event is None else self._session_events(heard.session_id, hear_outer(heard, event))
+        event = self._decode_event(self._session(heard.session_id), heard.update)
+        return [] if event is None else self._session_events(heard.session_id, decode_outer(heard, event))
 
     def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[Heard]:
         """Return an event, or what a replay makes of it."""
@@ -275,10 +275,10 @@ class ClientV1(Speaker):
                 raise
             return wire.decode(meant, route.params)
 
-    def _hear_event(self, session: _Session, update: Any) -> events.AnyEvent | None:
+    def _decode_event(self, session: _Session, update: Any) -> events.AnyEvent | None:
         if isinstance(update, w.CurrentModeUpdate):
             return self._mode_changed(session, update)
-        event = v1.hear_event(update)
+        event = v1.decode_event(update)
         if session.muted and isinstance(event, _STORY):
             return None
         match event:
@@ -301,7 +301,7 @@ class ClientV1(Speaker):
                 pass
         return event
 
-    def hear_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
+    def decode_text_update(self, frame: bytes) -> tuple[str, events.AnyEvent] | None:
         """A text chunk in one decode."""
         params = text_chunk(frame)
         if params is None:
@@ -352,7 +352,7 @@ class ClientV1(Speaker):
             session.mode = changed
         else:
             session.options = [changed if option is mode else option for option in session.options]
-        return events.OptionsChanged(session.all_options(), meta=update.meta, extras=hear_extras(update))
+        return events.OptionsChanged(session.all_options(), meta=update.meta, extras=decode_extras(update))
 
     def _is_echo(self, session: _Session, event: events.Chunk) -> bool:
         """Some agents repeat the prompt before they answer it; it was told when it was sent."""

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 from dragoman.dialects.codec.elicitations import Elicitation
 from dragoman.dialects.codec.git_patches import added_text
 from dragoman.dialects.codec.shared_types import transcriber
-from dragoman.dialects.codec.transcriber import hear_extras, plain, say_extras, say_unknown
+from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_unknown, plain
 from dragoman.dialects.tolerance import updates as misspelt
 from dragoman.dialects.tolerance.requests import known_block, with_raw_fields
 from dragoman.errors import INVALID_PARAMS, PeerMistake
@@ -27,20 +27,20 @@ _LARGEST_EXIT_CODE = 2**32 - 1
 # -- content ---------------------------------------------------------------------------------------------------------
 
 
-def _say_annotations(value: content.Annotations) -> Any:
+def _encode_annotations(value: content.Annotations) -> Any:
     """Version 1 knows two audiences."""
     if not isinstance(value.audience, list):
-        return WORDS.say_as(value, w.Annotations)
-    return WORDS.say_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
+        return WORDS.encode_as(value, w.Annotations)
+    return WORDS.encode_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
 
 
-def _say_link(link: content.ResourceLink) -> Any:
+def _encode_link(link: content.ResourceLink) -> Any:
     if isinstance(link.size, int) and link.size > _LARGEST_SIZE:
         link = msgspec.structs.replace(link, size=UNSET)
-    return WORDS.say_as(link, w.ResourceLink)
+    return WORDS.encode_as(link, w.ResourceLink)
 
 
-def _hear_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
+def _decode_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
     """Decode a block of unknown type; one that has the name of its Python class becomes the block it means."""
     meant = known_block(kind, fields)
     if meant is None:
@@ -51,18 +51,18 @@ def _hear_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
 # -- tool calls ------------------------------------------------------------------------------------------------------
 
 
-def _hear_diff(value: w.Diff) -> tools.Diff:
+def _decode_diff(value: w.Diff) -> tools.Diff:
     # Absent and null both mean that there was no file.
     old = value.old_text if isinstance(value.old_text, str) else None
     diff = tools.Diff.of(value.path, old, value.new_text)
-    return tools.Diff(diff.changes, meta=value.meta, extras=hear_extras(value))
+    return tools.Diff(diff.changes, meta=value.meta, extras=decode_extras(value))
 
 
-def say_diff(diff: tools.Diff) -> list[Any]:
+def encode_diff(diff: tools.Diff) -> list[Any]:
     """Version 1 has one diff a file, with both texts. What lacks them is told as text."""
     changes = [_with_texts(change, diff) for change in diff.changes]
     said: list[Any] = [
-        w.Diff(path=path, old_text=old, new_text=new, meta=diff.meta, extras=say_extras(diff, w.Diff))
+        w.Diff(path=path, old_text=old, new_text=new, meta=diff.meta, extras=encode_extras(diff, w.Diff))
         for path, old, new in filter(None, changes)
     ]
     if len(said) < len(changes):
@@ -94,22 +94,22 @@ def _describe(diff: tools.Diff) -> str:
     return "\n".join(lines)
 
 
-def say_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
+def encode_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
     """Tool call content. Display terminals were turned into text before."""
     said: list[Any] = []
     for item in items:
-        said.extend(say_diff(item) if isinstance(item, tools.Diff) else [WORDS.say(item)])
+        said.extend(encode_diff(item) if isinstance(item, tools.Diff) else [WORDS.say(item)])
     return tuple(said)
 
 
-def hear_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
+def decode_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
     """A tool call, new or changed. Version 1 cannot clear a field: null means unchanged."""
-    heard = misspelt.call(with_raw_fields(WORDS.hear_as(value, events.ToolCallUpdate)))
+    heard = misspelt.call(with_raw_fields(WORDS.decode_as(value, events.ToolCallUpdate)))
     cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
     return msgspec.structs.replace(heard, **cleared) if cleared else heard
 
 
-def say_call(call: events.ToolCallUpdate, kind: Any) -> Any:
+def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
     """A tool call as version 1 can say it: closed kinds and statuses; only lists can be cleared."""
     fields: dict[str, Any] = {"tool_call_id": call.tool_call_id}
     for name in ("name", "title", "raw_input", "raw_output"):
@@ -117,24 +117,24 @@ def say_call(call: events.ToolCallUpdate, kind: Any) -> Any:
     if call.locations is not UNSET:
         fields["locations"] = WORDS.say(call.locations or [])
     if call.content is not UNSET:
-        fields["content"] = say_items(call.content or [])
+        fields["content"] = encode_items(call.content or [])
     if isinstance(call.kind, str):
         fields["kind"] = _nearest(call.kind, _KINDS, "other")
     if isinstance(call.status, str):
-        fields["status"] = say_status(call.status)
+        fields["status"] = encode_status(call.status)
     said = {name: item for name, item in fields.items() if item is not UNSET and item is not None}
-    return kind(**said, meta=call.meta, extras=say_extras(call, kind))
+    return kind(**said, meta=call.meta, extras=encode_extras(call, kind))
 
 
-def say_status(status: str) -> Any:
+def encode_status(status: str) -> Any:
     """The nearest of the four statuses."""
     if status == "cancelled":
         return "failed"
     return _nearest(status, _STATUSES, "in_progress")
 
 
-def _say_exit(status: tools.ExitStatus) -> Any:
-    return WORDS.say_as(sane_exit(status), w.TerminalExitStatus)
+def _encode_exit(status: tools.ExitStatus) -> Any:
+    return WORDS.encode_as(sane_exit(status), w.TerminalExitStatus)
 
 
 def sane_exit(status: Any) -> Any:
@@ -147,7 +147,7 @@ def sane_exit(status: Any) -> Any:
 # -- options and commands --------------------------------------------------------------------------------------------
 
 
-def say_modes(found: list[options.Option]) -> Any:
+def encode_modes(found: list[options.Option]) -> Any:
     """The mode option as version 1's older `modes`."""
     mode = options.mode_option(found)
     if mode is None:
@@ -158,7 +158,7 @@ def say_modes(found: list[options.Option]) -> Any:
             name=choice.name,
             description=choice.description,
             meta=choice.meta,
-            extras=say_extras(choice, w.SessionMode),
+            extras=encode_extras(choice, w.SessionMode),
         )
         for choice in mode.choices()
     )
@@ -166,16 +166,16 @@ def say_modes(found: list[options.Option]) -> Any:
         current_mode_id=mode.current_value,
         available_modes=modes,
         meta=mode.meta,
-        extras=say_extras(mode, w.SessionModeState),
+        extras=encode_extras(mode, w.SessionModeState),
     )
 
 
-def hear_modes(state: Any) -> options.Select | None:
+def decode_modes(state: Any) -> options.Select | None:
     """Version 1's `modes` as the mode option."""
     if not isinstance(state, w.SessionModeState):
         return None
     choices: list[Any] = [
-        options.Choice(mode.id, mode.name, mode.description, meta=mode.meta, extras=hear_extras(mode))
+        options.Choice(mode.id, mode.name, mode.description, meta=mode.meta, extras=decode_extras(mode))
         for mode in state.available_modes
     ]
     return options.Select(
@@ -185,29 +185,29 @@ def hear_modes(state: Any) -> options.Select | None:
         choices,
         category=options.MODE_CATEGORY,
         meta=state.meta,
-        extras=hear_extras(state),
+        extras=decode_extras(state),
     )
 
 
-def _hear_unknown_option(kind: str, fields: dict[str, object]) -> options.UnknownOption:
+def _decode_unknown_option(kind: str, fields: dict[str, object]) -> options.UnknownOption:
     """Its id is `config_id` in the vocabulary, whatever its type."""
     if "configId" in fields or "id" not in fields:
         return options.UnknownOption(kind, fields)
     return options.UnknownOption(kind, {("configId" if name == "id" else name): it for name, it in fields.items()})
 
 
-def _say_unknown_option(option: options.UnknownOption) -> wire.UnknownVariant:
+def _encode_unknown_option(option: options.UnknownOption) -> wire.UnknownVariant:
     if "id" in option.fields:
-        return say_unknown(option)
+        return encode_unknown(option)
     fields = {("id" if name == "configId" else name): it for name, it in option.fields.items()}
-    return say_unknown(options.UnknownOption(option.kind, fields))
+    return encode_unknown(options.UnknownOption(option.kind, fields))
 
 
-def _say_command(command: options.Command) -> w.AvailableCommand:
+def _encode_command(command: options.Command) -> w.AvailableCommand:
     hint: Any = command.input
     if isinstance(hint, options.CommandInput):
         hint = w.UnstructuredCommandInput(
-            hint=hint.hint, meta=hint.meta, extras=say_extras(hint, w.UnstructuredCommandInput)
+            hint=hint.hint, meta=hint.meta, extras=encode_extras(hint, w.UnstructuredCommandInput)
         )
     elif isinstance(hint, options.UnknownInput):
         hint = UNSET
@@ -216,18 +216,18 @@ def _say_command(command: options.Command) -> w.AvailableCommand:
         description=command.description,
         input=hint,
         meta=command.meta,
-        extras=say_extras(command, w.AvailableCommand),
+        extras=encode_extras(command, w.AvailableCommand),
     )
 
 
-def _say_plan_entry(entry: options.PlanEntry) -> w.PlanEntry:
+def _encode_plan_entry(entry: options.PlanEntry) -> w.PlanEntry:
     """A cancelled step is done with; version 1 has no other word for that."""
     return w.PlanEntry(
         content=entry.content,
         priority=_nearest(entry.priority, ("high", "medium", "low"), "medium"),
         status="completed" if entry.status == "cancelled" else _nearest(entry.status, _STEPS, "pending"),
         meta=entry.meta,
-        extras=say_extras(entry, w.PlanEntry),
+        extras=encode_extras(entry, w.PlanEntry),
     )
 
 
@@ -238,23 +238,23 @@ def _nearest(value: str, known: tuple[str, ...], else_: str) -> Any:
 # -- MCP servers -----------------------------------------------------------------------------------------------------
 
 
-def _say_stdio(server: requests.McpStdio) -> w.McpServerStdio:
-    return WORDS.say_as(server, w.McpServerStdio, **_listed(server, "args", "env"))  # type: ignore[no-any-return]
+def _encode_stdio(server: requests.McpStdio) -> w.McpServerStdio:
+    return WORDS.encode_as(server, w.McpServerStdio, **_listed(server, "args", "env"))  # type: ignore[no-any-return]
 
 
-def _say_http(server: requests.McpHttp) -> w.McpServerHttp:
-    return WORDS.say_as(server, w.McpServerHttp, **_listed(server, "headers"))  # type: ignore[no-any-return]
+def _encode_http(server: requests.McpHttp) -> w.McpServerHttp:
+    return WORDS.encode_as(server, w.McpServerHttp, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
-def _say_sse(server: requests.McpSse) -> w.McpServerSse:
-    return WORDS.say_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
+def _encode_sse(server: requests.McpSse) -> w.McpServerSse:
+    return WORDS.encode_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
-def _say_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
+def _encode_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
     """Encode a server of unknown type. Raise `PeerMistake` for a known type: malformed, it must not be started."""
     if server.kind in ("http", "sse", "acp", "stdio"):
         raise PeerMistake(INVALID_PARAMS, "An MCP server is malformed")
-    return say_unknown(server)
+    return encode_unknown(server)
 
 
 def _listed(server: Any, *names: str) -> dict[str, Any]:
@@ -274,19 +274,19 @@ WORDS = transcriber(
         "Terminal": tools.ClientTerminalItem,
         "RequestPermissionOutcomeCancelled": services.Dismissed,
     },
-    hear={"Diff": _hear_diff, "ToolCallUpdate": hear_call},
-    unknown={options.UnknownOption: _hear_unknown_option, content.UnknownContent: _hear_unknown_block},
+    hear={"Diff": _decode_diff, "ToolCallUpdate": decode_call},
+    unknown={options.UnknownOption: _decode_unknown_option, content.UnknownContent: _decode_unknown_block},
     say={
-        content.Annotations: _say_annotations,
-        content.ResourceLink: _say_link,
-        tools.ExitStatus: _say_exit,
-        options.UnknownOption: _say_unknown_option,
-        requests.UnknownMcp: _say_unknown_server,
-        options.Command: _say_command,
-        options.PlanEntry: _say_plan_entry,
-        requests.McpStdio: _say_stdio,
-        requests.McpHttp: _say_http,
-        requests.McpSse: _say_sse,
+        content.Annotations: _encode_annotations,
+        content.ResourceLink: _encode_link,
+        tools.ExitStatus: _encode_exit,
+        options.UnknownOption: _encode_unknown_option,
+        requests.UnknownMcp: _encode_unknown_server,
+        options.Command: _encode_command,
+        options.PlanEntry: _encode_plan_entry,
+        requests.McpStdio: _encode_stdio,
+        requests.McpHttp: _encode_http,
+        requests.McpSse: _encode_sse,
     },
 )
 ELICITATION = Elicitation(w, closed=True, null_ids=True)
@@ -295,34 +295,34 @@ ELICITATION = Elicitation(w, closed=True, null_ids=True)
 # -- answers and updates ---------------------------------------------------------------------------------------------
 
 
-def say_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -> Any:
+def encode_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -> Any:
     """An opened session, with its options told in both ways that version 1 has."""
     named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
     return kind(
-        modes=say_modes(reply.config_options or []),
+        modes=encode_modes(reply.config_options or []),
         config_options=options_said,
         meta=reply.meta,
-        extras=say_extras(reply, kind),
+        extras=encode_extras(reply, kind),
         **named,
     )
 
 
-def hear_prompt_result(value: w.PromptResponse) -> events.Idle:
+def decode_prompt_result(value: w.PromptResponse) -> events.Idle:
     """The end of a turn."""
     return events.Idle(
-        stop_reason=value.stop_reason, usage=WORDS.hear(value.usage), meta=value.meta, extras=hear_extras(value)
+        stop_reason=value.stop_reason, usage=WORDS.hear(value.usage), meta=value.meta, extras=decode_extras(value)
     )
 
 
-def hear_event(update: Any) -> events.AnyEvent:
+def decode_event(update: Any) -> events.AnyEvent:
     """An update of this wire as an event; modes and message ids are the dialect's to add."""
     match update:
         case wire.UnknownVariant():
             return events.UnknownEvent(update.tag, _body(update.raw))
         case w.ToolCall() | w.SessionUpdateToolCallUpdate():
-            return hear_call(update)
+            return decode_call(update)
         case w.Plan():
-            items = options.PlanItems(options.MAIN_PLAN, WORDS.hear(update.entries), extras=hear_extras(update))
+            items = options.PlanItems(options.MAIN_PLAN, WORDS.hear(update.entries), extras=decode_extras(update))
             return events.PlanUpdate(items, meta=update.meta)
         case w.SubagentUpdate() | w.SessionMessage() | w.SessionMessageChunk():
             return events.UnknownEvent(str(update.__struct_config__.tag), _body(Raw(wire.encode(update))))
@@ -330,12 +330,12 @@ def hear_event(update: Any) -> events.AnyEvent:
             return WORDS.hear(update)  # type: ignore[no-any-return]
 
 
-def say_plan(event: events.PlanUpdate, plan: options.PlanItems) -> w.Plan:
+def encode_plan(event: events.PlanUpdate, plan: options.PlanItems) -> w.Plan:
     """The one plan of a client that knows only one."""
-    return w.Plan(entries=WORDS.say(plan.entries), meta=event.meta, extras=say_extras(plan, w.Plan))
+    return w.Plan(entries=WORDS.say(plan.entries), meta=event.meta, extras=encode_extras(plan, w.Plan))
 
 
-def say_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
+def encode_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:
     """As it came; None where it would be taken for something else, or the client does not take it."""
     raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
     if event.name in ("subagent_update", "session_message", "session_message_chunk"):

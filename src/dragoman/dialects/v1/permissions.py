@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.dialect_base import Route
-from dragoman.dialects.codec.transcriber import hear_extras, say_extras
+from dragoman.dialects.codec.transcriber import decode_extras, encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -73,34 +73,34 @@ def _subject(request: RequestPermission) -> tuple[ToolCallUpdate, list[str]]:
             return ToolCallUpdate(call_id(request)), []
 
 
-def say_permission(request: RequestPermission, call: ToolCallUpdate) -> w.RequestPermissionRequest:
+def encode_permission(request: RequestPermission, call: ToolCallUpdate) -> w.RequestPermissionRequest:
     """The question."""
     return w.RequestPermissionRequest(
         session_id=request.session_id,
-        tool_call=v1.say_call(call, w.ToolCallUpdate),
+        tool_call=v1.encode_call(call, w.ToolCallUpdate),
         options=v1.WORDS.say(known_options(request)),
         meta=request.meta,
-        extras=say_extras(request, w.RequestPermissionRequest),
+        extras=encode_extras(request, w.RequestPermissionRequest),
     )
 
 
-def _hear_permission(value: w.RequestPermissionRequest) -> RequestPermission:
-    call = v1.hear_call(value.tool_call)
+def _decode_permission(value: w.RequestPermissionRequest) -> RequestPermission:
+    call = v1.decode_call(value.tool_call)
     return RequestPermission(
         value.session_id,
         call.title if isinstance(call.title, str) else UNTITLED,
         v1.WORDS.hear(value.options),
         subject=ToolCallSubject(call),
         meta=value.meta,
-        extras=hear_extras(value),
+        extras=decode_extras(value),
     )
 
 
-def _say_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
+def _encode_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
     """Encode an answer; an outcome that version 1 does not know becomes `Dismissed`."""
     outcome = Dismissed() if isinstance(answer.outcome, UnknownOutcome) else answer.outcome
     return w.RequestPermissionResponse(
-        outcome=v1.WORDS.say(outcome), meta=answer.meta, extras=say_extras(answer, w.RequestPermissionResponse)
+        outcome=v1.WORDS.say(outcome), meta=answer.meta, extras=encode_extras(answer, w.RequestPermissionResponse)
     )
 
 
@@ -110,6 +110,6 @@ PERMISSION: Final = Route(
     w.RequestPermissionRequest,
     w.RequestPermissionResponse,
     PermissionAnswer,
-    hear_params=_hear_permission,
-    say_result=_say_answer,
+    decode_params=_decode_permission,
+    encode_result=_encode_answer,
 )

@@ -6,45 +6,45 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.dialects.codec.dialect_base import NoteRoute, Route
-from dragoman.dialects.codec.shared_types import hear_unknown_value, say_unknown_value
-from dragoman.dialects.codec.transcriber import hear_extras
+from dragoman.dialects.codec.shared_types import decode_unknown_value, encode_unknown_value
+from dragoman.dialects.codec.transcriber import decode_extras
 from dragoman.dialects.v1.codec import ELICITATION, WORDS, sane_exit
 from dragoman.vocabulary import requests, services
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 
-def _say_new(kind: Any) -> Any:
+def _encode_new(kind: Any) -> Any:
     def say(request: Any) -> Any:
         servers = {"mcp_servers": ()} if request.mcp_servers is UNSET else {}
-        return WORDS.say_as(request, kind, **servers)
+        return WORDS.encode_as(request, kind, **servers)
 
     return say
 
 
-def _hear_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
-    heard = WORDS.hear_as(value, requests.ResumeSession)
+def _decode_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
+    heard = WORDS.decode_as(value, requests.ResumeSession)
     return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
 
 
-def _hear_set_option(value: Any) -> requests.SetOption:
+def _decode_set_option(value: Any) -> requests.SetOption:
     if isinstance(value, wire.UnknownVariant):
-        return hear_unknown_value(value)
+        return decode_unknown_value(value)
     return requests.SetOption(
-        value.session_id, value.config_id, value.value, meta=value.meta, extras=hear_extras(value)
+        value.session_id, value.config_id, value.value, meta=value.meta, extras=decode_extras(value)
     )
 
 
-def _say_set_option(request: requests.SetOption) -> Any:
+def _encode_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
-        return say_unknown_value(request)
+        return encode_unknown_value(request)
     if isinstance(request.value, bool):
-        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return WORDS.say_as(request, w.SetSessionConfigOptionRequestValueId)
+        return WORDS.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return WORDS.encode_as(request, w.SetSessionConfigOptionRequestValueId)
 
 
-def _say_exited(reply: Any) -> Any:
-    return WORDS.say_as(sane_exit(reply), w.WaitForTerminalExitResponse)
+def _encode_exited(reply: Any) -> Any:
+    return WORDS.encode_as(sane_exit(reply), w.WaitForTerminalExitResponse)
 
 
 # What a client asks of an agent; `session/load` is another form of resuming.
@@ -65,7 +65,7 @@ CLIENT_ASKS = [
         w.NewSessionRequest,
         w.NewSessionResponse,
         requests.SessionOpened,
-        say_params=_say_new(w.NewSessionRequest),
+        encode_params=_encode_new(w.NewSessionRequest),
     ),
     Route(
         "session/fork",
@@ -117,8 +117,8 @@ CLIENT_ASKS = [
         w.SetSessionConfigOptionRequest,
         w.SetSessionConfigOptionResponse,
         requests.OptionsSet,
-        hear_params=_hear_set_option,
-        say_params=_say_set_option,
+        decode_params=_decode_set_option,
+        encode_params=_encode_set_option,
     ),
     Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
 ]
@@ -137,8 +137,8 @@ LOAD = Route(
     w.LoadSessionResponse,
     requests.SessionOpened,
     needs="load",
-    hear_params=_hear_load,
-    say_params=_say_new(w.LoadSessionRequest),
+    decode_params=_decode_load,
+    encode_params=_encode_new(w.LoadSessionRequest),
 )
 SET_MODE = Route("session/set_mode", requests.SetOption, w.SetSessionModeRequest, w.SetSessionModeResponse)
 CLIENT_NOTES = [NoteRoute("session/cancel", requests.CancelTurn, w.CancelNotification)]
@@ -178,7 +178,7 @@ AGENT_ASKS = [
         w.WaitForTerminalExitRequest,
         w.WaitForTerminalExitResponse,
         services.TerminalExited,
-    )._replace(say_result=_say_exited),
+    )._replace(encode_result=_encode_exited),
     _terminal("kill", services.KillTerminal, w.KillTerminalRequest, w.KillTerminalResponse),
     _terminal("release", services.ReleaseTerminal, w.ReleaseTerminalRequest, w.ReleaseTerminalResponse),
     Route(
@@ -187,10 +187,10 @@ AGENT_ASKS = [
         w.CreateElicitationRequest,
         w.CreateElicitationResponse,
         services.ElicitationAnswer,
-        hear_params=ELICITATION.hear,
-        say_params=ELICITATION.say,
-        hear_result=ELICITATION.hear_answer,
-        say_result=ELICITATION.say_answer,
+        decode_params=ELICITATION.hear,
+        encode_params=ELICITATION.say,
+        decode_result=ELICITATION.decode_answer,
+        encode_result=ELICITATION.encode_answer,
     ),
 ]
 AGENT_NOTES = [

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.terminal_display import without_screens
-from dragoman.dialects.codec.transcriber import say_extras
+from dragoman.dialects.codec.transcriber import encode_extras
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.memory import V1SessionMemory
 from dragoman.vocabulary import events, options
@@ -43,7 +43,7 @@ def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[A
         return []
     session.spoken[event.message_id] = None
     kind = _CHUNKS[type(event)]
-    common = {"message_id": event.message_id, "meta": event.meta, "extras": say_extras(event, kind)}
+    common = {"message_id": event.message_id, "meta": event.meta, "extras": encode_extras(event, kind)}
     return [kind(content=v1.WORDS.say(block), **common) for block in event.content]
 
 
@@ -61,11 +61,11 @@ def tool_call(session: V1SessionMemory, event: events.ToolCallUpdate) -> Any:
     if event.content is not UNSET or (call.ended and _shows_screen(call.content)):
         event = replace(event, content=without_screens(call.content, session.screens))
     if announced:
-        return v1.say_call(event, w.SessionUpdateToolCallUpdate)
+        return v1.encode_call(event, w.SessionUpdateToolCallUpdate)
     if not isinstance(event.title, str):
         title = event.name if isinstance(event.name, str) else event.tool_call_id
         event = replace(event, title=title)
-    return v1.say_call(event, w.ToolCall)
+    return v1.encode_call(event, w.ToolCall)
 
 
 def appended(session: V1SessionMemory, event: events.ToolCallContentChunk) -> Any:
@@ -83,7 +83,7 @@ def redrawn(session: V1SessionMemory, terminal_id: str) -> Sequence[Any]:
     for call_id, call in session.calls.items():
         if any(isinstance(item, TerminalItem) and item.terminal_id == terminal_id for item in call.content):
             drawn = events.ToolCallUpdate(call_id, content=without_screens(call.content, session.screens))
-            updates.append(v1.say_call(drawn, w.SessionUpdateToolCallUpdate))
+            updates.append(v1.encode_call(drawn, w.SessionUpdateToolCallUpdate))
     return updates
 
 
@@ -101,7 +101,7 @@ def only_plan(session: V1SessionMemory, event: "events.PlanUpdate | events.PlanR
     if not isinstance(event.plan, options.PlanItems):
         return []
     session.plan = event.plan.plan_id
-    return [v1.say_plan(event, event.plan)]
+    return [v1.encode_plan(event, event.plan)]
 
 
 def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]:
@@ -115,7 +115,7 @@ def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]
             ]
             return [v1.WORDS.say(replace(event, available_commands=known))]
         case events.UnknownEvent():
-            update = v1.say_unknown_event(event, subagents=client.subagents)
+            update = v1.encode_unknown_event(event, subagents=client.subagents)
             return [] if update is None else [update]
         case _:
             return [v1.WORDS.say(event)]

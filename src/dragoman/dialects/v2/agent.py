@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from dragoman.dialects.codec.dialect_base import Speaker, refuse_empty, with_login
-from dragoman.dialects.codec.transcriber import plain, say_outer
+from dragoman.dialects.codec.transcriber import encode_outer, plain
 from dragoman.dialects.contract import Id, NotificationMessage, Out
-from dragoman.dialects.v2.codec import WORDS, say_event
+from dragoman.dialects.v2.codec import WORDS, encode_event
 from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
@@ -36,24 +36,24 @@ class AgentV2(Speaker):
             granted=client.capabilities,
         )
 
-    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does, but read `session/load` of an older draft as a resume with a replay from the start.
 
         Raise `PeerMistake` for an empty prompt.
         """
         if method == "session/load":
             method, params = "session/resume", _from_start(params)
-        request = super().hear_request(id, method, params)
+        request = super().decode_request(id, method, params)
         if isinstance(request, PromptRequest):
             refuse_empty(request)
         return request
 
     def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """One event, one update."""
-        update = say_event(event)
+        update = encode_event(event)
         if update is None:
             return []
-        carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **say_outer(event))
+        carrier = w.UpdateSessionNotification(session_id=session_id, update=update, **encode_outer(event))
         return [NotificationMessage("session/update", wire.encode(carrier))]
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:

@@ -6,9 +6,9 @@ import msgspec
 
 from dragoman.dialects.codec.dialect_base import Speaker, or_nothing, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
-from dragoman.dialects.codec.transcriber import hear_outer, plain
+from dragoman.dialects.codec.transcriber import decode_outer, plain
 from dragoman.dialects.contract import DecodedReply, Heard, Id, SessionEvent
-from dragoman.dialects.v2.codec import WORDS, hear_event
+from dragoman.dialects.v2.codec import WORDS, decode_event
 from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.dialects.v2_june.old_names import modern
 from dragoman.vocabulary.asking import Note, Request
@@ -38,26 +38,26 @@ class ClientV2(Speaker):
             granted=agent.capabilities,
         )
 
-    def hear_note(self, method: str, params: msgspec.Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[Heard]:
         """Updates are events; the rest is notes."""
         if method != "session/update":
-            return super().hear_note(method, params)
+            return super().decode_notification(method, params)
         heard = wire.decode(modern(params), w.UpdateSessionNotification)
-        return [SessionEvent(heard.session_id, hear_outer(heard, hear_event(heard.update)))]
+        return [SessionEvent(heard.session_id, decode_outer(heard, decode_event(heard.update)))]
 
-    def hear_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
+    def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
         """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
         if isinstance(request, PromptRequest):
             body = plain(msgspec.Raw(or_nothing(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
-        return super().hear_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
+        return super().decode_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)
 
-    def hear_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note:
         """Decode as `super()` does; convert an older draft's permission (`toolCall` without `subject`) first."""
-        return super().hear_request(id, method, modern(params) if method in _PERMISSION else params)
+        return super().decode_request(id, method, modern(params) if method in _PERMISSION else params)
 
-    def hear_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
+    def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """A text chunk in one decode."""
         params = text_chunk(frame)
         if params is None or not params.update.message_id:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 from dragoman.dialects.codec.elicitations import Elicitation
 from dragoman.dialects.codec.git_patches import git_patch
 from dragoman.dialects.codec.shared_types import transcriber
-from dragoman.dialects.codec.transcriber import hear_extras, plain, say_extras, say_unknown
+from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_unknown, plain
 from dragoman.dialects.tolerance.requests import with_raw_fields
 from dragoman.errors import PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
@@ -27,38 +27,38 @@ _CHANGES: dict[str, Any] = {
 # -- content and options ---------------------------------------------------------------------------------------------
 
 
-def _say_annotations(value: content.Annotations) -> Any:
+def _encode_annotations(value: content.Annotations) -> Any:
     """A priority is from 0 to 1 here; another says nothing that could be kept."""
     if isinstance(value.priority, (int, float)) and not 0 <= value.priority <= 1:
         value = msgspec.structs.replace(value, priority=UNSET)
-    return WORDS.say_as(value, w.Annotations)
+    return WORDS.encode_as(value, w.Annotations)
 
 
-def _say_link(link: content.ResourceLink) -> Any:
+def _encode_link(link: content.ResourceLink) -> Any:
     if isinstance(link.size, int) and link.size < 0:
         link = msgspec.structs.replace(link, size=UNSET)
-    return WORDS.say_as(link, w.ResourceLink)
+    return WORDS.encode_as(link, w.ResourceLink)
 
 
-def _say_location(location: tools.Location) -> Any:
+def _encode_location(location: tools.Location) -> Any:
     """Lines begin at 1 here."""
     if isinstance(location.line, int) and location.line < 1:
         location = msgspec.structs.replace(location, line=UNSET)
-    return WORDS.say_as(location, w.ToolCallLocation)
+    return WORDS.encode_as(location, w.ToolCallLocation)
 
 
-def _say_select(option: options.Select) -> Any:
+def _encode_select(option: options.Select) -> Any:
     """There is always something to choose from here: at least the value that is set."""
     shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
     if not shown:
         shown = [options.Choice(option.current_value, option.current_value)]
-    return WORDS.say_as(option, w.SessionConfigOptionSelect, options=WORDS.say(shown))
+    return WORDS.encode_as(option, w.SessionConfigOptionSelect, options=WORDS.say(shown))
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
 
 
-def _hear_change(value: Any) -> tools.FileChange:
+def _decode_change(value: Any) -> tools.FileChange:
     return tools.FileChange(
         value.__struct_config__.tag,
         value.path,
@@ -66,19 +66,19 @@ def _hear_change(value: Any) -> tools.FileChange:
         value.file_type,
         value.mime_type,
         meta=value.meta,
-        extras=hear_extras(value),
+        extras=decode_extras(value),
     )
 
 
-def _say_change(change: tools.FileChange) -> Any:
+def _encode_change(change: tools.FileChange) -> Any:
     kind = _CHANGES[change.operation]
     pair = {"old_path": change.old_path} if change.operation in ("move", "copy") else {}
-    return WORDS.say_as(change, kind, **pair)
+    return WORDS.encode_as(change, kind, **pair)
 
 
-def _say_diff(diff: tools.Diff) -> w.Diff:
+def _encode_diff(diff: tools.Diff) -> w.Diff:
     patch = _patch_of(diff) if diff.patch is UNSET else diff.patch
-    return WORDS.say_as(diff, w.Diff, patch=WORDS.say(patch))  # type: ignore[no-any-return]
+    return WORDS.encode_as(diff, w.Diff, patch=WORDS.say(patch))  # type: ignore[no-any-return]
 
 
 def _patch_of(diff: tools.Diff) -> Any:
@@ -91,15 +91,15 @@ def _patch_of(diff: tools.Diff) -> Any:
     return tools.Patch("git_patch", whole) if whole else UNSET
 
 
-def _hear_background(value: Any) -> events.Background:
+def _decode_background(value: Any) -> events.Background:
     return events.Background(value.__struct_config__.tag, plain(Raw(wire.encode(value))))
 
 
-def _hear_state(word: Any) -> Any:
-    return lambda value: WORDS.hear_as(value, word)
+def _decode_state(word: Any) -> Any:
+    return lambda value: WORDS.decode_as(value, word)
 
 
-def _hear_unknown_state(value: Any) -> events.UnknownState:
+def _decode_unknown_state(value: Any) -> events.UnknownState:
     return unknown_state(plain(Raw(wire.encode(value))))
 
 
@@ -107,29 +107,29 @@ def unknown_state(fields: dict[str, Any]) -> events.UnknownState:
     return events.UnknownState(str(fields.get("state")), _without(fields, "sessionUpdate", "state"))
 
 
-def _say_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubject:
-    call = WORDS.say_as(subject.tool_call, w.ToolCallUpdate)
+def _encode_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubject:
+    call = WORDS.encode_as(subject.tool_call, w.ToolCallUpdate)
     kind = w.ToolCallPermissionSubject
-    return kind(tool_call=call, meta=subject.meta, extras=say_extras(subject, kind))
+    return kind(tool_call=call, meta=subject.meta, extras=encode_extras(subject, kind))
 
 
-def _say_sse(server: requests.McpSse) -> wire.UnknownVariant:
+def _encode_sse(server: requests.McpSse) -> wire.UnknownVariant:
     """This wire has dropped SSE, but its list of transports is open."""
-    http = WORDS.say_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
+    http = WORDS.encode_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
     rest = {} if server.extras is UNSET else server.extras.fields
     meta = {} if server.meta is UNSET else {"_meta": server.meta}
     body = {**rest, **plain(Raw(wire.encode(http))), **meta, "type": "sse"}
     return wire.UnknownVariant("sse", Raw(msgspec.json.encode(body)))
 
 
-def _hear_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
+def _decode_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
     """SSE, if it is that; it is read as its sibling HTTP is."""
     if kind == "sse":
         try:
             as_http = wire.decode(msgspec.json.encode({**fields, "type": "http"}), w.McpServerHttp)
         except PeerMistake:
             return requests.UnknownMcp(kind, fields)
-        return WORDS.hear_as(as_http, requests.McpSse)
+        return WORDS.decode_as(as_http, requests.McpSse)
     return requests.UnknownMcp(kind, fields)
 
 
@@ -138,11 +138,11 @@ def _client_terminal_as_text(item: tools.ClientTerminalItem) -> w.Content:
     return w.Content(content=w.TextContent(text=f"[terminal {item.terminal_id}]"))
 
 
-def _say_outcome(outcome: services.UnknownOutcome) -> Any:
+def _encode_outcome(outcome: services.UnknownOutcome) -> Any:
     """As it came, under its own name and never under that of an outcome which means something."""
     if outcome.kind in ("selected", "cancelled"):
         return w.CancelledPermissionOutcome()
-    return say_unknown(services.UnknownOutcome(outcome.kind, {**outcome.fields, "outcome": outcome.kind}))
+    return encode_unknown(services.UnknownOutcome(outcome.kind, {**outcome.fields, "outcome": outcome.kind}))
 
 
 WORDS = transcriber(
@@ -178,34 +178,34 @@ WORDS = transcriber(
         "CancelledPermissionOutcome": services.Dismissed,
     },
     hear={
-        **{kind.__name__: _hear_change for kind in _CHANGES.values()},
-        "RunningStateUpdate": _hear_state(events.Running),
-        "RequiresActionStateUpdate": _hear_state(events.RequiresAction),
-        "IdleStateUpdate": _hear_state(events.Idle),
-        "UnknownStateUpdate": _hear_unknown_state,
-        "SessionUpdateStateUpdateUnknown": _hear_unknown_state,
-        "BackgroundTerminal": _hear_background,
-        "BackgroundToolCall": _hear_background,
-        "BackgroundSubagent": _hear_background,
+        **{kind.__name__: _decode_change for kind in _CHANGES.values()},
+        "RunningStateUpdate": _decode_state(events.Running),
+        "RequiresActionStateUpdate": _decode_state(events.RequiresAction),
+        "IdleStateUpdate": _decode_state(events.Idle),
+        "UnknownStateUpdate": _decode_unknown_state,
+        "SessionUpdateStateUpdateUnknown": _decode_unknown_state,
+        "BackgroundTerminal": _decode_background,
+        "BackgroundToolCall": _decode_background,
+        "BackgroundSubagent": _decode_background,
     },
-    unknown={requests.UnknownMcp: _hear_server},
+    unknown={requests.UnknownMcp: _decode_server},
     say={
-        content.Annotations: _say_annotations,
-        content.ResourceLink: _say_link,
-        tools.Location: _say_location,
-        options.Select: _say_select,
-        services.UnknownOutcome: _say_outcome,
-        tools.FileChange: _say_change,
-        tools.Diff: _say_diff,
+        content.Annotations: _encode_annotations,
+        content.ResourceLink: _encode_link,
+        tools.Location: _encode_location,
+        options.Select: _encode_select,
+        services.UnknownOutcome: _encode_outcome,
+        tools.FileChange: _encode_change,
+        tools.Diff: _encode_diff,
         tools.ClientTerminalItem: _client_terminal_as_text,
-        requests.McpSse: _say_sse,
-        services.ToolCallSubject: _say_subject,
+        requests.McpSse: _encode_sse,
+        services.ToolCallSubject: _encode_subject,
     },
 )
 ELICITATION = Elicitation(w, closed=False, null_ids=False)
 
 
-def hear_event(update: Any) -> events.AnyEvent:
+def decode_event(update: Any) -> events.AnyEvent:
     """An update of this wire as an event."""
     if isinstance(update, wire.UnknownVariant):
         fields = plain(update.raw)
@@ -219,21 +219,21 @@ def hear_event(update: Any) -> events.AnyEvent:
     return with_raw_fields(event) if isinstance(event, events.ToolCallUpdate) else event
 
 
-def say_event(event: events.AnyEvent) -> Any:
+def encode_event(event: events.AnyEvent) -> Any:
     """An event as an update of this wire; None where it would be taken for something else."""
     match event:
         case events.UnknownEvent():
-            return _say_unknown_event(event)
+            return _encode_unknown_event(event)
         case events.UnknownState():
             body = {**event.fields, "sessionUpdate": "state_update", "state": event.state}
             return wire.UnknownVariant("state_update", Raw(msgspec.json.encode(body)))
         case events.ToolCallUpdate():
-            return WORDS.say_as(event, w.SessionUpdateToolCallUpdate)
+            return WORDS.encode_as(event, w.SessionUpdateToolCallUpdate)
         case _:
             return WORDS.say(event)
 
 
-def _say_unknown_event(event: events.UnknownEvent) -> Any:
+def _encode_unknown_event(event: events.UnknownEvent) -> Any:
     raw = Raw(msgspec.json.encode({**event.fields, "sessionUpdate": event.name}))
     if event.name in _UNNAMED_TAGS:
         try:

@@ -6,8 +6,8 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from dragoman.dialects.codec.dialect_base import NoteRoute, Route
-from dragoman.dialects.codec.shared_types import hear_unknown_value, say_unknown_value
-from dragoman.dialects.codec.transcriber import hear_extras, plain
+from dragoman.dialects.codec.shared_types import decode_unknown_value, encode_unknown_value
+from dragoman.dialects.codec.transcriber import decode_extras, plain
 from dragoman.dialects.v2.codec import ELICITATION, WORDS, unknown_state
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import events, requests, services
@@ -15,50 +15,50 @@ from dragoman.wire import types as wire
 from dragoman.wire import v2 as w
 
 
-def _hear_set_option(value: Any) -> requests.SetOption:
+def _decode_set_option(value: Any) -> requests.SetOption:
     if isinstance(value, wire.UnknownVariant):
-        return hear_unknown_value(value)
-    return WORDS.hear_as(value, requests.SetOption)
+        return decode_unknown_value(value)
+    return WORDS.decode_as(value, requests.SetOption)
 
 
-def _say_set_option(request: requests.SetOption) -> Any:
+def _encode_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
-        return say_unknown_value(request)
+        return encode_unknown_value(request)
     if isinstance(request.value, bool):
-        return WORDS.say_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return WORDS.say_as(request, w.SetSessionConfigOptionRequestId)
+        return WORDS.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return WORDS.encode_as(request, w.SetSessionConfigOptionRequestId)
 
 
-def _say_permission(request: services.RequestPermission) -> Any:
+def _encode_permission(request: services.RequestPermission) -> Any:
     if not request.options:
         raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
-    return WORDS.say_as(request, w.RequestPermissionRequest)
+    return WORDS.encode_as(request, w.RequestPermissionRequest)
 
 
-def _say_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
+def _encode_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
     state: Any = UNSET if status.state is UNSET else None
     match status.state:
         case events.Running():
-            state = WORDS.say_as(status.state, w.RunningStateUpdate)
+            state = WORDS.encode_as(status.state, w.RunningStateUpdate)
         case events.RequiresAction():
-            state = WORDS.say_as(status.state, w.RequiresActionStateUpdate)
+            state = WORDS.encode_as(status.state, w.RequiresActionStateUpdate)
         case events.Idle():
-            state = WORDS.say_as(status.state, w.IdleStateUpdate)
+            state = WORDS.encode_as(status.state, w.IdleStateUpdate)
         case events.UnknownState():
             body = {**status.state.fields, "state": status.state.state}
             state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
             pass
-    return WORDS.say_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
+    return WORDS.encode_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
 
 
-def _hear_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
+def _decode_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
     state: Any = value.state
     if isinstance(state, wire.UnknownVariant):
         state = unknown_state(plain(state.raw))
     else:
         state = WORDS.hear(state)
-    return requests.SessionStatus(value.status, state, meta=value.meta, extras=hear_extras(value))
+    return requests.SessionStatus(value.status, state, meta=value.meta, extras=decode_extras(value))
 
 
 # What a client asks of an agent.
@@ -109,8 +109,8 @@ CLIENT_ASKS = [
         w.SessionStatusResponse,
         requests.SessionStatus,
         needs="status",
-        hear_result=_hear_status,
-        say_result=_say_status,
+        decode_result=_decode_status,
+        encode_result=_encode_status,
     ),
     Route(
         "session/set_title",
@@ -126,8 +126,8 @@ CLIENT_ASKS = [
         w.SetSessionConfigOptionRequest,
         w.SetSessionConfigOptionResponse,
         requests.OptionsSet,
-        hear_params=_hear_set_option,
-        say_params=_say_set_option,
+        decode_params=_decode_set_option,
+        encode_params=_encode_set_option,
     ),
     Route("session/prompt", requests.PromptRequest, w.PromptRequest, w.PromptResponse, requests.PromptAccepted),
     Route("tool_call/cancel", requests.CancelToolCall, w.CancelToolCallRequest, w.CancelToolCallResponse),
@@ -144,7 +144,7 @@ AGENT_ASKS = [
         w.RequestPermissionRequest,
         w.RequestPermissionResponse,
         services.PermissionAnswer,
-        say_params=_say_permission,
+        encode_params=_encode_permission,
     ),
     Route(
         "elicitation/create",
@@ -152,10 +152,10 @@ AGENT_ASKS = [
         w.CreateElicitationRequest,
         w.CreateElicitationResponse,
         services.ElicitationAnswer,
-        hear_params=ELICITATION.hear,
-        say_params=ELICITATION.say,
-        hear_result=ELICITATION.hear_answer,
-        say_result=ELICITATION.say_answer,
+        decode_params=ELICITATION.hear,
+        encode_params=ELICITATION.say,
+        decode_result=ELICITATION.decode_answer,
+        encode_result=ELICITATION.encode_answer,
     ),
 ]
 AGENT_NOTES = [

@@ -19,13 +19,13 @@ from dragoman.dialects.handshake.initialize import (
     DecodedAgentHello,
     DecodedClientHello,
     client_hello_june,
-    hear_agent_1,
+    decode_agent_1,
+    encode_implementation,
     implementation,
     requested_version,
-    say_implementation,
     session_markers,
 )
-from dragoman.dialects.handshake.logins import hear_method_2, say_method_2
+from dragoman.dialects.handshake.logins import decode_method_2, encode_method_2
 from dragoman.dialects.handshake.loose_json import (
     as_object,
     given,
@@ -71,12 +71,12 @@ _CLEARED: Final = ("title", "kind", "status", "raw_input", "raw_output")
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: Raw) -> DecodedClientHello:
+def decode_client(params: Raw) -> DecodedClientHello:
     """A client that was chosen to speak this draft."""
     return DecodedClientHello(2, client_hello_june(requested_version(params)[1]), JUNE)
 
 
-def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """Markers for everything, also for what today's draft implies; a login method has an `id`."""
     can = agent.capabilities
     known: Json = {"auth": {"logout": {}} if can.logout and agent.auth_methods else {}}
@@ -89,24 +89,24 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
             "prompt": {name: {} for name, it in prompt if it},
             "mcp": {name: {} for name, it in mcp if it},
         } | {name: {} for name, it in there if it}
-    methods = [_old_id(say_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
+    methods = [_old_id(encode_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
     body: Json = {"protocolVersion": 2, "capabilities": whole(known, can), "authMethods": methods}
     if agent.info is not None:
-        body["agentInfo"] = say_implementation(agent.info)
+        body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode(whole(body, agent))
 
 
-def say_client(hello: ClientHello) -> bytes:
+def encode_client(hello: ClientHello) -> bytes:
     """The shape of this draft only."""
     info = hello.info or Implementation("dragoman", "0")
-    return msgspec.json.encode({"protocolVersion": 2, "capabilities": {}, "clientInfo": say_implementation(info)})
+    return msgspec.json.encode({"protocolVersion": 2, "capabilities": {}, "clientInfo": encode_implementation(info)})
 
 
-def hear_agent(result: Raw) -> DecodedAgentHello:
+def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of this draft; one that answers with version 1 is heard as that."""
     body = as_object(loosely(result))
     if body.get("protocolVersion") == 1:
-        return DecodedAgentHello(1, hear_agent_1(body))
+        return DecodedAgentHello(1, decode_agent_1(body))
     known = part(body, "capabilities")
     session, auth = part(known, "session"), part(known, "auth")
     prompt, mcp = part(session, "prompt"), part(session, "mcp")
@@ -126,7 +126,7 @@ def hear_agent(result: Raw) -> DecodedAgentHello:
         logout=marked(auth, "logout"),
         meta=meta_of(known),
     )
-    heard: list[AuthMethod] = present([hear_method_2(method) for method in items(body.get("authMethods"))])
+    heard: list[AuthMethod] = present([decode_method_2(method) for method in items(body.get("authMethods"))])
     known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
     info = implementation(body.get("agentInfo"))
     return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
@@ -202,7 +202,7 @@ class AgentJune(VendorAgent):
                     body["content"] = _said(v1.WORDS.say(event.content))
                 return self._notify(session_id, [_Ready(body)])
             case events.ToolCallContentChunk() if self._appends(session_id, event):
-                (item,) = _said(v1.say_items([event.content])) or [None]
+                (item,) = _said(v1.encode_items([event.content])) or [None]
                 self._session(session_id).call(event.tool_call_id).content.append(event.content)
                 body = {"toolCallId": event.tool_call_id, "content": item, **_meta(event)}
                 return self._notify(session_id, [_Ready({"sessionUpdate": "tool_call_content_chunk", **body})])
@@ -222,7 +222,7 @@ class AgentJune(VendorAgent):
                 return super().tell(session_id, event)
 
     def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
-        said = v1.say_unknown_event(event, subagents=False)
+        said = v1.encode_unknown_event(event, subagents=False)
         if said is None or event.name in self.updates:
             return []  # it would be taken for something else
         return [
@@ -231,7 +231,7 @@ class AgentJune(VendorAgent):
             )
         ]
 
-    def say_end(self, event: events.Idle) -> bytes:
+    def encode_end(self, event: events.Idle) -> bytes:
         """Any reason, and its `_meta`."""
         reason = event.stop_reason if isinstance(event.stop_reason, str) else "end_turn"
         return msgspec.json.encode({"stopReason": reason, **_meta(event)})
@@ -242,7 +242,9 @@ class AgentJune(VendorAgent):
     def _appends(self, session_id: str, event: events.ToolCallContentChunk) -> bool:
         """Whether it can be said by itself: the call is known, and the item is one thing on this wire."""
         known = event.tool_call_id in self._session(session_id).calls
-        return known and not isinstance(event.content, tools.TerminalItem) and len(v1.say_items([event.content])) == 1
+        return (
+            known and not isinstance(event.content, tools.TerminalItem) and len(v1.encode_items([event.content])) == 1
+        )
 
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call that is announced is an update like any other; a plan has an `id`."""
@@ -285,6 +287,6 @@ def _said(value: Any) -> Any:
     return None if value is None else [plain(Raw(wire.encode(item))) for item in value]
 
 
-DIALECT: Final = NamedDialect(hear_client, say_agent, AgentJune, say_client, hear_agent, ClientJune)
+DIALECT: Final = NamedDialect(decode_client, encode_agent, AgentJune, encode_client, decode_agent, ClientJune)
 
 __all__ = ["DIALECT", "AgentJune", "ClientJune"]

@@ -53,17 +53,17 @@ class ClientJune(ClientV1):
         params["mcpServers"] = [{"type": "stdio", **server} for server in params["mcpServers"]]
         return replace(call, params=msgspec.json.encode(params))
 
-    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """As in version 1; what a permission is about may be of any kind, and so may its options."""
         body: Any = plain(params) if method == "session/request_permission" else None
         if not isinstance(body, dict):
-            return super().hear_request(id, method, params)
+            return super().decode_request(id, method, params)
         listed: list[Any] = items(body.get("options"))
         odd = [(place, option) for place, option in enumerate(listed) if _is_odd(option)]
         if odd:
             known = [option for option in listed if not _is_odd(option)]
             params = Raw(msgspec.json.encode({**body, "options": known}))
-        request: Any = super().hear_request(id, method, params)
+        request: Any = super().decode_request(id, method, params)
         whole = list(request.options)
         for place, option in odd:
             said = option["optionId"], option["name"], option["kind"]
@@ -72,12 +72,12 @@ class ClientJune(ClientV1):
         asked: Request = replace(request, options=whole, subject=services.ToolCallSubject(call))
         return asked
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """As in version 1; what the draft has of version 2 is heard as what it is."""
         body: Any = plain(params) if method == "session/update" else None
         update = body.get("update") if isinstance(body, dict) else None
         if not isinstance(update, dict) or not isinstance(body.get("sessionId"), str):
-            return super().hear_note(method, params)
+            return super().decode_notification(method, params)
         event = self._own(update)
         if event is not None:
             return self._told_own(body, event)
@@ -85,7 +85,7 @@ class ClientJune(ClientV1):
         if isinstance(plan, dict) and "planId" not in plan and "id" in plan:
             update["plan"] = {("planId" if name == "id" else name): value for name, value in plan.items()}
             params = Raw(msgspec.json.encode(body))
-        heard = super().hear_note(method, params)
+        heard = super().decode_notification(method, params)
         return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
 
     def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:

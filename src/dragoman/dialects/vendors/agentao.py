@@ -17,7 +17,7 @@ from dragoman.dialects.handshake.initialize import (
     DecodedAgentHello,
     DecodedClientHello,
     client_hello_1,
-    hear_agent_1,
+    decode_agent_1,
     requested_version,
 )
 from dragoman.dialects.handshake.loose_json import as_object, loosely, part
@@ -56,7 +56,7 @@ _BEGINNING: Final = 4000
 # -- initialize ------------------------------------------------------------------------------------------------------
 
 
-def hear_client(params: Raw) -> DecodedClientHello:
+def decode_client(params: Raw) -> DecodedClientHello:
     """Capabilities must be there. Files may be offered under the appendix's names, and users can always be asked."""
     _, body = requested_version(params)
     if not isinstance(body.get("clientCapabilities"), dict):
@@ -75,7 +75,7 @@ def hear_client(params: Raw) -> DecodedClientHello:
     return DecodedClientHello(1, replace(hello, capabilities=can), NAME)
 
 
-def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """Text only, no way to log in, the extensions in `_meta`."""
     can = agent.capabilities
     capabilities = {
@@ -87,7 +87,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
         {"method": ASK_USER, "description": "Ask the user a question in free text"},
         {"method": SET_MODEL, "description": "Use a model by any name its provider knows"},
     ]
-    return vendor_agent.say_agent(agent, capabilities, _meta={EXTENSIONS: extensions})
+    return vendor_agent.encode_agent(agent, capabilities, _meta={EXTENSIONS: extensions})
 
 
 # -- the agent -------------------------------------------------------------------------------------------------------
@@ -126,9 +126,9 @@ class AgentAgentao(VendorAgent):
         if method == "session/set_mode":
             return self._hear_mode(id, params)
         if method == "session/set_config_option":
-            return self._hear_option(params)
+            return self._decode_option(params)
         if method == SET_MODEL:
-            return self._hear_model(id, params)
+            return self._decode_model(id, params)
         if method in ("session/new", "session/load"):
             _check_servers(params)
         request = super().hear(id, method, params)
@@ -148,7 +148,7 @@ class AgentAgentao(VendorAgent):
             raise PeerMistake(INVALID_REQUEST, "The session has no permission modes")
         return requests.SetOption(session_id, told.mode[0] if told is not None else "mode", mode)
 
-    def _hear_option(self, params: Raw) -> Request:
+    def _decode_option(self, params: Raw) -> Request:
         body = _fields(params, "sessionId", "configId", "value", closed=True)
         if body["configId"] != "model":
             raise PeerMistake(INVALID_REQUEST, "configId must be model")
@@ -156,7 +156,7 @@ class AgentAgentao(VendorAgent):
         named = f"{provider.lower()}/{model}" if slash else self._of_provider(body["sessionId"], body["value"])
         return requests.SetOption(body["sessionId"], self._model_id(body["sessionId"]), named)
 
-    def _hear_model(self, id: Id, params: Raw) -> Request:
+    def _decode_model(self, id: Id, params: Raw) -> Request:
         body = _fields(params, "sessionId", "model", closed=True)
         session_id, model = body["sessionId"], body["model"].strip()
         if not model:
@@ -191,14 +191,14 @@ class AgentAgentao(VendorAgent):
         self._modes_asked.pop(id, None)
         return super().fail(id, request, error)
 
-    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """The options are always there, if only as an empty list."""
-        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
         return msgspec.json.encode({"configOptions": [], **said})
 
-    def _say_options(self, found: list[options.Option]) -> Any:
+    def _encode_options(self, found: list[options.Option]) -> Any:
         """The model, and no other."""
-        return super()._say_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
+        return super()._encode_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
 
     def ask(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but the tool call of a permission is `pending` and always has a kind."""
@@ -217,15 +217,15 @@ class AgentAgentao(VendorAgent):
             session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
         )
 
-    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Encode a notice as a thought, as the appendix does errors; on its own lines, because thoughts are joined."""
         text = w.TextContent(text=f"\n{notices.text_of(notice)}\n")
         return [w.SessionUpdateAgentThoughtChunk(content=text)]
 
-    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+    def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
         told = self.told_text(session_id, "agent_thought_chunk", error.message)
-        return [*told, *super().say_failed_turn(session_id, id, error)]
+        return [*told, *super().encode_failed_turn(session_id, id, error)]
 
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """Pending first; content at the end, once; text where a message is something else."""
@@ -294,9 +294,12 @@ class ClientAgentao(ClientV1):
         super().__init__(client, agent)
         self._shown: dict[tuple[str, str], list[tools.ToolContent]] = {}
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """Decode as `super()` does, but each update of a tool call carries the whole content so far."""
-        return [self._grown(one) if isinstance(one, SessionEvent) else one for one in super().hear_note(method, params)]
+        return [
+            self._grown(one) if isinstance(one, SessionEvent) else one
+            for one in super().decode_notification(method, params)
+        ]
 
     def _grown(self, told: SessionEvent) -> SessionEvent:
         event = told.event
@@ -325,24 +328,24 @@ def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
             return now == before
 
 
-def say_client(hello: ClientHello) -> bytes:
+def encode_client(hello: ClientHello) -> bytes:
     """Version 1; capabilities are always there."""
-    from dragoman.dialects.handshake.initialize import say_client as say
+    from dragoman.dialects.handshake.initialize import encode_client as say
 
     return say(hello, (1,))
 
 
-def hear_agent(result: Raw) -> DecodedAgentHello:
+def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(
-    hear_client,
-    say_agent,
+    decode_client,
+    encode_agent,
     AgentAgentao,
-    say_client,
-    hear_agent,
+    encode_client,
+    decode_agent,
     ClientAgentao,
     Manner(same_servers=True, open_models=True, resume_misses=True),
     NOT_INITIALIZED,

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import Id, Out
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, hear_agent_1
-from dragoman.dialects.handshake.initialize import say_client as say_any_client
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
+from dragoman.dialects.handshake.initialize import encode_client as say_any_client
 from dragoman.dialects.handshake.loose_json import as_object, loosely
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
@@ -42,12 +42,12 @@ _NEAREST: Final = {ours: theirs for theirs, ours in MODES.items()} | {"plan": "r
 _MESSAGE: Final = frozenset({"content"})
 
 
-def hear_client(params: Raw) -> DecodedClientHello:
+def decode_client(params: Raw) -> DecodedClientHello:
     """Whatever version is asked for, it is answered with 1."""
-    return vendor_agent.hear_client(params, NAME)
+    return vendor_agent.decode_client(params, NAME)
 
 
-def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """Pictures and sounds are taken; where the model cannot see or hear them it is told what was there."""
     capabilities = {
         "loadSession": agent.capabilities.load,
@@ -55,7 +55,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
         "mcpCapabilities": {"http": False, "sse": False},
         "sessionCapabilities": {},
     }
-    return vendor_agent.say_agent(agent, capabilities)
+    return vendor_agent.encode_agent(agent, capabilities)
 
 
 class AgentElephant(VendorAgent):
@@ -110,9 +110,9 @@ class AgentElephant(VendorAgent):
         error = super().error(error)
         return error if error.data is None else error._replace(data=_in_words(error.data))
 
-    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """The document's modes, as far as the session has them."""
-        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
         if isinstance(said.get("modes"), dict):
             there = [mode["id"] for mode in said["modes"]["availableModes"]]
             known = [{"id": id, "name": name, "description": about} for id, name, about in _SHOWN if MODES[id] in there]
@@ -172,16 +172,16 @@ class ClientElephant(ClientV1):
         return replace(call, params=msgspec.json.encode(params))
 
 
-def say_client(hello: ClientHello) -> bytes:
+def encode_client(hello: ClientHello) -> bytes:
     """Version 1."""
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> DecodedAgentHello:
+def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(
-    hear_client, say_agent, AgentElephant, say_client, hear_agent, ClientElephant, Manner(modes=MODES)
+    decode_client, encode_agent, AgentElephant, encode_client, decode_agent, ClientElephant, Manner(modes=MODES)
 )

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, hear_agent_1
-from dragoman.dialects.handshake.initialize import say_client as say_any_client
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
+from dragoman.dialects.handshake.initialize import encode_client as say_any_client
 from dragoman.dialects.handshake.loose_json import as_object, loosely
 from dragoman.dialects.tolerance import updates as misspelt
 from dragoman.dialects.v1 import notices
@@ -52,12 +52,12 @@ _OTHERWISE: Final = {
 }
 
 
-def hear_client(params: Raw) -> DecodedClientHello:
+def decode_client(params: Raw) -> DecodedClientHello:
     """Whatever version is asked for, it is answered with 1."""
-    return vendor_agent.hear_client(params, NAME)
+    return vendor_agent.decode_client(params, NAME)
 
 
-def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """What the reference's table has, as far as it is there."""
     can = agent.capabilities
     capabilities = {
@@ -65,7 +65,7 @@ def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
         "promptCapabilities": {"embeddedContext": True, "image": False, "audio": False},
         "sessionCapabilities": {name: {} for name in ("list", "close") if getattr(can, name)},
     }
-    return vendor_agent.say_agent(agent, capabilities)
+    return vendor_agent.encode_agent(agent, capabilities)
 
 
 def models_of(found: list[options.Option]) -> Json:
@@ -122,7 +122,7 @@ class AgentIacCode(VendorAgent):
         A list of sessions is whole, without pages; raise `PeerMistake` if it lacks `cwd`.
         """
         if method == SET_MODEL:
-            return self._hear_model(id, params)
+            return self._decode_model(id, params)
         request = super().hear(id, method, params)
         if isinstance(request, requests.ListSessions):
             if not isinstance(request.cwd, str):
@@ -130,7 +130,7 @@ class AgentIacCode(VendorAgent):
             return replace(request, whole=True)
         return request
 
-    def _hear_model(self, id: Id, params: Raw) -> Request:
+    def _decode_model(self, id: Id, params: Raw) -> Request:
         body: Any = plain(params) if params else None
         if not isinstance(body, dict) or not all(isinstance(body.get(key), str) for key in ("sessionId", "modelId")):
             raise PeerMistake(INVALID_PARAMS, "sessionId and modelId must be texts")
@@ -159,14 +159,14 @@ class AgentIacCode(VendorAgent):
         self._plain_models.discard(id)
         return super().fail(id, request, error)
 
-    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """Modes and models."""
-        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
         return msgspec.json.encode(said | models_of(reply.config_options or []))
 
-    def say_end(self, event: events.Idle) -> bytes:
+    def encode_end(self, event: events.Idle) -> bytes:
         """The reason, and the tokens of the turn: the reference has them always, so zeros where no model told any."""
-        said = plain(Raw(super().say_end(event)))
+        said = plain(Raw(super().encode_end(event)))
         used = event.usage if isinstance(event.usage, events.Usage) else events.Usage(0, 0, 0)
         tokens = (("inputTokens", used.input_tokens), ("outputTokens", used.output_tokens))
         said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
@@ -197,17 +197,17 @@ class AgentIacCode(VendorAgent):
             case _:
                 return super().tell(session_id, event)
 
-    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Encode an error as a message, as the reference does; another notice as a thought, no part of the answer."""
         text = notices.text_of(notice)
         if notice.severity == "error":
             return [w.SessionUpdateAgentMessageChunk(content=w.TextContent(text=f"[Error] {text}\n"))]
         return [w.SessionUpdateAgentThoughtChunk(content=w.TextContent(text=f"\n[{notice.severity.title()}] {text}\n"))]
 
-    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+    def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
         told = self.told_text(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
-        return [*told, *super().say_failed_turn(session_id, id, error)]
+        return [*told, *super().encode_failed_turn(session_id, id, error)]
 
     def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call begins in progress, its input follows, its end has its result."""
@@ -288,14 +288,14 @@ class ClientIacCode(ClientV1):
                 return RequestMessage(SET_MODEL, msgspec.json.encode(body))
         return super().ask(request)
 
-    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+    def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does; read a turn's tokens from `_meta` too, remember an opened session's models."""
         if isinstance(request, requests.SetOption) and self._by_protocol(request).method in self._unknown:
             # What it is answered with is not said anywhere.
             result = result if isinstance(plain(result), dict) else Raw(b"{}")
         if isinstance(request, requests.ListSessions) and isinstance(request.cwd, str):
             result = _placed(result, request.cwd)
-        replied = super().hear_reply(request, result)
+        replied = super().decode_reply(request, result)
         if isinstance(request, requests.PromptRequest):
             return replace(replied, told=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.told])
         if isinstance(replied.reply, requests.SessionOpened):
@@ -313,9 +313,9 @@ class ClientIacCode(ClientV1):
 
     # -- permission --------------------------------------------------------------------------------------------------
 
-    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, and remember that a `request_permission` needs a flat reply."""
-        request = super().hear_request(id, method, params)
+        request = super().decode_request(id, method, params)
         if method == "request_permission":
             self._flat.add(id)
         return request
@@ -359,16 +359,16 @@ def _counted(event: events.AnyEvent) -> events.AnyEvent:
     return replace(event, usage=events.Usage(total, read, written))
 
 
-def say_client(hello: ClientHello) -> bytes:
+def encode_client(hello: ClientHello) -> bytes:
     """Version 1."""
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> DecodedAgentHello:
+def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(
-    hear_client, say_agent, AgentIacCode, say_client, hear_agent, ClientIacCode, Manner(fetches=True)
+    decode_client, encode_agent, AgentIacCode, encode_client, decode_agent, ClientIacCode, Manner(fetches=True)
 )

@@ -29,11 +29,11 @@ NAMES: Final = ("v1", "v2", *_MODULES)
 class NamedDialect(NamedTuple):
     """How one named dialect greets, and what speaks it. `not_initialized` is the code of what comes too early."""
 
-    hear_client: Callable[[msgspec.Raw], DecodedClientHello]
-    say_agent: Callable[[AgentHello, ClientHello], bytes]
+    decode_client: Callable[[msgspec.Raw], DecodedClientHello]
+    encode_agent: Callable[[AgentHello, ClientHello], bytes]
     agent: Callable[[ClientHello, AgentHello], Dialect]
-    say_client: Callable[[ClientHello], bytes]
-    hear_agent: Callable[[msgspec.Raw], DecodedAgentHello]
+    encode_client: Callable[[ClientHello], bytes]
+    decode_agent: Callable[[msgspec.Raw], DecodedAgentHello]
     client: Callable[[ClientHello, AgentHello], Dialect]
     manner: Manner = PLAIN
     not_initialized: int = INVALID_REQUEST

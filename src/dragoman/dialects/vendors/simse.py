@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import AnswerByNotification, Heard, Id, NotificationMessage, Out, RequestMessage
-from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, hear_agent_1
-from dragoman.dialects.handshake.initialize import say_client as say_any_client
+from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
+from dragoman.dialects.handshake.initialize import encode_client as say_any_client
 from dragoman.dialects.handshake.loose_json import as_object, loosely
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -39,14 +39,14 @@ _UPDATE: Final = "session/update"
 _ENDS: Final = ("completed", "failed")
 
 
-def hear_client(params: Raw) -> DecodedClientHello:
+def decode_client(params: Raw) -> DecodedClientHello:
     """Decode `initialize`: the document has none, but a client may send it."""
-    return vendor_agent.hear_client(params, NAME)
+    return vendor_agent.decode_client(params, NAME)
 
 
-def say_agent(agent: AgentHello, client: ClientHello) -> bytes:
+def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
     """The document claims nothing."""
-    return vendor_agent.say_agent(agent, {})
+    return vendor_agent.encode_agent(agent, {})
 
 
 # -- the agent -------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class AgentSimse(VendorAgent):
         super().__init__(plain_client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), "load": False}))
         self._questions = 0
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """Decode as `super()` does, but `_simse/permission` is the reply to a permission.
 
         Updates are ignored: they are about tools that we have not asked the client to run.
@@ -77,7 +77,7 @@ class AgentSimse(VendorAgent):
         if method == _UPDATE:
             return []
         if method != PERMISSION:
-            return super().hear_note(method, params)
+            return super().decode_notification(method, params)
         body: Any = plain(params) if params else None
         if not isinstance(body, dict):
             return []
@@ -115,7 +115,7 @@ class AgentSimse(VendorAgent):
             case _:
                 return super().tell(session_id, event)
 
-    def say_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
+    def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Encode a notice as a message: a tool call would be something for the client to run."""
         text = w.TextContent(text=f"\n[{notices.text_of(notice)}]\n")
         return [w.SessionUpdateAgentMessageChunk(content=text)]
@@ -193,15 +193,15 @@ class ClientSimse(ClientV1):
         body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
         return replace(call, params=msgspec.json.encode(body))
 
-    def hear_note(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
         """Decode as `super()` does, but an update that wants a permission or a tool run is a request."""
         body: Any = plain(params) if method == _UPDATE else None
         if not isinstance(body, dict) or not isinstance(body.get("sessionId"), str):
-            return super().hear_note(method, params)
+            return super().decode_notification(method, params)
         update = body["update"] if isinstance(body.get("update"), dict) else body
         if update.get("type", update.get("sessionUpdate")) == "request_permission":
             return [_question(body["sessionId"], update)] if isinstance(update.get("requestId"), str) else []
-        heard = list(super().hear_note(method, params))
+        heard = list(super().decode_notification(method, params))
         wanted = update.get("toolName"), update.get("toolCallId")
         if update.get("sessionUpdate", update.get("type")) == "tool_call" and all(isinstance(it, str) for it in wanted):
             named = {"sessionId": body["sessionId"], "toolCallId": wanted[1], "toolName": wanted[0]}
@@ -251,16 +251,16 @@ def _progress(request: Extension, status: str, **end: object) -> NotificationMes
     return NotificationMessage(_UPDATE, msgspec.json.encode(body))
 
 
-def say_client(hello: ClientHello) -> bytes:
+def encode_client(hello: ClientHello) -> bytes:
     """Encode `initialize` of version 1, for agents that know it."""
     return say_any_client(hello, (1,))
 
 
-def hear_agent(result: Raw) -> DecodedAgentHello:
+def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, hear_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(
-    hear_client, say_agent, AgentSimse, say_client, hear_agent, ClientSimse, needs_no_hello=True
+    decode_client, encode_agent, AgentSimse, encode_client, decode_agent, ClientSimse, needs_no_hello=True
 )

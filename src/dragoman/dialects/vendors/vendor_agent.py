@@ -17,8 +17,8 @@ from dragoman.dialects.contract import DecodedReply, ErrorMessage, Id, Notificat
 from dragoman.dialects.handshake.initialize import (
     DecodedClientHello,
     client_hello_1,
+    encode_implementation,
     requested_version,
-    say_implementation,
 )
 from dragoman.dialects.tolerance.requests import ALIASES
 from dragoman.dialects.v1.agent import AgentV1
@@ -41,17 +41,17 @@ class VendorPermissionOption(NamedTuple):
     name: str
 
 
-def hear_client(params: Raw, name: str) -> DecodedClientHello:
+def decode_client(params: Raw, name: str) -> DecodedClientHello:
     """`initialize` of a dialect that knows one version: whatever is asked for, that is answered."""
     _, body = requested_version(params)
     return DecodedClientHello(1, client_hello_1(body), name)
 
 
-def say_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
+def encode_agent(agent: AgentHello, capabilities: Json, **more: Any) -> bytes:
     """The answer. Whatever the document calls its agent, `agentInfo` is ours."""
     body: Json = {"protocolVersion": 1, "agentCapabilities": capabilities, "authMethods": []}
     if agent.info is not None:
-        body["agentInfo"] = say_implementation(agent.info)
+        body["agentInfo"] = encode_implementation(agent.info)
     return msgspec.json.encode({**body, **more})
 
 
@@ -77,7 +77,7 @@ class VendorAgent(AgentV1):
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
-    def hear_request(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """What the document names, and extensions; errors are the document's."""
         try:
             if ALIASES.get(method, method) not in self.methods and not method.startswith("_"):
@@ -88,7 +88,7 @@ class VendorAgent(AgentV1):
 
     def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
         """A request that the document names."""
-        return super().hear_request(id, method, params)
+        return super().decode_request(id, method, params)
 
     def error(self, error: WireError) -> WireError:
         """An error in the document's codes; it knows none of its own for a session that is not there."""
@@ -113,9 +113,9 @@ class VendorAgent(AgentV1):
             request = replace(request, options=self.offers(request))
         return super().ask(request)
 
-    def hear_reply(self, request: Request, result: Raw) -> DecodedReply:
+    def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does; a choice among the document's options becomes one of the request's own options."""
-        replied = super().hear_reply(request, result)
+        replied = super().decode_reply(request, result)
         if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
             return replied
         return DecodedReply(self._meant(request, replied.reply), replied.told)
@@ -180,17 +180,17 @@ class VendorAgent(AgentV1):
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def say_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """The document's fields."""
-        said = plain(Raw(super().say_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
         return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened})
 
-    def say_end(self, event: events.Idle) -> bytes:
+    def encode_end(self, event: events.Idle) -> bytes:
         """The reason, and nothing beside it."""
         reason = event.stop_reason if event.stop_reason in _STOP_REASONS else "end_turn"
         return msgspec.json.encode({"stopReason": reason})
 
-    def say_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
+    def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """Answer a failed turn as `super()` does, with the document's error codes."""
         return [ErrorMessage(id, self.error(error))]
 
@@ -214,9 +214,9 @@ __all__ = [
     "Json",
     "VendorAgent",
     "VendorPermissionOption",
-    "hear_client",
+    "decode_client",
+    "encode_agent",
     "narrowed",
-    "say_agent",
     "shown_text",
     "unclaimed",
 ]
