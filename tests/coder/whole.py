@@ -67,7 +67,7 @@ class Fixed:
         return False
 
     async def refresh(self, changed: Callable[[], Awaitable[None]]) -> None:
-        """There is nobody to ask."""
+        """Do nothing: these models have no list."""
 
     def login(self, method_id: str) -> None:
         """Nothing to log in to."""

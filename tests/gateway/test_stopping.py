@@ -145,3 +145,18 @@ def test_a_wait_is_bounded(wrong: str) -> None:
     assert _seconds("0.5") == 0.5
     with pytest.raises(ArgumentTypeError, match="from 0 to 3600"):
         _seconds(wrong)
+
+
+async def test_a_second_ctrl_c_ends_it_at_once_and_without_a_traceback(tmp_path: Path) -> None:
+    async with serving(tmp_path / "home", free_port(), LONG, "--mode", "full-access", "--grace", "600") as server:
+        client = client_of(server, "ws", 2, server.token)
+        await client.__aenter__()
+        await in_mid_turn(client, tmp_path)
+        server.process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(30):
+            while b"stopping; turns may end first" not in await server.process.stderr.readline():
+                pass  # lines of the log
+            server.process.send_signal(signal.SIGINT)
+            assert await server.process.wait() == -signal.SIGINT
+            assert b"Traceback" not in await server.process.stderr.read()
+    await client.close()

@@ -239,7 +239,7 @@ def test_a_cancelled_call_still_gets_its_answer() -> None:
     theirs.receive(frame)
     assert theirs.receive(ours.cancel_call(number)) == CancelAsked(number)
     assert ours.receive(theirs.fail(number, -32800, "cancelled") or b"") == CallFailed("w", -32800, "cancelled")
-    assert theirs.receive(ours.cancel_call(number)) == IgnoredMessage("")  # too late, which is nothing to tell anybody
+    assert theirs.receive(ours.cancel_call(number)) == IgnoredMessage("")  # too late, and no error
 
 
 @pytest.mark.parametrize(

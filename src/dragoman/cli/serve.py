@@ -295,7 +295,10 @@ async def _serve(prepared: _Prepared, tokens: "TokenStore", arguments: argparse.
     def told() -> None:
         stop.set()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)  # a second one ends us at once
+            loop.remove_signal_handler(number)
+            # A second one ends us at once, by the kernel: an exception in the loop would end in a traceback. Children
+            # are ended by the guardian, and what clients saw is committed.
+            signal.signal(number, signal.SIG_DFL)
 
     server = prepared.server()
     await server.start()
