@@ -71,6 +71,25 @@ async def test_a_choice_that_is_refused_keeps_the_prompt_and_makes_no_session(pa
         assert await stored(served) == []
 
 
+async def test_a_choice_that_a_new_session_does_not_offer_any_more_sends_nothing(page: Tab, serve: Serve) -> None:
+    async with serve([{"say": "Heard."}]) as served:
+        await enter(page, served)
+        await page.click("#make")
+        await page.until("document.querySelector('[data-option=mode]')")
+        # What an earlier server offered, as this browser remembers it.
+        await page.js(
+            "localStorage.setItem('dragoman-options', "
+            'localStorage.getItem(\'dragoman-options\').replace(\'"configId":"mode"\', \'"configId":"gone"\'))'
+        )
+        await page.reload()
+        await page.until("document.querySelector('[data-option=gone]')")
+        await page.js(CHOOSE.format("gone", "plan"))
+        await prompt(page, "go on")
+        await page.until_text("#trouble", "no option gone")
+        assert await page.js("document.querySelector('#prompt').value") == "go on"
+        assert await stored(served) == []
+
+
 async def test_a_folder_that_is_not_there_keeps_the_prompt(page: Tab, serve: Serve) -> None:
     async with serve([{"say": "Heard."}]) as served:
         await enter(page, served)

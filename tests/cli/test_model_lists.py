@@ -1,12 +1,13 @@
 """The pickers of editors have what the provider lists, without anything waiting for it."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli.editor import HELLO, Editor, Message
+from tests.cli.editor import HELLO, PATIENCE_SECONDS, Editor, Message
 from tests.cli.test_addresses import dragoman
 from tests.cli.test_builtin_agent import Plain
 from tests.cli.test_model_choice import choose, named, versions
@@ -37,6 +38,13 @@ def update(editor: Editor) -> Message:
     return told
 
 
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 @versions
 def test_a_list_that_comes_later_is_told_and_one_that_is_known_is_there_at_once(
     tmp_path: Path, up: ProviderServer, version: int
@@ -52,6 +60,7 @@ def test_a_list_that_comes_later_is_told_and_one_that_is_known_is_there_at_once(
     with Plain(tmp_path, version=version, **env(up)) as editor:
         assert named(opened(editor))["model"] == ("openai/gpt-5.6-sol", listed)
     assert len(up.listed()) == 1
+    assert list((tmp_path / "home").rglob("*.session"))
     for file in (tmp_path / "home").rglob("*"):
         assert not file.is_file() or b"config_option_update" not in file.read_bytes()
 
@@ -60,6 +69,7 @@ def test_a_provider_that_does_not_answer_delays_no_end(tmp_path: Path, up: Provi
     up.hold.clear()
     with Plain(tmp_path, version=1, **env(up)) as editor:
         opened(editor)
+        wait_until(lambda: len(up.listed()) == 1)
         assert editor.leave() == (0, b"", b"")
 
 
@@ -67,6 +77,7 @@ def test_a_provider_that_has_no_list_leaves_the_defaults(tmp_path: Path, up: Pro
     up.status = 404
     with Plain(tmp_path, version=1, **env(up)) as editor:
         opened(editor)
+        wait_until(lambda: len(up.listed()) == 1)
         answer = choose(editor, "offline")
         assert named(answer)["model"][1] == ["openai/gpt-5.6-sol", "offline"]
 

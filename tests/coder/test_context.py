@@ -77,6 +77,12 @@ def test_what_commands_say_is_not_the_models() -> None:
 def test_forgetting_trimming_and_summing_up_are_read_again() -> None:
     assert read(log(ASK, ANSWER, ContextUserMessage("m2", []), ANSWER, Forgotten("m2"))) == [ASK, ANSWER]
     assert read(log(ASK, ANSWER, Forgotten())) == []
+
+
+def test_leaving_out_a_prompt_keeps_the_summary_of_what_was_before_it() -> None:
+    """A summary that was made while the prompt was running stands behind it."""
+    summary = ContextSummary("what was done before", 0, ["m1", "m2"])
+    assert read(log(ASK, ANSWER, ContextUserMessage("m2", []), summary, Forgotten("m2"))) == [ASK, summary]
     assert read(log(ASK, ANSWER, ContextSummary("short"), ASK)) == [ContextSummary("short"), ASK]
     assert read(log(ASK, ANSWER, ASK, ContextSummary("short", kept=1))) == [ContextSummary("short", kept=1), ASK]
     assert read(log(ASK, CALLS, ONE, TWO, Trimmed(["c1"])))[2] == ContextToolResult(

@@ -22,7 +22,7 @@ Noise = Callable[[str], None]
 
 
 class BridgeSide:
-    """One side; `other` is the side across. What only one of them does is in `Front` and `Back`."""
+    """One side; `other` is the side across. `BridgeClientSide` and `BridgeAgentSide` have what only one does."""
 
     other: "BridgeSide"
 

@@ -39,7 +39,7 @@ class DecisionRecorder:
         self._written = 0
 
     def record(self, decision: "PermissionDecision") -> None:
-        """Append a decision to the file. Does nothing after `LINES` of them, or where the file cannot be written."""
+        """Append a decision to the file, unless it cannot be written or `LINES` that are not the user's were."""
         if decision.by != "user":
             if self._written >= LINES:
                 return

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Literal, NamedTuple
 
 from dragoman.client.call_facts import Judged
+from dragoman.client.command_lines import terminal_line
 from dragoman.client.rule import Rule
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
 
@@ -42,12 +43,12 @@ def method_of(request: Judged) -> str:
     return _METHODS[type(request)]
 
 
-def title_of(request: Judged) -> str:
-    """Return what a request is about, in a line."""
+def title_of(request: Judged, shell: str) -> str:
+    """Return what a request is about, in a line; a command as it is judged, shown and run in `shell`."""
     match request:
         case RequestPermission(title=title):
             return title
         case ReadTextFile(path=path) | WriteTextFile(path=path):
             return path
-        case CreateTerminal(command=command, args=args):
-            return " ".join([command, *(args or ())])
+        case CreateTerminal():
+            return terminal_line(request, shell).text

@@ -1,4 +1,4 @@
-"""Recognises a known agent (`known.KNOWN`) in a command line: `gemini --acp` is the agent gemini, also behind `npx`.
+"""Recognise a known agent (`known_agents`) in a command line: `gemini --acp` is the agent gemini, also behind `npx`.
 
 Two questions are answered apart. Which agent a command line is meant to be: by the name of its program or package; what
 such an agent is lent is never more than what any other is. And whether the program is that of the user, so that it may

@@ -257,7 +257,7 @@ class Decider:
                     request.session_id,
                     method_of(request),
                     evidence(request, self._where.shell).kind,
-                    title_of(request),
+                    title_of(request, self._where.shell),
                     is_allowed,
                     by or ("policy" if verdict.rule is None else "rule"),
                     "" if option is None else option.kind,

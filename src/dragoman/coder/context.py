@@ -245,7 +245,11 @@ def _after(items: list[Item], note: _Note) -> list[Item]:
         case MediaLeftOut():
             return [_without_media(item) if _is_named(item, note) else item for item in items]
         case Forgotten():
-            return items[: place_of_prompt(items, note.message_id)] if note.message_id else []
+            if not note.message_id:
+                return []
+            at = place_of_prompt(items, note.message_id)
+            # A summary that was made in the turn of this prompt stands behind it, and is about what was before it.
+            return [*items[:at], *(item for item in items[at:] if isinstance(item, ContextSummary))]
         case _:
             return [*items, note]
 

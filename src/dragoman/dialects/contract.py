@@ -2,7 +2,7 @@
 
 A dialect object belongs to one link and one role, and is a pure state machine: no I/O, no clock. It remembers what
 its wire cannot carry (which request id a prompt waits under, which tool calls were announced), and nothing else.
-What it hears wrong raises `PeerMistake`; what it cannot say is said as the loss table in ARCHITECTURE.md states.
+What it hears wrong raises `PeerMistake`; what it cannot say is said as the table in docs/losses.md states.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""ACP over the network: who may come in (guard), what is on the wire (app), and what outlives a connection (rooms)."""
+"""ACP over the network: who may come in (guard), what is on the wire (app), what outlives a connection (sessions)."""

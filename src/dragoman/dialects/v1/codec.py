@@ -1,4 +1,4 @@
-"""Version 1: its words, and what is more than names in both roles. Its requests are in `v1_routes.py`."""
+"""Version 1: its words, and what is more than names in both roles. Its requests are in `routes.py`."""
 
 from typing import Any
 

@@ -149,7 +149,7 @@ def _terminal(method: str, request: Any, params: Any, result: Any, reply: Any = 
     return route if reply is None else route._replace(reply=reply)
 
 
-# What an agent asks of a client; permission is asked for in `v1_permissions.py`.
+# What an agent asks of a client; permission is asked for in `permissions.py`.
 AGENT_ASKS = [
     Route(
         "fs/read_text_file",

@@ -237,7 +237,11 @@ function withValue(option, value) {
 async function setOptions(story, wanted) {
   for (const { configId, type, currentValue } of wanted) {
     const there = story.options.find((option) => option.configId === configId);
-    if (!there || there.type !== type || there.currentValue === currentValue) continue;
+    if (!there || there.type !== type) {
+      if (configId in chosen) throw new Error(`A new session has no option ${visible(configId)} any more. Choose again.`);
+      continue;
+    }
+    if (there.currentValue === currentValue) continue;
     const value = { type: type === "boolean" ? "boolean" : "id", value: currentValue };
     await wire.request("session/set_config_option", { sessionId: story.id, configId, ...value });
   }
