@@ -17,12 +17,14 @@ def source(module: str, text: str) -> Source:
     return Source(path, module, text, ast.parse(text))
 
 
-def test_the_report_has_its_four_parts_and_no_broken_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_report_has_its_five_parts_and_no_broken_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
     # A part of us is enough to see it work, and takes a tenth of the time.
     package = source("dragoman", (PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     monkeypatch.setattr(look, "read", lambda: [package, *READ(PACKAGE / "link")])
     lines = list(look.report())
-    assert [line for line in lines if line and not line.startswith(" ")] == ["Arrows", "Sizes", "Public names", "Twins"]
+    titles = ["Arrows", "Sizes", "Public names", "Twins", "Figures of reading"]
+    assert [line for line in lines if line and not line.startswith(" ")] == titles
+    assert any(line.startswith("  files that a v1 session/prompt passes: ") for line in lines)
     assert "  against the arrows: 0" in lines
     assert f"  dragoman: {', '.join(dragoman.__all__)}" in lines
     assert any(line.startswith("  link ") and "dialects" in line for line in lines)

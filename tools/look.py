@@ -1,4 +1,4 @@
-"""`./dev look`: the whole on one screen: arrows, sizes, public names, pieces that stand in two places.
+"""`./dev look`: the whole on one screen: arrows, sizes, public names, twins, figures of reading.
 
 It reads the sources and judges nothing by itself: `tests/test_imports.py` has the rule for arrows and fails on a
 broken one, `tests/test_dev_look.py` checks that this report sees what there is.
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.test_imports import ARROWS, FOR_ALL, complaint_about, imports, module_name, part_of
+from tools import request_path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "dragoman"
@@ -152,11 +153,16 @@ def exported(source: Source) -> list[str]:
     return []
 
 
+def reading_figures() -> Iterator[str]:
+    """Return how many files a request passes through and how many comments the core has, each with its bound."""
+    return (f"  {figure}" for figure in request_path.measure())
+
+
 def report() -> Iterator[str]:
     """All of it."""
     sources = read()
     parts = {"Arrows": arrows(sources), "Sizes": sizes(sources), "Public names": public_names(sources)}
-    for title, lines in {**parts, "Twins": twins(sources)}.items():
+    for title, lines in {**parts, "Twins": twins(sources), "Figures of reading": reading_figures()}.items():
         yield f"{title}"
         yield from lines
         yield ""
