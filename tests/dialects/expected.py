@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from dragoman.dialects.codec.git_patches import git_patch
-from dragoman.dialects.losses import LOSSES
 from dragoman.vocabulary.tools import FileChange
+from tools.requirements import LOSSES
 
 Json = dict[str, Any]
 T = TypeVar("T")

@@ -11,15 +11,16 @@ from msgspec.structs import replace
 
 from dragoman.dialects.contract import Dialect, ErrorMessage, ResultMessage
 from dragoman.dialects.handshake.initialize import decode_agent, decode_client, encode_agent, encode_client
-from dragoman.dialects.losses import LOSSES
 from dragoman.errors import PeerMistake, RequestFailed, WireError
 from dragoman.vocabulary.hello import Implementation
 from dragoman.vocabulary.requests import PromptAccepted, PromptRequest
 from tests.dialects.expected import APPLIED
 from tests.dialects.schemas import text
 from tests.dialects.speech import AGENT, CLIENT, agent_of, answer, ask, client_of, client_with, hear, result_of, say
+from tools.requirements import LOSSES
 
-SHOWN: set[str] = set()
+# The test that shows each loss, by the id of its row.
+SHOWN: dict[str, str] = {}
 HI = {"type": "text", "text": "hi"}
 PROMPT = {"sessionId": "s", "prompt": [HI]}
 YES = {"optionId": "y", "name": "Yes", "kind": "allow_once"}
@@ -36,13 +37,16 @@ INFO = {"name": "n", "version": "1"}
 
 
 def shows(*ids: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-    SHOWN.update(ids)
-    return lambda test: test
+    def note(test: Callable[[], None]) -> Callable[[], None]:
+        SHOWN.update(dict.fromkeys(ids, f"tests/dialects/test_losses.py::{test.__name__}"))
+        return test
+
+    return note
 
 
 def test_every_row_is_shown_and_every_change_is_a_row() -> None:
     ids = [loss.id for loss in LOSSES]
-    assert sorted(SHOWN) == sorted(ids)
+    assert {loss.id: test for loss in LOSSES for test in loss.tests} == SHOWN
     assert set(ids) >= APPLIED
     assert len(set(ids)) == len(ids)
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.dialects.findings import FINDINGS, VendorFinding
-from dragoman.dialects.rows import ROWS, SYSTEMS, Row
 from dragoman.dialects.vendors.named import NAMES
+from tools.requirements import FINDINGS, ROWS, SYSTEMS, CompatibilityRow, VendorFinding
 
 ROOT = Path(__file__).resolve().parents[2]
 # How many rows each system has.
@@ -40,8 +39,8 @@ def test_every_row_of_the_survey_is_in_the_table_once() -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
-def test_a_row_is_proved_by_tests_that_exist(row: Row) -> None:
-    assert unproved(row.proofs) == []
+def test_a_row_is_proved_by_tests_that_exist(row: CompatibilityRow) -> None:
+    assert unproved(row.tests) == []
     assert row.where == "always" or row.where in NAMES
     assert row.system in NAMES
     assert row.differs
@@ -50,7 +49,7 @@ def test_a_row_is_proved_by_tests_that_exist(row: Row) -> None:
 
 @pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
 def test_a_finding_is_proved_by_tests_that_exist(finding: VendorFinding) -> None:
-    assert unproved(finding.proofs) == []
+    assert unproved(finding.tests) == []
     assert finding.program in SYSTEMS
     assert finding.does
     assert finding.ours
@@ -61,7 +60,7 @@ def test_every_finding_is_in_its_table_once() -> None:
 
 
 def test_what_changes_our_words_is_never_always_on() -> None:
-    assert [row.id for row in ROWS if row.kind == "P" and row.where == "always"] == []
+    assert [row.id for row in ROWS if row.row_class == "P" and row.where == "always"] == []
 
 
 def test_a_proof_that_is_not_there_is_seen() -> None:

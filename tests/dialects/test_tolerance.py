@@ -1,4 +1,7 @@
-"""Peers that are known to be wrong, and can only have meant one thing. The numbers are those of `dialects/rows.py`."""
+"""Peers that are known to be wrong, and can only have meant one thing.
+
+The numbers are ids of `tests/requirements/compatibility.toml`.
+"""
 
 import json
 from typing import Any

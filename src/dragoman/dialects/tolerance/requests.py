@@ -1,4 +1,4 @@
-"""What peers are known to send that the schema does not allow and that can mean only one thing (see `rows.py`).
+"""Read requests that break the schema in ways that peers are known for, and that can mean only one thing.
 
 `mended` is asked only after a message was refused, so a conforming peer never comes here. Nothing here touches
 permissions, paths or capabilities: those are never read leniently.

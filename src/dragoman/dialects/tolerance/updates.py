@@ -1,4 +1,4 @@
-"""What agents are known to tell in other words than the schema's, read as what it can only mean (see `rows.py`).
+"""Read updates and answers in other words than the schema's, as agents are known to send them.
 
 The client's half of `tolerance.py`. Everything here is asked only for messages that cannot be read as they stand, or
 that carry one of the odd names. What a permission is about may be filled in; what it was answered never is.

@@ -1,4 +1,4 @@
-"""What the draft of version 2 of June 2026 calls otherwise than today's, read as today's (section 8.2 of `rows.py`).
+"""Read the names of the June 2026 draft of version 2 as today's names, and the other way round.
 
 Both drafts say version 2, and lists drop what they cannot read without a word: so odd names are looked for, and only
 messages that have one come here. Current names win over old ones.
