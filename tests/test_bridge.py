@@ -1307,7 +1307,7 @@ async def test_a_request_that_is_asked_again_is_known_by_its_last_number_alone()
     unfinished = OpenWork()
     side: Any = SimpleNamespace(on_sent=unfinished.add, on_end=unfinished.drop)
     crossing = ForwardedRequest(side, side, ListSessions(), 7)
-    crossing.sent(1)
-    crossing.sent(2)
+    crossing.on_sent(1)
+    crossing.on_sent(2)
     assert unfinished.find(1) is None
     assert unfinished.find(2) is crossing

@@ -43,14 +43,14 @@ class Above:
         self.closed: list[LinkClosed] = []
         self.answer: Callable[[Request], Reply | Awaitable[Reply]] = lambda request: ExtensionResult("done")
 
-    def on_hello(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
         return AgentHello(Implementation("above", "1"))
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
         self.log.append(request)
         return self.answer(request)
 
-    def on_note(self, note: Note) -> None:
+    def on_notification(self, note: Note) -> None:
         self.log.append(note)
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
@@ -104,7 +104,7 @@ async def client_link(version: int = 2, *, capacity: int = PIPE, **settings: Any
     link = Link(ours, above, "client", **settings)
     link.start()
     wire = Wire(theirs)
-    greeted = asyncio.ensure_future(link.hello(ClientHello()))
+    greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], "result": greeting(version)})
     await greeted
     try:
@@ -234,7 +234,7 @@ async def test_what_follows_the_answer_to_initialize_in_the_same_breath_is_heard
     link = Link(ours, above, "client")
     link.start()
     wire = Wire(theirs)
-    greeted = asyncio.ensure_future(link.hello(ClientHello()))
+    greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     number = (await wire.hear())["id"]
     wire.say({"id": number, "result": greeting(2)}, {"method": "_note", "params": {}}, chunk("x"))
     await greeted
@@ -257,7 +257,7 @@ async def test_an_agent_that_cannot_be_spoken_with_says_so_once(answer: Message,
     link = Link(ours, Above(), "client", spoken=(1,))
     link.start()
     wire = Wire(theirs)
-    greeted = asyncio.ensure_future(link.hello(ClientHello()))
+    greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], **answer})
     with pytest.raises(error):
         await greeted
@@ -268,7 +268,7 @@ async def test_while_our_own_hello_is_awaited_what_is_heard_waits_in_order() -> 
     ours, theirs = memory_pair(PIPE)
     above = Above()
     ready: asyncio.Future[AgentHello] = asyncio.get_running_loop().create_future()
-    above.on_hello = lambda hello: ready  # type: ignore[method-assign]
+    above.on_initialize = lambda hello: ready  # type: ignore[method-assign]
     link = Link(ours, above, "agent")
     link.start()
     wire = Wire(theirs)
@@ -327,11 +327,11 @@ async def test_a_handler_that_raises_in_passing_does_not_harm_the_next_message()
     async with agent_link() as end:
         heard: list[Note] = []
 
-        def on_note(note: Note) -> None:
+        def on_notification(note: Note) -> None:
             heard.append(note)
             raise ValueError("bug")
 
-        end.above.on_note = on_note  # type: ignore[method-assign]
+        end.above.on_notification = on_notification  # type: ignore[method-assign]
         end.wire.say({"method": "_a", "params": {}}, {"method": "_b", "params": {}}, ping(1))
         await end.wire.answer(1)
         assert (len(heard), len(end.above.bugs)) == (2, 2)
@@ -383,10 +383,10 @@ class Watching:
     def __init__(self) -> None:
         self.log: list[object] = []
 
-    def sent(self, number: int) -> None:
+    def on_sent(self, number: int) -> None:
         self.log.append(number)
 
-    def heard(self) -> None:
+    def on_reply(self) -> None:
         self.log.append("heard")
 
 
@@ -540,7 +540,7 @@ async def test_a_request_that_the_peer_cancels_is_answered_so(when: str) -> None
 async def test_a_call_cancelled_while_it_waits_for_room_is_never_sent_and_leaves_its_slot() -> None:
     async with client_link() as end:
         end.wire.pause()
-        end.link.note_now(ExtensionNote("_fill", {"x": "x" * (limits.OUTBOX_BYTES + PIPE)}))
+        end.link.send_notification_now(ExtensionNote("_fill", {"x": "x" * (limits.OUTBOX_BYTES + PIPE)}))
         waiting = [asyncio.ensure_future(end.link.ask(Extension("_never"))) for _ in range(limits.IN_FLIGHT + 5)]
         await turns()
         for call in waiting:
@@ -645,7 +645,7 @@ async def test_d1_many_producers_together_hold_no_more_than_one() -> None:
 
         async def stream(session_id: str) -> None:
             for _ in range(1000):
-                await end.link.tell(session_id, AgentMessageChunk(Text("x" * 1000), message_id="m"))
+                await end.link.send_event(session_id, AgentMessageChunk(Text("x" * 1000), message_id="m"))
 
         tracemalloc.start()
         producing = [asyncio.ensure_future(stream(f"s{n}")) for n in range(100)]
@@ -703,7 +703,7 @@ async def test_d2_a_client_that_floods_and_never_reads_is_not_read_either_until_
 async def test_d2_a_refusal_above_a_large_frame_does_not_stop_the_reader() -> None:
     async with agent_link() as end:
         end.wire.pause()
-        await end.link.tell("s", AgentMessageChunk(Text("x" * (3 * limits.OUTBOX_BYTES)), message_id="m"))
+        await end.link.send_event("s", AgentMessageChunk(Text("x" * (3 * limits.OUTBOX_BYTES)), message_id="m"))
         end.wire.say({"id": 1, "method": "no/such"}, {"method": "session/cancel", "params": {"sessionId": "s"}})
         await until(lambda: CancelTurn("s") in end.above.log)
 
@@ -725,7 +725,7 @@ async def test_d3_a_sender_waits_for_an_agent_that_never_reads() -> None:
         async def send() -> None:
             nonlocal said
             for _ in range(2_000):
-                await end.link.note(ExtensionNote("_note", {"x": "x" * 4000}))
+                await end.link.send_notification(ExtensionNote("_note", {"x": "x" * 4000}))
                 said += 1
 
         sending = asyncio.ensure_future(send())
@@ -744,7 +744,7 @@ async def test_d4_two_of_our_links_that_both_write_before_they_read_make_progres
     agent, client = Link(left, back, "agent"), Link(right, front, "client")
     agent.start()
     client.start()
-    await client.hello(ClientHello())
+    await client.initialize(ClientHello())
     size = 3 * limits.OUTBOX_BYTES // 100  # forty of them are more than an outbox holds
     back.answer = front.answer = lambda request: ExtensionResult("y" * size)
 
@@ -765,7 +765,7 @@ async def test_a_layer_that_does_not_take_what_it_is_told_makes_the_peer_wait(mo
         await turns(2000)
         heard = len(end.above.log)
         assert 90 < heard < 300
-        end.link.taken()
+        end.link.consume()
         await turns(2000)
         assert heard < len(end.above.log) < 2 * heard + 100
         # While somebody waits for an answer it is read, whatever lies before it.
@@ -839,7 +839,7 @@ async def test_what_is_under_the_limit_passes_and_what_is_over_is_refused_with_a
 async def test_an_empty_outbox_takes_a_frame_much_larger_than_itself(size: int) -> None:
     """Any frame that a peer takes, however little the outbox holds otherwise."""
     async with agent_link(capacity=limits.MIB) as end:
-        await end.link.tell("s", AgentMessageChunk(Text("x" * size), message_id="m"))
+        await end.link.send_event("s", AgentMessageChunk(Text("x" * size), message_id="m"))
         assert end.link.outbox.size > size - limits.MIB
         await until(lambda: len(end.wire.heard) == 2)
         assert len(end.wire.heard[1]["params"]["update"]["content"]["text"]) == size
@@ -849,7 +849,7 @@ async def test_what_no_peer_would_take_is_our_callers_mistake(monkeypatch: pytes
     monkeypatch.setattr(limits, "FRAME_BYTES", 1000)
     async with agent_link() as end:
         with pytest.raises(UsageError, match="split it"):
-            await end.link.tell("s", AgentMessageChunk(Text("x" * 1001), message_id="m"))
+            await end.link.send_event("s", AgentMessageChunk(Text("x" * 1001), message_id="m"))
         with pytest.raises(UsageError, match="split it"):
             await end.link.ask(Extension("_a", {"x": "x" * 1001}))
         end.above.answer = lambda request: ExtensionResult("x" * 1001)
@@ -896,7 +896,7 @@ async def test_the_trace_sees_every_frame_in_both_directions_in_order() -> None:
     async with agent_link(trace=lambda direction, frame: seen.append((direction, json.loads(frame)))) as end:
         end.wire.say(ping(1), {"method": "_note", "params": {}})
         await end.wire.answer(1)
-        await end.link.tell("s", AgentMessageChunk(Text("x"), message_id="m"))
+        await end.link.send_event("s", AgentMessageChunk(Text("x"), message_id="m"))
         await until(lambda: len(end.wire.heard) == 3)
         assert [frame for direction, frame in seen if direction == "out"] == end.wire.heard
         assert [frame.get("method") for direction, frame in seen if direction == "in"] == [
@@ -926,7 +926,7 @@ async def test_b14_every_pending_call_fails_once_and_later_ones_at_once(how: str
     link = Link(ours, above, "client")
     link.start()
     wire = Wire(theirs)
-    greeted = asyncio.ensure_future(link.hello(ClientHello()))
+    greeted = asyncio.ensure_future(link.initialize(ClientHello()))
     wire.say({"id": (await wire.hear())["id"], "result": greeting(2)})
     await greeted
     calls = [asyncio.ensure_future(link.ask(Extension("_a"))) for _ in range(200)]
@@ -937,11 +937,11 @@ async def test_b14_every_pending_call_fails_once_and_later_ones_at_once(how: str
         await link.close()
     ends = await asyncio.gather(*calls, return_exceptions=True)
     assert {type(end) for end in ends} == {LinkClosed}
-    await link.ended()
+    await link.wait_until_closed()
     with pytest.raises(LinkClosed):
         await link.ask(Extension("_a"))
     with pytest.raises(LinkClosed):
-        await link.note(ExtensionNote("_a"))
+        await link.send_notification(ExtensionNote("_a"))
     assert (len(above.closed), link.closed) == (1, True)
     await link.close()
     await link.close()
@@ -970,7 +970,7 @@ async def test_after_eof_a_handler_that_never_ends_is_not_waited_for(monkeypatch
         end.above.answer = wait_for_ever
         end.wire.say(ping(1))
         end.wire.end()
-        await end.link.ended()
+        await end.link.wait_until_closed()
         assert end.link.closed
 
 
@@ -993,7 +993,7 @@ async def test_a_loss_drops_what_waits_and_cancels_what_runs() -> None:
     wire.say(hello(1), ping(1))
     await until(lambda: bool(above.log))
     wire.say(ping(2, pad="x" * 600))
-    await link.ended()
+    await link.wait_until_closed()
     assert (ended, len(above.closed), link.closed) == ([1], 1, True)
 
 
@@ -1021,12 +1021,12 @@ async def test_finishing_answers_what_was_asked_and_hears_no_more() -> None:
 
 async def test_closing_says_what_waits_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     async with client_link(capacity=100) as end:
-        await end.link.note(ExtensionNote("_last", {"x": "x" * 10_000}))
+        await end.link.send_notification(ExtensionNote("_last", {"x": "x" * 10_000}))
         await end.link.close()
         await until(lambda: "_last" in {m.get("method") for m in end.wire.heard})
     monkeypatch.setattr(limits, "CLOSE_FLUSH_SECONDS", 0.02)
     async with client_link(capacity=100) as end:
         end.wire.pause()
-        await end.link.note(ExtensionNote("_last", {"x": "x" * 10_000}))
+        await end.link.send_notification(ExtensionNote("_last", {"x": "x" * 10_000}))
         await end.link.close()
         assert end.link.closed

@@ -134,7 +134,7 @@ async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path, monk
     async with connect(rough("silent", "deaf"), patience=Patience(prompt_idle=0.2, grace=0.2)) as client:
         message = await turn_of(client, tmp_path)
         assert message.endswith("reacted neither to session/cancel nor to $/cancel_request; it was stopped")
-        await client.link.ended()
+        await client.link.wait_until_closed()
         assert client.state == "failed"
         assert isinstance(client.failure, TimedOut)
         assert client._child is not None

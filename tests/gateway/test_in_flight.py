@@ -11,9 +11,9 @@ def test_a_request_that_is_asked_again_is_known_by_its_last_number_and_by_none_w
     back: Any = SimpleNamespace(asked={})
     asked = InFlightRequest(SimpleNamespace(), 7, ListSessions())  # type: ignore[arg-type]
     watched = WatchedRequest(back, asked)
-    watched.sent(1)
-    watched.sent(2)
+    watched.on_sent(1)
+    watched.on_sent(2)
     assert back.asked == {2: asked}
-    watched.heard()
+    watched.on_reply()
     watched.over(failed=False)
     assert back.asked == {}

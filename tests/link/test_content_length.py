@@ -113,7 +113,7 @@ async def test_what_cannot_be_skipped_is_refused_and_ends_the_link_with_a_reason
     assert (await far.answer(None))["error"]["code"] == -32600
     answered.set()  # what was asked before is still answered
     assert (await far.answer(1))["error"]["code"] == -32042
-    await link.ended()
+    await link.wait_until_closed()
     assert "announced" in str(link.fault)
     assert above.noises and "announced" in above.noises[0]
     assert above.log == [Extension("_ping", {})]
@@ -128,7 +128,7 @@ async def greeted(
     received: list[bytes] = []
     far = Blocks(theirs)
     far.data_received = received.append  # type: ignore[method-assign, assignment]
-    hello_sent = asyncio.ensure_future(link.hello(ClientHello()))
+    hello_sent = asyncio.ensure_future(link.initialize(ClientHello()))
     await until(lambda: bool(received))
     far.write(framed({"id": 1, "result": greeting(2)}))
     await hello_sent
@@ -144,7 +144,7 @@ async def test_a_client_whose_agent_announces_too_much_says_why_it_has_ended() -
     far.write(announced(ABSURD[0]))
     with pytest.raises(LinkClosed, match="announced"):
         await asked
-    await link.ended()
+    await link.wait_until_closed()
     assert [str(error) for error in above.closed] == [str(link.fault)]
 
 
@@ -209,7 +209,7 @@ async def test_a_body_that_ends_too_early_is_not_heard_and_ends_the_link_cleanly
     far.write(block(hello(1)) + block(ping(1))[:-1])
     await far.answer(0)
     far._transport.close_writing()
-    await link.ended()
+    await link.wait_until_closed()
     assert (above.noises, above.log, link.fault) == ([], [], None)
 
 

@@ -82,7 +82,7 @@ async def test_no_notification_is_longer_than_the_limit(method: str, small_frame
     refused = 0
     for size in AROUND:
         try:
-            await sender.link.note(ExtensionNote(method, "d" * size))
+            await sender.link.send_notification(ExtensionNote(method, "d" * size))
         except UsageError:
             refused += 1
     await sender.link.outbox.drained(1)

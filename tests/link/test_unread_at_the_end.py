@@ -22,7 +22,7 @@ class SlowToGreet(Above):
         self.asked = asyncio.Event()
         self.ready = asyncio.Event()
 
-    def on_hello(self, hello: ClientHello) -> Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> Awaitable[AgentHello]:
         self.asked.set()
         return self._greet()
 
@@ -50,7 +50,7 @@ async def test_what_cannot_be_skipped_is_refused_behind_the_greeting_and_the_req
         far.write(block(hello(1)) + block(ping(1)) + announced(ABSURD[0]) + block(ping(2)))
     await until(lambda: link._ear._framer.broken != "")
     above.ready.set()
-    await link.ended()
+    await link.wait_until_closed()
     assert [(message["id"], message.get("error", {}).get("code")) for message in far.heard] == [
         (0, None),
         (1, None),
@@ -76,5 +76,5 @@ async def test_what_was_asked_before_the_end_of_input_is_answered_although_the_g
     above.ready.set()
     await far.answer(0)
     may_answer.set()
-    await link.ended()
+    await link.wait_until_closed()
     assert [message.get("result") for message in far.heard[1:]] == ["late"]

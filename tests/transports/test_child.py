@@ -181,7 +181,7 @@ async def test_a_client_leaves_a_child_that_neither_reads_nor_ends_within_two_se
     above = Above()
     link = Link(ChildTransport(child), above, "client")
     link.start()
-    hello = asyncio.ensure_future(link.hello(ClientHello()))
+    hello = asyncio.ensure_future(link.initialize(ClientHello()))
     link.outbox.put(b" " * limits.MIB)
     await asyncio.sleep(0)
     began = time.monotonic()

@@ -20,7 +20,7 @@ class AnnouncedEvents:
     """Speaks through a link, for the sessions that the client knows; holds back what others say."""
 
     def __init__(self, link: Link) -> None:
-        self.note: Final = link.note
+        self.note: Final = link.send_notification
         self._link = link
         self._known: set[str] = set()
         self._held: dict[str, list[AnyEvent]] = {}
@@ -31,7 +31,7 @@ class AnnouncedEvents:
             self._known.add(session_id)
             for event in self._held.pop(session_id, ()):
                 if not self._link.closed:
-                    self._link.tell_in_turn(session_id, event)
+                    self._link.enqueue_event(session_id, event)
 
     def announce_next(self, session_id: str) -> None:
         """The answer that names it leaves at the end of this very step: the link puts an answer when it gets it."""
@@ -45,7 +45,7 @@ class AnnouncedEvents:
     async def tell(self, session_id: str, event: AnyEvent) -> None:
         """Say an event; waits while the client does not read."""
         if session_id in self._known:
-            await self._link.tell(session_id, event)
+            await self._link.send_event(session_id, event)
         else:
             self.hold(session_id, event)
 

@@ -79,7 +79,7 @@ class ClientConnection:
         """Serve until the client is gone; then stop what it started."""
         self.link.start()
         try:
-            await self.link.ended()
+            await self.link.wait_until_closed()
         finally:
             await self.stop()
             deadline = self.link.deadline or Deadline()
@@ -105,7 +105,7 @@ class ClientConnection:
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> AgentHello:
+    def on_initialize(self, hello: ClientHello) -> AgentHello:
         self.hello = hello
         return self._agent.hello()
 
@@ -148,7 +148,7 @@ class ClientConnection:
             Extension: self._extension,
         }
 
-    def on_note(self, note: Note) -> None:
+    def on_notification(self, note: Note) -> None:
         match note:
             case ask.CancelTurn():
                 session = self.sessions.open.get(note.session_id)

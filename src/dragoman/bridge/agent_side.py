@@ -53,7 +53,7 @@ class BridgeAgentSide(BridgeSide):
 
     async def _end_turns(self) -> None:
         for session_id in sorted(self._unfinished.sessions()):
-            await self.other.link.tell(session_id, Idle("error", Failure(INTERNAL_ERROR, GONE)))
+            await self.other.link.send_event(session_id, Idle("error", Failure(INTERNAL_ERROR, GONE)))
 
     # -- a crossing that began here calls these ----------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class BridgeClientSide(BridgeSide):
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> Awaitable[AgentHello]:
         return self._meet(hello)
 
     async def _meet(self, hello: ClientHello) -> AgentHello:
@@ -48,7 +48,7 @@ class BridgeClientSide(BridgeSide):
         self.answers(asyncio.current_task())
         try:
             async with asyncio.timeout(self._start_timeout):
-                agent = await self.other.link.hello(hello)
+                agent = await self.other.link.initialize(hello)
         except RequestFailed:
             raise
         except VersionMismatch as mismatch:
@@ -70,7 +70,7 @@ class BridgeClientSide(BridgeSide):
         """Ask the agent. To close a session that its version cannot close is to stop its work."""
         request = crossing.request
         if isinstance(request, CloseSession) and not self._agent.capabilities.close:
-            await self.other.link.note(CancelTurn(request.session_id))
+            await self.other.link.send_notification(CancelTurn(request.session_id))
             return Done()
         return await super().carry(crossing)
 

@@ -66,13 +66,13 @@ class ForwardedRequest:
 
     # -- the link that asks it calls these ---------------------------------------------------------------------------
 
-    def sent(self, number: int) -> None:
+    def on_sent(self, number: int) -> None:
         self._here.on_end(self)  # if it was asked under another name before, that is over
         self.number = number
         self._here.on_sent(self)
         _settle(self._has_left)
 
-    def heard(self) -> None:
+    def on_reply(self) -> None:
         self.is_answered = True
         self._here.on_answer(self)
         self._there.way.put(self.come)

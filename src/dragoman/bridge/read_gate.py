@@ -31,7 +31,7 @@ class ReadGate:
     def passed_on(self) -> None:
         """Everything heard was said to the other side."""
         self._unsaid = 0
-        self.link.taken()
+        self.link.consume()
         if self._shut:
             self._shut = False
             if not self._link_pauses:
@@ -41,7 +41,7 @@ class ReadGate:
 
     def data_received(self, data: bytes) -> None:
         if self.way.idle:
-            self.link.taken()  # a frame that is not complete has nothing to be passed on
+            self.link.consume()  # a frame that is not complete has nothing to be passed on
         self._receiver.data_received(data)
         if self.way.idle:
             return

@@ -75,7 +75,7 @@ class BridgeSide:
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
         raise UsageError("a client is not greeted")
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]:
@@ -88,11 +88,11 @@ class BridgeSide:
         self.way.put(crossing.go)
         return crossing
 
-    def on_note(self, note: Note) -> None:
-        self.way.put(partial(self.other.link.note, note))
+    def on_notification(self, note: Note) -> None:
+        self.way.put(partial(self.other.link.send_notification, note))
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
-        self.way.put(partial(self.other.link.tell, session_id, event))
+        self.way.put(partial(self.other.link.send_event, session_id, event))
 
     def on_noise(self, reason: str) -> None:
         if self._on_noise is not None:

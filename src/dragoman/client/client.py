@@ -106,7 +106,7 @@ class Client:
             self._link = Link(transport, self, "client", spoken=self._spoken, trace=self._trace, dialect=self._dialect)
             self._link.start()
             async with asyncio.timeout(self._patience.startup):
-                self.agent = await self._link.hello(ClientHello(self._face.capabilities(), self._info))
+                self.agent = await self._link.initialize(ClientHello(self._face.capabilities(), self._info))
         except TimeoutError:
             self.failure = self._too_slow()
             await self.close()
@@ -270,7 +270,7 @@ class Client:
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send a notification outside the vocabulary, such as `_name`."""
-        await self.link.note(ExtensionNote(_foreign(method), params))
+        await self.link.send_notification(ExtensionNote(_foreign(method), params))
 
     def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Coroutine[Any, Any, Reply]:
         """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
@@ -293,13 +293,13 @@ class Client:
 
     def cancel(self, session_id: str) -> None:
         """Send a cancel for the turn of a session, and answer its open questions as dismissed. Does not wait."""
-        self.link.note_now(CancelTurn(session_id))
+        self.link.send_notification_now(CancelTurn(session_id))
         self._services.questions.dismiss(session_id)
 
     def withdraw(self, run: TurnEvents) -> None:
         """Ask the agent to stop working on a prompt, where it has not understood a cancel."""
         if run.left:
-            self.link.withdraw(run.number)
+            self.link.cancel_request(run.number)
 
     def started(self, run: TurnEvents) -> None:
         """A turn whose events wait to be read."""
@@ -309,15 +309,15 @@ class Client:
         """Everything heard of this turn has been read. What others have not read still counts."""
         if run.over.done():
             self._unread.discard(run)
-        self.link.taken(self.untaken())
+        self.link.consume(self.unread_bytes())
 
-    def untaken(self) -> int:
+    def unread_bytes(self) -> int:
         """About how many bytes of all that was heard wait to be read."""
         return sum(other.backlog for other in self._unread)
 
     def outside_turn(self, conversation: Conversation, event: AnyEvent) -> None:
         """An event while no turn runs."""
-        self.link.taken(self.untaken())
+        self.link.consume(self.unread_bytes())
         if self._on_event is not None:
             try:
                 self._on_event(conversation, event)
@@ -326,13 +326,13 @@ class Client:
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> AgentHello:
+    def on_initialize(self, hello: ClientHello) -> AgentHello:
         raise UsageError("a client is not greeted")
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         return self._services.answer(request)
 
-    def on_note(self, note: Note) -> None:
+    def on_notification(self, note: Note) -> None:
         self._face.hear(note)
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
@@ -342,7 +342,7 @@ class Client:
         else:
             self._early.keep(session_id, event, limits.KIB)
 
-    def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
+    def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Deliver an event as `on_event` does, and count its `size` in bytes as unread: it may be of any size."""
         conversation = self._conversations.get(session_id)
         if conversation is None:

@@ -77,12 +77,12 @@ class TurnEvents:
         except Exception as error:
             self.fail(error)
 
-    def sent(self, number: int) -> None:
+    def on_sent(self, number: int) -> None:
         """The prompt has its place in the outbox."""
         self.left = True
         self.number = number
 
-    def heard(self) -> None:
+    def on_reply(self) -> None:
         """The prompt was accepted, or refused: `_send` is told which."""
 
     def hear(self, event: AnyEvent) -> None:

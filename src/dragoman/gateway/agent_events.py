@@ -47,16 +47,16 @@ class AgentEvents:
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> AgentHello:
+    def on_initialize(self, hello: ClientHello) -> AgentHello:
         raise UsageError("a client is not greeted")
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
-        self.on_long_event(session_id, event, SHORT_BYTES)
+        self.on_sized_event(session_id, event, SHORT_BYTES)
 
-    def on_long_event(self, session_id: str, event: AnyEvent, size: int) -> None:
+    def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Pass an event of `size` bytes to its shared session. Where there is none, hold it while a session is being
         opened; else discard it and all held events."""
-        self._back.link.taken()
+        self._back.link.consume()
         self._has_stirred = True
         room = self._rooms.get(session_id)
         if room is not None:
@@ -77,7 +77,7 @@ class AgentEvents:
             return self._ask_one(self._back.origin, request)
         return room.ask(with_session(request, room.id))
 
-    def on_note(self, note: Note) -> None:
+    def on_notification(self, note: Note) -> None:
         room = self._rooms.get(session_of(note) or "")
         if room is not None:
             note, fronts = with_session(note, room.id), set(room.fronts)

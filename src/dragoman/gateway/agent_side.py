@@ -73,7 +73,7 @@ class AgentSide:
         """Say hello to its process; what it says of itself."""
         self.link.start()
         async with asyncio.timeout(min(self._agents.start_seconds or limits.START_SECONDS, limits.START_SECONDS)):
-            self.agent = await self.link.hello(hello)
+            self.agent = await self.link.initialize(hello)
         self._hello = hello
         self.hub.log.info("agent_started", connection=self._name, again=self.life > 1)
         return self.agent

@@ -116,14 +116,14 @@ class ClientSide:
             if event.__class__ is OptionsChanged:
                 event = self._hub.ceilings.shown(event, self.identity)
             try:
-                self.link.tell_in_turn(session_id, event)
+                self.link.enqueue_event(session_id, event)
             except UsageError:
                 self.on_noise("in the client's version this message is too large")
 
     def note(self, note: Note) -> None:
         """Send a note, unless the link is closed or the client has not been initialized."""
         if not self.link.closed and self.link.version:
-            self.link.note_now(note)
+            self.link.send_notification_now(note)
 
     async def answer(self, request: Request) -> Reply:
         """Ask the client; the answer says who has given it."""
@@ -145,7 +145,7 @@ class ClientSide:
 
     # -- the link calls these ----------------------------------------------------------------------------------------
 
-    def on_hello(self, hello: ClientHello) -> Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> Awaitable[AgentHello]:
         return self._meet(hello)
 
     async def _meet(self, hello: ClientHello) -> AgentHello:
@@ -164,7 +164,7 @@ class ClientSide:
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         return self._timed(request, id)
 
-    def on_note(self, note: Note) -> None:
+    def on_notification(self, note: Note) -> None:
         # In its place behind the requests that were heard before it: those have tasks that begin first.
         self._loop.call_soon(self._pass_on, note)
 
@@ -333,9 +333,9 @@ class ClientSide:
         if back is None or back.link.closed or not back.link.version:
             return
         if room is not None:
-            back.link.note_now(with_session(note, room.agent_id))
+            back.link.send_notification_now(with_session(note, room.agent_id))
         elif session_id not in back.rooms:  # what only the agent calls so is no name here
-            back.link.note_now(note)
+            back.link.send_notification_now(note)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 

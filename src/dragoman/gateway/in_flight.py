@@ -27,12 +27,12 @@ class WatchedRequest:
         self._asked = asked
         self._number = 0
 
-    def sent(self, number: int) -> None:
+    def on_sent(self, number: int) -> None:
         self._back.asked.pop(self._number, None)  # it may be asked again, under another name
         self._number = number
         self._back.asked[number] = self._asked
 
-    def heard(self) -> None:
+    def on_reply(self) -> None:
         """It is answered. A prompt is spoken of until its turn is over."""
 
     def over(self, *, failed: bool) -> None:

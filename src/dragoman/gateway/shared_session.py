@@ -261,7 +261,7 @@ class SharedSession:
         """Ask the agent to end its turn."""
         link = self.back.link
         if not link.closed and link.version:
-            link.note_now(CancelTurn(self.agent_id))
+            link.send_notification_now(CancelTurn(self.agent_id))
 
     def interrupt(self, why: str) -> None:
         """The agent is gone: a turn that it left open ends here, and so does what it has asked."""

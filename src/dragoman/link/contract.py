@@ -15,16 +15,16 @@ Role = Literal["agent", "client"]
 class Handler(Protocol):
     """The layer above a link. Everything here is called in order, from the loop, and must not block."""
 
-    def on_hello(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
+    def on_initialize(self, hello: ClientHello) -> AgentHello | Awaitable[AgentHello]:
         """What we answer to `initialize`. While it is awaited, everything heard waits, in order."""
 
     def on_request(self, request: Request, id: Id) -> Reply | Awaitable[Reply]: ...
 
-    def on_note(self, note: Note) -> None: ...
+    def on_notification(self, note: Note) -> None: ...
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
-        """Something happened in a session. A handler that counts bytes may also have `on_long_event`, with their
-        number behind the event: it is called instead for everything that is not a short piece of text; and `untaken`,
+        """Something happened in a session. A handler that counts bytes may also have `on_sized_event`, with their
+        number behind the event: it is called instead for everything that is not a short piece of text; and `unread_bytes`,
         which says how many bytes of all it was told still wait to be read."""
 
     def on_noise(self, reason: str) -> None: ...
@@ -39,8 +39,8 @@ class Handler(Protocol):
 class Watch(Protocol):
     """Who must know when a request of ours leaves and where its answer stands among everything else that is heard."""
 
-    def sent(self, number: int) -> None:
+    def on_sent(self, number: int) -> None:
         """It has its place in the outbox, under this number; once more if it is asked again under another name."""
 
-    def heard(self) -> None:
+    def on_reply(self) -> None:
         """It is answered, early or by the peer or by the end of the link; nothing said later was handed up yet."""

@@ -67,7 +67,7 @@ class IncomingRequests:
         """A request."""
         link = self._link
         try:
-            early = link.met is None or (method == "initialize" and link.role == "agent")
+            early = link.hellos is None or (method == "initialize" and link.role == "agent")
             if early and (method == "initialize" or not self._assume_hello()):
                 self._take_hello(id, method, params)
                 return
@@ -77,7 +77,7 @@ class IncomingRequests:
             return
         if isinstance(request, Note):
             self._say([ResultMessage(id, b"{}")])
-            self._handler.on_note(request)
+            self._handler.on_notification(request)
             return
         self._handle(id, request)
 
@@ -156,13 +156,13 @@ class IncomingRequests:
         if link.role == "client" and method == "initialize":
             self._asking.echoed()
         if method != "initialize" or link.role == "client":
-            code = named(link.name).not_initialized if link.name else INVALID_REQUEST
+            code = named(link.dialect_name).not_initialized if link.dialect_name else INVALID_REQUEST
             raise PeerMistake(code, "Not initialized")
-        if link.met is not None:
+        if link.hellos is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
-        heard = named(link.name).decode_client(params) if link.name else decode_client(params, self._spoken)
+        heard = named(link.dialect_name).decode_client(params) if link.dialect_name else decode_client(params, self._spoken)
         check_hello_id(id, heard)
-        agent = self._handler.on_hello(heard.hello)
+        agent = self._handler.on_initialize(heard.hello)
         if isinstance(agent, AgentHello):
             self._greet(id, heard, agent)
         else:
@@ -171,7 +171,7 @@ class IncomingRequests:
 
     def _greet(self, id: Id, heard: DecodedClientHello, agent: AgentHello) -> None:
         version, client, name = heard
-        self._link.name = name
+        self._link.dialect_name = name
         said = named(name).encode_agent(agent, client) if name else encode_agent(version, agent, client)
         self._say([ResultMessage(id, said)])
         self._outbox.flush()  # before `meet` imports the tables of the version
@@ -191,12 +191,12 @@ class IncomingRequests:
     def _assume_hello(self) -> bool:
         """In a dialect whose clients say no hello, the first request is as good as one."""
         link = self._link
-        if link.role == "client" or not link.name or not named(link.name).needs_no_hello:
+        if link.role == "client" or not link.dialect_name or not named(link.dialect_name).needs_no_hello:
             return False
-        agent = self._handler.on_hello(ClientHello())
+        agent = self._handler.on_initialize(ClientHello())
         if isinstance(agent, AgentHello):
             link.meet(1, ClientHello(), agent)
-        return link.met is not None
+        return link.hellos is not None
 
     # -- small steps -------------------------------------------------------------------------------------------------
 

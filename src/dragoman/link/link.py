@@ -63,10 +63,10 @@ class Link:
     ) -> None:
         self.role = role
         # Empty: the version decides. Else the dialect of this name, chosen by us or seen in `initialize`.
-        self.name = dialect
+        self.dialect_name = dialect
         self.version = 0
         # Both hellos, from the answer to `initialize` on.
-        self.met: tuple[ClientHello, AgentHello] | None = None
+        self.hellos: tuple[ClientHello, AgentHello] | None = None
         # The time budget of the end; `serve_process` begins it earlier than the link can.
         self.begin_deadline: Callable[[], Deadline] = Deadline
         self.deadline: Deadline | None = None
@@ -79,7 +79,7 @@ class Link:
         self._transport = transport
         self._handler = handler
         self._on_long_event: OnLongEvent = getattr(
-            handler, "on_long_event", lambda id, event, _: handler.on_event(id, event)
+            handler, "on_sized_event", lambda id, event, _: handler.on_event(id, event)
         )
         self._dialect: Dialect | None = None
         self._peer: JsonRpcPeer[PendingCall] = JsonRpcPeer(answers_noise=role == "agent")
@@ -91,11 +91,11 @@ class Link:
         self._voice = voice = LinkWriter(self._peer, self.outbox, handler.on_bug)
         self._say = voice.say
         self._asking = asking = OutgoingRequests(self, self._peer, spoken)
-        self.hello: Final = asking.hello
+        self.initialize: Final = asking.initialize
         self.ask: Final = asking.ask
-        self.withdraw: Final = asking.withdraw
+        self.cancel_request: Final = asking.cancel_request
         self._ear = ear = LinkReader(self, handler, transport, framer, voice=voice, asking=asking, trace=trace)
-        self.taken: Final = ear.taken
+        self.consume: Final = ear.consume
         self.read_again: Final = ear.read_again
         self._answering = IncomingRequests(self, handler, spoken, voice=voice, ear=ear, asking=asking)
 
@@ -118,7 +118,7 @@ class Link:
         """Say what is left to say, end the connection, fail every call that still waits. Bounded and idempotent."""
         await self._end("flush", LinkClosed("the link was closed"))
 
-    async def ended(self) -> None:
+    async def wait_until_closed(self) -> None:
         """Wait until the connection is over and the requests it brought are done with."""
         await asyncio.shield(self._ended)
 
@@ -141,13 +141,13 @@ class Link:
 
     # -- what we say -------------------------------------------------------------------------------------------------
 
-    async def tell(self, session_id: str, event: AnyEvent) -> None:
+    async def send_event(self, session_id: str, event: AnyEvent) -> None:
         """Say an event; waits while the peer does not read."""
-        turn = self.tell_in_turn(session_id, event)
+        turn = self.enqueue_event(session_id, event)
         if turn is not None:
             await turn
 
-    def tell_in_turn(self, session_id: str, event: AnyEvent) -> "asyncio.Future[None] | None":
+    def enqueue_event(self, session_id: str, event: AnyEvent) -> "asyncio.Future[None] | None":
         """Say an event behind everything that waits. None: it is in the outbox; else it will be when this is done."""
         return self._say(self.dialect.tell(session_id, event))
 
@@ -155,13 +155,13 @@ class Link:
         """A message to be said in pieces of text."""
         return text_stream(self.outbox, self.dialect.text_frame(session_id, kind, message_id))
 
-    async def note(self, note: Note) -> None:
+    async def send_notification(self, note: Note) -> None:
         """Say a notification; waits while the peer does not read."""
         turn = self._say(self.dialect.note(note))
         if turn is not None:
             await turn
 
-    def note_now(self, note: Note) -> None:
+    def send_notification_now(self, note: Note) -> None:
         """Say a notification that must not wait: a cancel."""
         self._voice.say_now(self.dialect.note(note))
 
@@ -194,7 +194,7 @@ class Link:
             self._handler.on_noise(heard.reason)
 
     def _take_note(self, method: str, params: msgspec.Raw) -> None:
-        if self.met is None:
+        if self.hellos is None:
             self._handler.on_noise(f"notification before initialize: {method[:80]}")
             return
         try:
@@ -206,7 +206,7 @@ class Link:
             if isinstance(one, SessionEvent):
                 self._on_long_event(*one, len(params))
             elif isinstance(one, Note):
-                self._handler.on_note(one)
+                self._handler.on_notification(one)
             elif isinstance(one, AnswerByNotification):
                 self._asking.answered_by_note(*one)
             else:
@@ -215,7 +215,7 @@ class Link:
     def _take_cancel(self, id: Id) -> None:
         note = self._dialect.decode_cancel(id) if self._dialect is not None else None
         if note is not None:
-            self._handler.on_note(note)
+            self._handler.on_notification(note)
         else:
             self._answering.cancel(id)
 
@@ -228,8 +228,8 @@ class Link:
         which methods pass the limit of requests in flight.
         """
         self.version = version
-        self.met = (client, agent)
-        dialect = self._dialect = dialect_for(version, self.role, client, agent, self.name, salt=_new_salt())
+        self.hellos = (client, agent)
+        dialect = self._dialect = dialect_for(version, self.role, client, agent, self.dialect_name, salt=_new_salt())
         self._peer.unlimited = dialect.unlimited
         self._peer.null_ids = dialect.null_ids
         if self.role == "client":

@@ -64,12 +64,12 @@ class OutgoingRequests:
         self._greeting: tuple[ClientHello, PendingCall] | None = None
         self._by_key: dict[str, PendingCall] = {}  # asked by a notification
 
-    async def hello(self, hello: ClientHello) -> AgentHello:
+    async def initialize(self, hello: ClientHello) -> AgentHello:
         """The client's first words; the dialect follows from the answer."""
         future: asyncio.Future[Reply] = self._loop.create_future()
         waiter = PendingCall(None, future)
         self._greeting = (hello, waiter)
-        name = self._link.name
+        name = self._link.dialect_name
         said = named(name).encode_client(hello) if name else encode_client(hello, self._spoken)
         check_size("initialize", said, self._peer.call_size)
         number, payload = self._peer.call("initialize", said, waiter)
@@ -146,7 +146,7 @@ class OutgoingRequests:
             self.awaited -= 1
             self._by_key.pop(call.answered_as, None)
 
-    def withdraw(self, number: int) -> None:
+    def cancel_request(self, number: int) -> None:
         """Ask the peer to stop working on a request of ours; it still owes the answer."""
         if not self._link.closed:
             self._outbox.put(self._peer.cancel_call(number))
@@ -207,7 +207,7 @@ class OutgoingRequests:
         if not outbox.has_room(len(payload)):
             return outbox.enqueue(len(payload), _watched(payload, number, watch))
         if watch is not None:
-            watch.sent(number)
+            watch.on_sent(number)
         if self.awaited:
             outbox.put(payload)
         else:
@@ -246,8 +246,8 @@ class OutgoingRequests:
             self.awaited -= 1
 
     def _greeted(self, waiter: PendingCall, result: msgspec.Raw) -> None:
-        name = self._link.name
-        version, agent, self._link.name = (
+        name = self._link.dialect_name
+        version, agent, self._link.dialect_name = (
             named(name).decode_agent(result) if name else decode_agent(result, self._spoken)
         )
         assert self._greeting is not None
@@ -256,7 +256,7 @@ class OutgoingRequests:
 
     def _is_silent(self, error: WireError) -> bool:
         """Return whether `error` comes from an agent of a dialect without `initialize` (`needs_no_hello`)."""
-        return error.code == METHOD_NOT_FOUND and bool(self._link.name) and named(self._link.name).needs_no_hello
+        return error.code == METHOD_NOT_FOUND and bool(self._link.dialect_name) and named(self._link.dialect_name).needs_no_hello
 
     def _meet_silently(self, waiter: PendingCall) -> None:
         assert self._greeting is not None
@@ -293,7 +293,7 @@ class OutgoingRequests:
 def _watched(payload: bytes, number: int, watch: Watch | None) -> Iterable[bytes]:
     """A payload that says when it is put."""
     if watch is not None:
-        watch.sent(number)
+        watch.on_sent(number)
     yield payload
 
 

@@ -38,15 +38,15 @@ class PendingCall(Struct, eq=False):
             self.tell()
 
     def ask_again(self) -> None:
-        """Resolve with `AGAIN`: the caller asks under another name. Neither `on_reply` nor `watch.heard` is called."""
+        """Resolve with `AGAIN`: the caller asks under another name. Neither `on_reply` nor `watch.on_reply` is called."""
         if not self.future.done():
             self.future.set_result(AGAIN)
 
     def tell(self) -> None:
-        """Call `watch.heard()` at most once."""
+        """Call `watch.on_reply()` at most once."""
         watch, self.watch = self.watch, None
         if watch is not None:
-            watch.heard()
+            watch.on_reply()
 
 
 class InFlightLimit:

@@ -46,7 +46,7 @@ class LinkReader:
         self._link = link
         self._take = link.take
         self._handler = handler
-        self._recount: Callable[[], int] | None = getattr(handler, "untaken", None)
+        self._recount: Callable[[], int] | None = getattr(handler, "unread_bytes", None)
         self._transport = transport
         self._framer = framer
         self._outbox = link.outbox
@@ -102,9 +102,9 @@ class LinkReader:
 
     # -- when to read, and when not ----------------------------------------------------------------------------------
 
-    def taken(self, but: int = 0) -> None:
+    def consume(self, unread: int = 0) -> None:
         """The layer above has taken everything it was told, but for so many bytes."""
-        self._untaken = but
+        self._untaken = unread
         if not self._reading:
             self.read_again()
 
@@ -201,7 +201,7 @@ class LinkReader:
         """Stop reading if the handler leaves too many bytes unconsumed, unless a caller waits for the peer's reply.
 
         Then reading goes on up to `_FLOOD_BYTES`, and past that the link is closed. Replies and events outside of turns
-        are consumed at once without a call of `taken`, so the handler's own count (`untaken`) is asked for first.
+        are consumed at once without a call of `consume`, so the handler's own count (`unread_bytes`) is asked for first.
         """
         if self._recount is not None:
             self._untaken = min(self._untaken, self._recount())
