@@ -861,7 +861,7 @@ async def test_what_no_peer_would_take_is_our_callers_mistake(monkeypatch: pytes
 async def test_a14_json_of_others_that_has_newlines_leaves_on_one_line() -> None:
     async with agent_link() as end:
         dialect = end.link.dialect
-        dialect.reply = lambda id, request, reply: [dialect_answer(id)]  # type: ignore[method-assign]
+        dialect.encode_reply = lambda id, request, reply: [dialect_answer(id)]  # type: ignore[method-assign]
         end.wire.say(ping(1))
         assert (await end.wire.answer(1))["result"] == {"a": "b\nc"}
 

@@ -52,12 +52,12 @@ def refusal(dialect: Dialect, method: str, params: Any) -> tuple[int, object]:
 
 def updates(dialect: Dialect, *events: AnyEvent) -> list[Any]:
     """What is told of these, as updates."""
-    outs = [out for event in events for out in dialect.tell("s", event)]
+    outs = [out for event in events for out in dialect.encode_event("s", event)]
     return [json.loads(out.params)["update"] for out in outs if isinstance(out, NotificationMessage)]
 
 
 def asked(dialect: Dialect, request: Request) -> tuple[str, Any]:
-    call = dialect.ask(request)
+    call = dialect.encode_request(request)
     return call.method, json.loads(call.params)
 
 

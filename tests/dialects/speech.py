@@ -67,7 +67,7 @@ def ask(hears: Dialect, says: Dialect, method: str, params: Any) -> Asked:
     """A request as one side of a bridge hears it and the other side asks it again."""
     request = hears.decode_request(1, method, Raw(text(params)))
     assert isinstance(request, Request)
-    call = says.ask(request)
+    call = says.encode_request(request)
     return Asked(call.method, json.loads(call.params or b"{}"), request)
 
 
@@ -75,7 +75,7 @@ def answer(hears: Dialect, says: Dialect, request: Request, result: Any) -> Any:
     """The result of a request, heard by the side that asked and said by the side that was asked."""
     replied = hears.decode_reply(request, Raw(text(result)))
     assert replied.reply is not None
-    outs = says.reply(1, request, replied.reply)
+    outs = says.encode_reply(1, request, replied.reply)
     (found,) = [out for out in outs if isinstance(out, ResultMessage)]
     return json.loads(found.result)
 
@@ -91,7 +91,7 @@ def hear(dialect: Dialect, params: Any) -> list[AnyEvent]:
 
 def say(dialect: Dialect, session_id: str, *events: AnyEvent) -> list[Any]:
     """Events as the params of `session/update`."""
-    return [_params(out) for event in events for out in dialect.tell(session_id, event)]
+    return [_params(out) for event in events for out in dialect.encode_event(session_id, event)]
 
 
 def updates_of(dialect: Dialect, *events: AnyEvent, session_id: str = "s") -> list[Any]:

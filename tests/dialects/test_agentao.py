@@ -430,9 +430,9 @@ def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
 def test_8_4_9_an_error_is_a_thought() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
-    agent.reply(1, request, requests.PromptAccepted("u"))
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
     failure = events.Failure(-32603, "It broke")
-    thought, end = agent.tell("s", events.Idle(stop_reason="error", error=failure))
+    thought, end = agent.encode_event("s", events.Idle(stop_reason="error", error=failure))
     assert isinstance(thought, NotificationMessage)
     assert json.loads(thought.params)["update"] == {
         "sessionUpdate": "agent_thought_chunk",

@@ -108,7 +108,7 @@ def test_8_3_11_a_mode_of_ours_is_told_as_the_nearest() -> None:
     choices: list[Any] = [options.Choice(mode, mode) for mode in ("ask", "plan", "workspace-write")]
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
     mode = options.Select("mode", "Mode", "plan", choices, category="mode")
-    (answer,) = agent.reply(1, request, requests.SessionOpened("s", [mode]))
+    (answer,) = agent.encode_reply(1, request, requests.SessionOpened("s", [mode]))
     assert json.loads(answer.result)["modes"]["currentModeId"] == "read-only"  # type: ignore[union-attr]
 
 
@@ -307,4 +307,4 @@ def test_8_3_14_an_answer_is_one_of_them_or_a_no(outcome: Any, chosen: str | Non
 
 def test_8_3_6_a_client_says_the_type_of_its_servers() -> None:
     request = requests.NewSession("/", mcp_servers=[requests.McpStdio("n", "c", [], [])])
-    assert json.loads(client_of(NAME).ask(request).params)["mcpServers"] == [STDIO]
+    assert json.loads(client_of(NAME).encode_request(request).params)["mcpServers"] == [STDIO]

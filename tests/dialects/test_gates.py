@@ -74,7 +74,7 @@ def refusal(dialect: Dialect, method: str, params: Any) -> int:
 
 def cannot_ask(dialect: Dialect, request: Request) -> int:
     with pytest.raises(RequestFailed) as caught:
-        dialect.ask(request)
+        dialect.encode_request(request)
     return caught.value.code
 
 
@@ -91,7 +91,7 @@ def test_a_client_asks_only_what_the_agent_has_offered(
     version: int, capability: str, method: str, params: Any, request_: Request
 ) -> None:
     assert cannot_ask(client_of(version, CLIENT, agent_with()), request_) == -32601
-    assert client_of(version, CLIENT, agent_with(**{capability: True})).ask(request_).method == method
+    assert client_of(version, CLIENT, agent_with(**{capability: True})).encode_request(request_).method == method
 
 
 @pytest.mark.parametrize(("capability", "method", "params", "request_"), OF_CLIENT)
@@ -109,7 +109,7 @@ def test_an_agent_asks_only_what_the_client_has_offered(
 ) -> None:
     assert cannot_ask(agent_of(1, client_with()), request_) == -32601
     assert cannot_ask(agent_of(2), request_) == -32601
-    assert agent_of(1, client_with(**{capability: True})).ask(request_).method == method
+    assert agent_of(1, client_with(**{capability: True})).encode_request(request_).method == method
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -135,7 +135,7 @@ def test_a_user_is_asked_through_nobody_who_has_not_offered_it(version: int) -> 
     form = services.Elicit("?", services.Form({}), services.SessionScope("s"))
     assert cannot_ask(agent_of(version, client_with()), form) == -32601
     assert cannot_ask(agent_of(version, client_with(elicitation_url=True)), form) == -32602
-    assert agent_of(version, client_with(elicitation_form=True)).ask(form).method == "elicitation/create"
+    assert agent_of(version, client_with(elicitation_form=True)).encode_request(form).method == "elicitation/create"
 
 
 def refused(dialect: Dialect, params: Any) -> int | None:
@@ -155,7 +155,7 @@ def test_nobody_can_log_in_where_there_is_no_way_to(version: int) -> None:
     assert refusal(agent_of(version, CLIENT, agent_with()), LOGIN[version], params) == -32601
     assert cannot_ask(client_of(version, CLIENT, agent_with()), request) == -32601
     assert heard(agent_of(version), LOGIN[version], params) == request
-    assert client_of(version).ask(request).method == LOGIN[version]
+    assert client_of(version).encode_request(request).method == LOGIN[version]
 
 
 def test_version_2_logs_out_wherever_it_logs_in() -> None:

@@ -242,10 +242,10 @@ def test_8_1_17_the_result_of_a_call_is_in_its_end_and_not_beside_its_input() ->
 def test_8_1_16_errors_and_compaction_are_messages() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
-    agent.reply(1, request, requests.PromptAccepted("u"))
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
     (compacted,) = updates(agent, events.CompactionUpdate("c", "completed"))
     assert compacted["type"] == "agent_message_chunk"
-    told, end = agent.tell("s", events.Idle(stop_reason="error", error=events.Failure(-32603, "It broke")))
+    told, end = agent.encode_event("s", events.Idle(stop_reason="error", error=events.Failure(-32603, "It broke")))
     assert isinstance(told, NotificationMessage)
     assert json.loads(told.params)["update"]["text"] == "[Error] It broke\n"
     assert end == ErrorMessage(1, WireError(-32603, "It broke"))
@@ -271,8 +271,8 @@ def test_other_updates_are_not_sent(event: events.AnyEvent) -> None:
 def test_8_1_10_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
-    agent.reply(1, request, requests.PromptAccepted("u"))
-    (end,) = agent.tell("s", events.Idle(stop_reason=reason))
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
+    (end,) = agent.encode_event("s", events.Idle(stop_reason=reason))
     none = {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
     assert json.loads(end.result) == {"stopReason": reason, "usage": none}  # type: ignore[union-attr]
 
@@ -280,8 +280,8 @@ def test_8_1_10_the_tokens_are_zeros_where_no_model_told_any(reason: str) -> Non
 def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
     agent = agent_of(NAME)
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
-    agent.reply(1, request, requests.PromptAccepted("u"))
-    (end,) = agent.tell("s", events.Idle(stop_reason="end_turn", usage=events.Usage(3, 1, 2, thought_tokens=0)))
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
+    (end,) = agent.encode_event("s", events.Idle(stop_reason="end_turn", usage=events.Usage(3, 1, 2, thought_tokens=0)))
     assert json.loads(end.result) == {  # type: ignore[union-attr]
         "stopReason": "end_turn",
         "usage": {"inputTokens": 1, "outputTokens": 2, "totalTokens": 3},
@@ -302,8 +302,8 @@ def test_8_1_10_the_end_of_a_turn_has_its_tokens() -> None:
 def test_8_1_10_a_client_finds_the_tokens_in_both_places(said: Any, usage: Any) -> None:
     prompt = requests.PromptRequest("s", [Text("Hi")])
     client = client_of(NAME)
-    client.ask(prompt)
-    ((_, end),) = client.decode_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).told
+    client.encode_request(prompt)
+    ((_, end),) = client.decode_reply(prompt, Raw(text({"stopReason": "end_turn", **said}))).events
     assert isinstance(end, events.Idle)
     assert (end.stop_reason, end.usage) == ("end_turn", usage)
 
@@ -363,20 +363,20 @@ def opened() -> Dialect:
 def test_8_1_5_a_client_asks_for_what_nobody_claims() -> None:
     bare = named(NAME).decode_agent(Raw(b'{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}')).hello
     client = named(NAME).client(CLIENT, bare)
-    assert client.ask(requests.ForkSession("s", "/")).method == "session/fork"
-    assert client.ask(requests.ResumeSession("s", "/")).method == "session/resume"
+    assert client.encode_request(requests.ForkSession("s", "/")).method == "session/fork"
+    assert client.encode_request(requests.ResumeSession("s", "/")).method == "session/resume"
 
 
 def test_8_1_12_a_client_falls_back_to_the_other_name_of_the_list() -> None:
     client = client_of(NAME)
     assert asked(client, requests.ListSessions("/")) == ("session/list", {"cwd": "/"})
     assert not client.asks_again("session/list", WireError(-32603, "Internal error"))
-    assert client.ask(requests.ListSessions("/")).method == "session/list"
+    assert client.encode_request(requests.ListSessions("/")).method == "session/list"
     assert client.asks_again("session/list", NOT_FOUND)
     assert asked(client, requests.ListSessions("/")) == ("sessions/list", {"cwd": "/"})
     assert not client.asks_again("sessions/list", NOT_FOUND)
     assert not client.asks_again("session/load", NOT_FOUND)
-    assert client.ask(requests.SetOption("s", "x", "a")).method == "session/set_config_option"
+    assert client.encode_request(requests.SetOption("s", "x", "a")).method == "session/set_config_option"
 
 
 def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
@@ -401,23 +401,23 @@ def test_8_1_12_a_session_in_a_list_of_one_folder_need_not_name_it() -> None:
 )
 def test_8_1_13_a_client_falls_back_to_the_other_name_of_an_option(option: str, value: Any, method: str) -> None:
     client, request = opened(), requests.SetOption("s", option, value)
-    assert client.ask(request).method == method
+    assert client.encode_request(request).method == method
     assert not client.asks_again(method, WireError(-32602, "Invalid params"))
-    assert client.ask(request).method == method
+    assert client.encode_request(request).method == method
     assert client.asks_again(method, NOT_FOUND)
     assert asked(client, request) == ("config/set", {"sessionId": "s", "configId": option, "value": value})
     assert not client.asks_again("config/set", NOT_FOUND)
     # What the agent knows by the protocol's name is asked under that.
-    methods = {client.ask(requests.SetOption("s", one, "b")).method for one in ("x", "mode", "model")}
+    methods = {client.encode_request(requests.SetOption("s", one, "b")).method for one in ("x", "mode", "model")}
     assert methods - {"config/set"} == SETTING - {method}
-    assert client.ask(requests.ListSessions("/")).method == "session/list"
+    assert client.encode_request(requests.ListSessions("/")).method == "session/list"
 
 
 def test_8_1_13_a_value_of_an_unknown_type_is_sent_as_it_is() -> None:
     client, request = opened(), requests.SetOption("s", "x", requests.UnknownValue("_number", 7))
-    before = client.ask(request)
+    before = client.encode_request(request)
     client.asks_again(before.method, NOT_FOUND)
-    assert client.ask(request) == replace(before, method="config/set")
+    assert client.encode_request(request) == replace(before, method="config/set")
 
 
 @pytest.mark.parametrize("result", [None, True, "ok", [], 7, {}, {"success": True}])
@@ -467,7 +467,7 @@ def test_8_1_19_a_client_says_no_so_that_nobody_hears_a_yes(outcome: Any, said: 
     called_so = replace(AGENT, info=Implementation("iac-code", "0.16.0"))
     # In the dialect, and to an agent of that name without it.
     for client in (client_of(NAME), speech.client_of(1, agent=called_so)):
-        (answer,) = client.reply(1, QUESTION, services.PermissionAnswer(outcome))
+        (answer,) = client.encode_reply(1, QUESTION, services.PermissionAnswer(outcome))
         assert json.loads(answer.result) == said  # type: ignore[union-attr]
 
 
@@ -502,7 +502,7 @@ def test_8_1_19_whoever_asks_in_plain_words_is_answered_in_them_and_hears_a_yes_
     client = client_of(NAME)
     question = heard(client, "request_permission", PLAIN)
     assert (question.title, question.subject.tool_call.raw_input) == ("Run", {"command": "ls"})
-    assert result_of(client.reply(1, question, services.PermissionAnswer(outcome))) == said
+    assert result_of(client.encode_reply(1, question, services.PermissionAnswer(outcome))) == said
 
 
 def test_8_1_19_only_the_question_in_plain_words_is_answered_in_them() -> None:
@@ -510,16 +510,18 @@ def test_8_1_19_only_the_question_in_plain_words_is_answered_in_them() -> None:
     flat = {"outcome": "allowed", "option_id": "id-allow_once"}
     whole = {"outcome": {"outcome": "selected", "optionId": "id-allow_once"}}
     plain, other = (heard(client, name, PLAIN, id) for id, name in ((1, "request_permission"), (2, METHOD)))
-    assert result_of(client.reply(2, other, yes)) == whole
-    assert result_of(client.reply(1, plain, yes)) == flat
+    assert result_of(client.encode_reply(2, other, yes)) == whole
+    assert result_of(client.encode_reply(1, plain, yes)) == flat
     # Whatever became of the first one, its id may be that of another question.
-    assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
+    assert result_of(client.encode_reply(1, heard(client, METHOD, PLAIN), yes)) == whole
     plain = heard(client, "request_permission", PLAIN)
-    assert client.fail(1, plain, WireError(-32603, "x")) == [ErrorMessage(1, WireError(-32603, "x"))]
-    assert result_of(client.reply(1, heard(client, METHOD, PLAIN), yes)) == whole
+    assert client.encode_failure(1, plain, WireError(-32603, "x")) == [ErrorMessage(1, WireError(-32603, "x"))]
+    assert result_of(client.encode_reply(1, heard(client, METHOD, PLAIN), yes)) == whole
 
 
 def test_every_other_agent_is_told_which_no_was_chosen() -> None:
-    (answer,) = speech.client_of(1).reply(1, QUESTION, services.PermissionAnswer(services.Selected("id-reject_once")))
+    (answer,) = speech.client_of(1).encode_reply(
+        1, QUESTION, services.PermissionAnswer(services.Selected("id-reject_once"))
+    )
     chosen = {"outcome": {"outcome": "selected", "optionId": "id-reject_once"}}
     assert json.loads(answer.result) == chosen  # type: ignore[union-attr]

@@ -110,7 +110,7 @@ def test_replay_of_version_1() -> None:
     asked = ask(bridge.clients_side, bridge.agents_side, "session/resume", resume)
     chunk = {"sessionUpdate": "agent_message_chunk", "content": HI, "messageId": "m"}
     assert [bridge.update(**chunk), bridge.update(**chunk)] == [[], []]
-    told = [one.event for one in bridge.agents_side.decode_reply(asked.request, Raw(b"{}")).told]
+    told = [one.event for one in bridge.agents_side.decode_reply(asked.request, Raw(b"{}")).events]
     twice = {"sessionUpdate": "agent_message", "messageId": "m", "content": [{**HI, "text": HI["text"] * 2}]}
     said = [params["update"] for params in say(bridge.clients_side, "s", *told)]
     assert said == [twice, {"sessionUpdate": "state_update", "state": "idle"}]
@@ -250,9 +250,9 @@ def test_no_that_is_misheard() -> None:
 def test_stop_reason_without_a_word() -> None:
     bridge = Bridge(1, 1)
     request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
-    bridge.clients_side.reply(1, request, PromptAccepted("u"))
-    (told,) = bridge.agents_side.decode_reply(request, Raw(b'{"stopReason":"_odd"}')).told
-    found = result_of(bridge.clients_side.tell("s", told.event))
+    bridge.clients_side.encode_reply(1, request, PromptAccepted("u"))
+    (told,) = bridge.agents_side.decode_reply(request, Raw(b'{"stopReason":"_odd"}')).events
+    found = result_of(bridge.clients_side.encode_event("s", told.event))
     assert found == {"stopReason": "end_turn", "_meta": {"stopReason": "_odd"}}
 
 
@@ -288,11 +288,11 @@ def test_other_meaning() -> None:
 @shows("prompt-accepted")
 def test_prompt_accepted() -> None:
     bridge = Bridge(1, 2)
-    call = bridge.agents_side.ask(PromptRequest("s", []))
+    call = bridge.agents_side.encode_request(PromptRequest("s", []))
     assert call.early == PromptAccepted("dragoman-1")
     replied = bridge.agents_side.decode_failure(PromptRequest("s", []), WireError(-32603, "no"))
     assert replied is not None
-    (told,) = replied.told
+    (told,) = replied.events
     assert say(bridge.clients_side, "s", told.event)[0]["update"] == {
         "sessionUpdate": "state_update",
         "state": "idle",
@@ -400,10 +400,10 @@ def test_beside_the_end() -> None:
         request = ask(bridge.clients_side, bridge.agents_side, "session/prompt", PROMPT).request
         accepted = bridge.agents_side.decode_reply(request, Raw(b'{"messageId":"u","_meta":{"k":1}}')).reply
         assert accepted is not None
-        bridge.clients_side.reply(1, request, accepted)
+        bridge.clients_side.encode_reply(1, request, accepted)
         update = {"sessionUpdate": "state_update", "state": "idle", **extra}
         for event in hear(bridge.agents_side, {"sessionId": "s", "update": update}):
-            ends += bridge.clients_side.tell("s", event)
+            ends += bridge.clients_side.encode_event("s", event)
     assert ends == [ResultMessage(1, b'{"stopReason":"end_turn"}'), ErrorMessage(1, WireError(1, "m"))]
 
 
@@ -522,7 +522,7 @@ def test_commands_of_an_answer() -> None:
     result = {"sessionId": "s", "availableCommands": commands}
     reply = bridge.agents_side.decode_reply(asked.request, Raw(text(result))).reply
     assert reply is not None
-    first, second = bridge.clients_side.reply(1, asked.request, reply)
+    first, second = bridge.clients_side.encode_reply(1, asked.request, reply)
     assert first == ResultMessage(1, b'{"sessionId":"s"}')
     plain = [{"name": "n", "description": "d"}]
     assert json.loads(second.params)["update"] == {  # type: ignore[union-attr]

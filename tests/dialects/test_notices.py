@@ -28,7 +28,7 @@ def shown(title: str, number: int = 1, status: str = "completed", **more: Any) -
 def test_in_a_turn_a_notice_is_a_finished_call_at_once() -> None:
     agent = bare()
     prompted(agent)
-    agent.tell("s", events.Running())
+    agent.encode_event("s", events.Running())
     failed = events.Notice("error", "The server 'files' is gone", "It ended with code 1", meta={"k": 1})
     assert updates_of(agent, RETRY, failed, events.Notice("info", "By the way")) == [
         shown(f"Warning: {RETRY.title}"),
@@ -91,8 +91,8 @@ def in_a_turn(name: str) -> Dialect:
     agent = seeds.agent_of(name)
     params = {"sessionId": "s", "prompt": "hi" if name == "simse" else seeds.HELLO_WORLD}
     request = seeds.heard(agent, "session/prompt", params)
-    agent.reply(1, request, requests.PromptAccepted("u"))
-    agent.tell("s", events.Running())
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
+    agent.encode_event("s", events.Running())
     return agent
 
 

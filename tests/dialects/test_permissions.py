@@ -87,7 +87,7 @@ def said(version: int, answer: services.PermissionAnswer) -> Any:
     params = {"sessionId": "s", "options": [option], "title": "May I?", "toolCall": {"toolCallId": "c"}}
     request = client.decode_request(1, "session/request_permission", Raw(text(params)))
     assert isinstance(request, services.RequestPermission)
-    return result_of(client.reply(1, request, answer))
+    return result_of(client.encode_reply(1, request, answer))
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -145,16 +145,16 @@ answers = st.fixed_dictionaries({"outcome": st.fixed_dictionaries({"outcome": ou
 def test_no_answer_becomes_a_yes_on_any_way_through_a_bridge(near: int, far: int, result: Any) -> None:
     """The agent speaks `far`, the client `near`; only the `yes` that was chosen comes out as one."""
     agent_side, client_side = client_of(far), agent_of(near)
-    asked = agent_of(far).ask(QUESTION)
+    asked = agent_of(far).encode_request(QUESTION)
     request = agent_side.decode_request(1, asked.method, Raw(asked.params))
     assert isinstance(request, services.RequestPermission)
-    client_side.ask(request)
+    client_side.encode_request(request)
     try:
         reply = client_side.decode_reply(request, Raw(text(result))).reply
     except PeerMistake:
         return
     assert reply is not None
-    final = answered_by(agent_of(far), result_of(agent_side.reply(1, request, reply)))
+    final = answered_by(agent_of(far), result_of(agent_side.encode_reply(1, request, reply)))
     said_yes = result == {"outcome": {"outcome": "selected", "optionId": "yes"}}
     assert (isinstance(final, services.Selected) and final.option_id == "yes") == said_yes
 
@@ -171,8 +171,10 @@ def answered_by(agent: Dialect, result: Any) -> Any:
 def asked_in_v1(*told: events.AnyEvent, **fields: Any) -> Any:
     agent = agent_of(1)
     for event in told:
-        agent.tell("s", event)
-    params = json.loads(agent.ask(services.RequestPermission("s", "Delete all?", [YES, NO, ODD], **fields)).params)
+        agent.encode_event("s", event)
+    params = json.loads(
+        agent.encode_request(services.RequestPermission("s", "Delete all?", [YES, NO, ODD], **fields)).params
+    )
     assert_valid(1, "RequestPermissionRequest", params)
     assert [option["optionId"] for option in params["options"]] == ["yes", "no"]
     return params["toolCall"]

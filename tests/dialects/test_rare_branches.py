@@ -231,7 +231,7 @@ def test_a_client_of_the_june_draft_hears_what_is_no_update_as_version_1_does() 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_client_tells_nothing_and_an_agent_hears_no_update(version: int) -> None:
     with pytest.raises(UsageError):
-        client_of(version).tell("s", events.Running())
+        client_of(version).encode_event("s", events.Running())
     with pytest.raises(UsageError):
         client_of(version).text_frame("s", "agent_message_chunk", "m")
     assert agent_of(version).decode_text_update(b"{}") is None
@@ -241,10 +241,10 @@ def test_a_client_tells_nothing_and_an_agent_hears_no_update(version: int) -> No
 @pytest.mark.parametrize("version", [1, 2])
 def test_notes_are_said_in_the_versions_words_or_not_at_all(version: int) -> None:
     client = client_of(version)
-    assert client.note(ExtensionNote("_a/b", {"c": 1})) == [NotificationMessage("_a/b", b'{"c":1}')]
-    assert client.note(ExtensionNote("_a/b")) == [NotificationMessage("_a/b", b"")]
-    assert agent_of(version).note(requests.CancelTurn("s")) == []
-    (said,) = client.note(requests.CancelTurn("s"))
+    assert client.encode_notification(ExtensionNote("_a/b", {"c": 1})) == [NotificationMessage("_a/b", b'{"c":1}')]
+    assert client.encode_notification(ExtensionNote("_a/b")) == [NotificationMessage("_a/b", b"")]
+    assert agent_of(version).encode_notification(requests.CancelTurn("s")) == []
+    (said,) = client.encode_notification(requests.CancelTurn("s"))
     assert isinstance(said, NotificationMessage)
     assert (said.method, read(said.params)) == ("session/cancel", {"sessionId": "s"})
 
@@ -292,7 +292,7 @@ def test_an_agent_of_simse_hears_only_answers_that_are_some() -> None:
     assert agent.decode_notification("session/update", raw({"sessionId": "s"})) == []
     assert agent.decode_notification("_simse/permission", Raw(b"7")) == []
     assert agent.decode_notification("_vendor/note", raw(1)) == [ExtensionNote("_vendor/note", 1)]
-    assert agent.ask(Extension("_vendor/ask", {"a": 1})).method == "_vendor/ask"
+    assert agent.encode_request(Extension("_vendor/ask", {"a": 1})).method == "_vendor/ask"
 
 
 def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
@@ -301,9 +301,9 @@ def test_a_client_of_simse_hears_other_notes_as_everybody_does() -> None:
     unasked = {"sessionId": "s", "type": "request_permission"}
     assert client.decode_notification("session/update", raw(unasked)) == []
     foreign = Extension("_vendor/ask", {})
-    (answered,) = client.reply(1, foreign, ExtensionResult({"b": 2}))
+    (answered,) = client.encode_reply(1, foreign, ExtensionResult({"b": 2}))
     assert not isinstance(answered, NotificationMessage)
-    (failed,) = client.fail(1, foreign, WireError(-32601, "no"))
+    (failed,) = client.encode_failure(1, foreign, WireError(-32601, "no"))
     assert not isinstance(failed, NotificationMessage)
 
 

@@ -28,9 +28,9 @@ def piece(kind: str, text: str, message_id: str | None = None, **more: Any) -> d
 
 def replayed(client: Dialect, *updates: dict[str, Any]) -> list[events.AnyEvent]:
     """Everything that is told before the answer to a load in which the agent sends these."""
-    client.ask(REPLAY)
+    client.encode_request(REPLAY)
     told = [event for update in updates for event in hear(client, {"sessionId": "s", "update": update})]
-    return [*told, *(one.event for one in client.decode_reply(REPLAY, Raw(b"{}")).told)]
+    return [*told, *(one.event for one in client.decode_reply(REPLAY, Raw(b"{}")).events)]
 
 
 def test_the_chunks_of_a_message_are_told_as_the_whole_message() -> None:
@@ -69,7 +69,7 @@ def test_a_thought_and_a_message_of_one_id_are_both_told_whole() -> None:
 @pytest.mark.parametrize("message_id", ["m", None])
 def test_the_rest_of_a_long_message_takes_the_short_way(message_id: str | None) -> None:
     client = client_of(1)
-    client.ask(REPLAY)
+    client.encode_request(REPLAY)
 
     def at_once(text: str) -> tuple[str, events.AnyEvent] | None:
         assert client.decode_text_update is not None
@@ -130,26 +130,31 @@ def test_after_the_answer_chunks_are_chunks_again() -> None:
 @pytest.mark.parametrize("request_", [REPLAY, RESUME])
 def test_the_state_is_told_before_the_answer_with_and_without_a_replay(request_: requests.ResumeSession) -> None:
     client = client_of(1)
-    client.ask(request_)
-    assert client.decode_reply(request_, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
+    client.encode_request(request_)
+    assert client.decode_reply(request_, Raw(b"{}")).events == [SessionEvent("s", IDLE)]
 
 
 def test_a_session_that_works_says_so_when_it_is_resumed() -> None:
     client = client_of(1)
     question = services.RequestPermission("s", "May I?", [])
-    client.ask(requests.PromptRequest("s", [Text("go")]))
-    client.ask(RESUME)
-    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.Running())]
-    client.asked(question)
-    client.ask(RESUME)
-    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", events.RequiresAction())]
+    client.encode_request(requests.PromptRequest("s", [Text("go")]))
+    client.encode_request(RESUME)
+    assert client.decode_reply(RESUME, Raw(b"{}")).events == [SessionEvent("s", events.Running())]
+    client.events_at_request(question)
+    client.encode_request(RESUME)
+    assert client.decode_reply(RESUME, Raw(b"{}")).events == [SessionEvent("s", events.RequiresAction())]
 
 
 def test_a_turn_goes_on_when_the_last_of_its_questions_is_answered() -> None:
     client = client_of(1)
     one, two = services.RequestPermission("s", "One?", []), services.RequestPermission("s", "Two?", [])
-    client.ask(requests.PromptRequest("s", [Text("go")]))
-    told = [client.asked(one), client.asked(two), client.answered(one), client.answered(two)]
+    client.encode_request(requests.PromptRequest("s", [Text("go")]))
+    told = [
+        client.events_at_request(one),
+        client.events_at_request(two),
+        client.events_at_reply(one),
+        client.events_at_reply(two),
+    ]
     states: list[events.AnyEvent] = [
         events.RequiresAction(),
         events.RequiresAction(),
@@ -161,11 +166,11 @@ def test_a_turn_goes_on_when_the_last_of_its_questions_is_answered() -> None:
 
 def test_a_load_that_fails_leaves_nothing_of_its_replay() -> None:
     client = client_of(1)
-    client.ask(REPLAY)
+    client.encode_request(REPLAY)
     assert hear(client, {"sessionId": "s", "update": piece("agent_message", "a", "m")}) == []
     assert client.decode_failure(REPLAY, _ERROR) is None
-    client.ask(RESUME)
-    assert client.decode_reply(RESUME, Raw(b"{}")).told == [SessionEvent("s", IDLE)]
+    client.encode_request(RESUME)
+    assert client.decode_reply(RESUME, Raw(b"{}")).events == [SessionEvent("s", IDLE)]
 
 
 def test_the_june_draft_s_whole_messages_and_chunks_are_one_replay() -> None:

@@ -102,9 +102,9 @@ def test_results_survive_in_their_own_version(version: int, method: str, params:
     offer(version, question, message)
     request = ask(hears, says, method, question).request
     if version == 1 and method == "session/prompt":
-        agent.reply(1, request, PromptAccepted("m"))
-        (told,) = client.decode_reply(request, Raw(text(message))).told
-        found = result_of(agent.tell(told.session_id, told.event))
+        agent.encode_reply(1, request, PromptAccepted("m"))
+        (told,) = client.decode_reply(request, Raw(text(message))).events
+        found = result_of(agent.encode_event(told.session_id, told.event))
     else:
         found = answer(says, hears, request, message)
     assert meaning(found) == meaning(after(f"{version}{version}", result, message))

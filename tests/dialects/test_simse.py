@@ -214,14 +214,14 @@ async def test_a_question_ends_with_its_client() -> None:
 
 
 def test_8_5_2_a_client_sends_its_prompt_as_a_text() -> None:
-    call = client_of(NAME).ask(requests.PromptRequest("s", [Text("a"), Text("b")]))
+    call = client_of(NAME).encode_request(requests.PromptRequest("s", [Text("a"), Text("b")]))
     assert json.loads(call.params) == {"sessionId": "s", "prompt": "ab"}
 
 
 @pytest.mark.parametrize("before", [[], [Text(" \n")]])
 def test_8_5_2_an_attached_file_does_not_become_a_slash_command(before: list[Content]) -> None:
     file = Resource(TextResource("/wipe", "file:///notes.txt"))
-    call = client_of(NAME).ask(requests.PromptRequest("s", [*before, file]))
+    call = client_of(NAME).encode_request(requests.PromptRequest("s", [*before, file]))
     assert json.loads(call.params)["prompt"].startswith("[attached]\n")
 
 
@@ -248,7 +248,7 @@ def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) 
         "Run it",
         ["allow_once", "allow_always", "reject_once", "reject_always"],
     )
-    (said,) = client_of(NAME).reply(1, request, services.PermissionAnswer(outcome))
+    (said,) = client_of(NAME).encode_reply(1, request, services.PermissionAnswer(outcome))
     assert isinstance(said, NotificationMessage)
     assert (said.method, json.loads(said.params)) == (
         "_simse/permission",
@@ -257,7 +257,7 @@ def test_8_5_7_a_client_answers_with_one_of_four_words(outcome: Any, word: str) 
 
 
 def test_8_5_7_a_question_that_failed_is_a_no() -> None:
-    (said,) = client_of(NAME).fail(1, question_of(), WireError(-32603, "x"))
+    (said,) = client_of(NAME).encode_failure(1, question_of(), WireError(-32603, "x"))
     assert isinstance(said, NotificationMessage)
     assert json.loads(said.params)["outcome"] == "reject_once"
 
@@ -272,8 +272,8 @@ def test_8_5_8_a_client_runs_only_what_somebody_answers_for() -> None:
         "_simse/tool",
         {"sessionId": "s", "toolCallId": "c", "toolName": "bash", "input": {"command": "ls"}},
     )
-    (refused,) = client.fail(1, wanted, WireError(-32601, "Method not found"))
-    done = client.reply(1, wanted, ExtensionResult("out"))
+    (refused,) = client.encode_failure(1, wanted, WireError(-32601, "Method not found"))
+    done = client.encode_reply(1, wanted, ExtensionResult("out"))
     told = [json.loads(out.params) for out in (refused, *done) if isinstance(out, NotificationMessage)]
     common = {"sessionId": "s", "sessionUpdate": "tool_call_update", "type": "tool_call_update", "toolCallId": "c"}
     assert told == [

@@ -77,7 +77,7 @@ def ready(version: int, *, answering: bool = True) -> Dialect:
     """A client in the middle of a conversation, before or after the agent has begun to answer."""
     client = client_of(version)
     client.decode_reply(NewSession("/"), Raw(b'{"sessionId":"s"}'))
-    client.ask(PromptRequest("s", [Text("hi")]))
+    client.encode_request(PromptRequest("s", [Text("hi")]))
     if answering:
         update = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "a"}}
         client.decode_notification("session/update", Raw(json.dumps({"sessionId": "s", "update": update}).encode()))

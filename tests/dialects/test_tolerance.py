@@ -265,8 +265,8 @@ def test_8_4_18_an_option_may_lack_its_value_and_its_names() -> None:
 def test_8_4_8_any_stop_reason_ends_a_turn() -> None:
     client = client_of(1)
     prompt = requests.PromptRequest("s", [Text("x")])
-    client.ask(prompt)
-    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"tired"}')).told
+    client.encode_request(prompt)
+    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"tired"}')).events
     assert told.event == events.Idle(stop_reason="tired")
 
 
@@ -417,11 +417,11 @@ def test_8_4_19_a_model_may_be_set_by_its_bare_name_everywhere() -> None:
     opening = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
     choices: list[Any] = [options.Choice("p/a", "A"), options.Choice("p/b", "B")]
     model = options.Select("model", "Model", "p/a", choices, category="model")
-    agent.reply(1, opening, requests.SessionOpened("s", [model]))
+    agent.encode_reply(1, opening, requests.SessionOpened("s", [model]))
     request = heard(agent, "_agentao.cn/set_model", {"sessionId": "s", "model": " b "})
     assert request == requests.SetOption("s", "model", "p/b")
     after = options.Select("model", "Model", "p/b", choices, category="model")
-    answered, told = agent.reply(1, request, requests.OptionsSet([after]))
+    answered, told = agent.encode_reply(1, request, requests.OptionsSet([after]))
     assert answered == ResultMessage(1, b'{"model":"b"}')
     assert isinstance(told, NotificationMessage)
     (option,) = json.loads(told.params)["update"]["configOptions"]
@@ -443,7 +443,7 @@ def test_8_4_4_extensions_are_found_in_both_places() -> None:
 def test_8_1_6_a_load_that_tells_no_story_is_a_load() -> None:
     client = client_of(1)
     request = requests.ResumeSession("s", "/", replay_from=requests.ReplayFromStart())
-    assert client.ask(request).method == "session/load"
+    assert client.encode_request(request).method == "session/load"
     assert client.decode_reply(request, Raw(b"{}")).reply == requests.SessionOpened("s")
 
 
@@ -451,10 +451,10 @@ def test_8_1_6_a_load_that_tells_no_story_is_a_load() -> None:
 def test_8_1_20_any_code_is_a_failure(code: int) -> None:
     client = client_of(1)
     prompt = requests.PromptRequest("s", [Text("x")])
-    client.ask(prompt)
+    client.encode_request(prompt)
     failed = client.decode_failure(prompt, WireError(code, "no"))
     assert failed is not None
-    assert failed.told[0].event == events.Idle(stop_reason="error", error=events.Failure(code, "no"))
+    assert failed.events[0].event == events.Idle(stop_reason="error", error=events.Failure(code, "no"))
 
 
 def test_8_3_15_a_call_may_begin_in_progress() -> None:
@@ -467,7 +467,7 @@ def test_8_4_20_what_stands_beside_an_answer_is_no_harm() -> None:
     client = client_of(1)
     client.decode_reply(requests.NewSession("/"), Raw(text({"sessionId": "s", "modes": modes})))
     request = requests.SetOption("s", "mode", "b")
-    assert client.ask(request).method == "session/set_mode"
+    assert client.encode_request(request).method == "session/set_mode"
     reply = client.decode_reply(request, Raw(b'{"modeId":"b"}')).reply
     assert isinstance(reply, requests.OptionsSet)
     assert [option.current_value for option in reply.config_options] == ["b"]  # type: ignore[union-attr]

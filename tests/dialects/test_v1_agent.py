@@ -36,14 +36,14 @@ def heard(dialect: Dialect, method: str, params: Any, id: int = 1) -> Any:
 def prompted(dialect: Dialect, id: int = 1, session: str = "s") -> Request:
     """A prompt that was heard and accepted as message `u`."""
     request = heard(dialect, "session/prompt", {"sessionId": session, "prompt": HELLO}, id)
-    assert dialect.reply(id, request, requests.PromptAccepted("u")) == []
+    assert dialect.encode_reply(id, request, requests.PromptAccepted("u")) == []
     assert isinstance(request, Request)
     return request
 
 
 def opened(dialect: Dialect, *found: options.Option, commands: Any = UNSET) -> list[Any]:
     request = heard(dialect, "session/new", {"cwd": "/", "mcpServers": []})
-    return list(dialect.reply(1, request, requests.SessionOpened("s", list(found), commands)))
+    return list(dialect.encode_reply(1, request, requests.SessionOpened("s", list(found), commands)))
 
 
 # -- a prompt is answered when its turn ends -------------------------------------------------------------------------
@@ -52,10 +52,10 @@ def opened(dialect: Dialect, *found: options.Option, commands: Any = UNSET) -> l
 def test_a_prompt_is_held_until_the_session_is_idle() -> None:
     agent = bare()
     prompted(agent, id=7)
-    assert agent.tell("s", events.Running()) == []
-    assert len(agent.tell("s", events.AgentMessageChunk(Text("hi"), "m"))) == 1
-    assert agent.tell("s", events.RequiresAction()) == []
-    (end,) = agent.tell("s", events.Idle(stop_reason="end_turn"))
+    assert agent.encode_event("s", events.Running()) == []
+    assert len(agent.encode_event("s", events.AgentMessageChunk(Text("hi"), "m"))) == 1
+    assert agent.encode_event("s", events.RequiresAction()) == []
+    (end,) = agent.encode_event("s", events.Idle(stop_reason="end_turn"))
     assert end == ResultMessage(7, b'{"stopReason":"end_turn"}')
 
 
@@ -65,7 +65,7 @@ def test_every_end_of_version_1_is_said_as_it_is(reason: str) -> None:
     prompted(agent)
     usage = events.Usage(3, 1, 2, thought_tokens=0)
     end = events.Idle(stop_reason=reason, usage=usage, meta={"a": 1})
-    assert result_of(agent.tell("s", end)) == {
+    assert result_of(agent.encode_event("s", end)) == {
         "stopReason": reason,
         "usage": {"totalTokens": 3, "inputTokens": 1, "outputTokens": 2, "thoughtTokens": 0},
         "_meta": {"a": 1},
@@ -76,7 +76,10 @@ def test_a_stop_reason_without_a_word_is_end_turn_and_kept_beside_it() -> None:
     agent = bare()
     prompted(agent)
     end = events.Idle(stop_reason="_tired", meta={"a": 1})
-    assert result_of(agent.tell("s", end)) == {"stopReason": "end_turn", "_meta": {"a": 1, "stopReason": "_tired"}}
+    assert result_of(agent.encode_event("s", end)) == {
+        "stopReason": "end_turn",
+        "_meta": {"a": 1, "stopReason": "_tired"},
+    }
 
 
 @pytest.mark.parametrize(
@@ -93,37 +96,37 @@ def test_a_stop_reason_without_a_word_is_end_turn_and_kept_beside_it() -> None:
 def test_a_turn_that_failed_is_an_error_and_the_session_goes_on(failure: Any, error: WireError) -> None:
     agent = bare()
     prompted(agent, id=1)
-    assert agent.tell("s", events.Idle(stop_reason="error", error=failure)) == [ErrorMessage(1, error)]
+    assert agent.encode_event("s", events.Idle(stop_reason="error", error=failure)) == [ErrorMessage(1, error)]
     prompted(agent, id=2)
-    assert result_of(agent.tell("s", events.Idle(stop_reason="end_turn"))) == {"stopReason": "end_turn"}
+    assert result_of(agent.encode_event("s", events.Idle(stop_reason="end_turn"))) == {"stopReason": "end_turn"}
 
 
 def test_an_idle_without_a_reason_ends_a_turn_that_has_begun() -> None:
     agent = bare()
     prompted(agent)
-    assert agent.tell("s", events.Idle()) == []
-    agent.tell("s", events.Running())
-    assert result_of(agent.tell("s", events.Idle())) == {"stopReason": "end_turn"}
+    assert agent.encode_event("s", events.Idle()) == []
+    agent.encode_event("s", events.Running())
+    assert result_of(agent.encode_event("s", events.Idle())) == {"stopReason": "end_turn"}
 
 
 def test_the_end_of_an_earlier_turn_does_not_end_a_prompt_that_is_not_accepted() -> None:
     agent = bare()
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO})
-    assert agent.tell("s", events.Idle(stop_reason="end_turn")) == []
-    assert agent.reply(1, request, requests.PromptAccepted("u")) == []
-    assert result_of(agent.tell("s", events.Idle(stop_reason="refusal"))) == {"stopReason": "refusal"}
+    assert agent.encode_event("s", events.Idle(stop_reason="end_turn")) == []
+    assert agent.encode_reply(1, request, requests.PromptAccepted("u")) == []
+    assert result_of(agent.encode_event("s", events.Idle(stop_reason="refusal"))) == {"stopReason": "refusal"}
 
 
 def test_a_prompt_that_is_accepted_after_its_turn_is_answered_then() -> None:
     agent = bare()
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO})
-    assert agent.tell("s", events.UserMessage("u", [Text("hello")])) == []
-    assert agent.tell("s", events.Idle(stop_reason="max_tokens")) == []
-    assert result_of(agent.reply(1, request, requests.PromptAccepted("u"))) == {"stopReason": "max_tokens"}
+    assert agent.encode_event("s", events.UserMessage("u", [Text("hello")])) == []
+    assert agent.encode_event("s", events.Idle(stop_reason="max_tokens")) == []
+    assert result_of(agent.encode_reply(1, request, requests.PromptAccepted("u"))) == {"stopReason": "max_tokens"}
 
 
 def test_an_idle_without_a_prompt_says_nothing() -> None:
-    assert bare().tell("s", events.Idle(stop_reason="end_turn")) == []
+    assert bare().encode_event("s", events.Idle(stop_reason="end_turn")) == []
 
 
 def test_a_second_prompt_is_refused_while_the_first_one_runs() -> None:
@@ -132,22 +135,28 @@ def test_a_second_prompt_is_refused_while_the_first_one_runs() -> None:
     with pytest.raises(PeerMistake) as caught:
         heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO}, id=2)
     assert (caught.value.code, caught.value.data) == (-32600, {"reason": "busy"})
-    assert agent.tell("s", events.Idle(stop_reason="end_turn")) == [ResultMessage(1, b'{"stopReason":"end_turn"}')]
+    assert agent.encode_event("s", events.Idle(stop_reason="end_turn")) == [
+        ResultMessage(1, b'{"stopReason":"end_turn"}')
+    ]
 
 
 def test_prompts_of_two_sessions_run_side_by_side() -> None:
     agent = bare()
     prompted(agent, id=1, session="a")
     prompted(agent, id=2, session="b")
-    assert agent.tell("b", events.Idle(stop_reason="end_turn")) == [ResultMessage(2, b'{"stopReason":"end_turn"}')]
-    assert agent.tell("a", events.Idle(stop_reason="refusal")) == [ResultMessage(1, b'{"stopReason":"refusal"}')]
+    assert agent.encode_event("b", events.Idle(stop_reason="end_turn")) == [
+        ResultMessage(2, b'{"stopReason":"end_turn"}')
+    ]
+    assert agent.encode_event("a", events.Idle(stop_reason="refusal")) == [
+        ResultMessage(1, b'{"stopReason":"refusal"}')
+    ]
 
 
 def test_a_prompt_that_was_refused_waits_for_nothing() -> None:
     agent = bare()
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO})
     error = WireError(-32002, "Session not found")
-    assert agent.fail(1, request, error) == [ErrorMessage(1, error)]
+    assert agent.encode_failure(1, request, error) == [ErrorMessage(1, error)]
     prompted(agent, id=2)
 
 
@@ -174,7 +183,10 @@ def test_a_session_that_is_closed_under_its_prompt_ends_it(method: str) -> None:
     agent = agent_of(1)
     prompted(agent, id=1)
     request = heard(agent, method, {"sessionId": "s"}, id=2)
-    assert agent.reply(2, request, Done()) == [ResultMessage(1, b'{"stopReason":"cancelled"}'), ResultMessage(2, b"{}")]
+    assert agent.encode_reply(2, request, Done()) == [
+        ResultMessage(1, b'{"stopReason":"cancelled"}'),
+        ResultMessage(2, b"{}"),
+    ]
 
 
 # -- messages --------------------------------------------------------------------------------------------------------
@@ -242,7 +254,7 @@ def test_a_replayed_story_is_told_even_if_it_was_told_before() -> None:
 def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
     agent = bare()
     head, tail = agent.text_frame('s"', "agent_message_chunk", "m\n")
-    (said,) = agent.tell('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
+    (said,) = agent.encode_event('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
     assert isinstance(said, NotificationMessage)
     frame = json.loads(head + '"é\\n"'.encode() + tail)
     assert frame == {"jsonrpc": "2.0", "method": "session/update", "params": json.loads(said.params)}
@@ -322,8 +334,8 @@ def test_a_content_chunk_announces_a_call_that_nobody_knew() -> None:
 def test_a_call_that_goes_on_after_the_turn_keeps_its_content() -> None:
     agent = bare()
     prompted(agent)
-    agent.tell("s", events.ToolCallUpdate("c", title="t", status="in_progress", content=[TEXT_A]))
-    agent.tell("s", events.Idle(stop_reason="end_turn"))
+    agent.encode_event("s", events.ToolCallUpdate("c", title="t", status="in_progress", content=[TEXT_A]))
+    agent.encode_event("s", events.Idle(stop_reason="end_turn"))
     assert updates_of(agent, events.ToolCallContentChunk("c", TEXT_A))[0]["content"] == [SAID_A, SAID_A]
 
 
@@ -414,7 +426,7 @@ def test_a_new_session_tells_its_modes_and_its_options() -> None:
 def test_a_session_without_options_tells_none() -> None:
     agent = bare()
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
-    assert agent.reply(1, request, requests.SessionOpened("s")) == [ResultMessage(1, b'{"sessionId":"s"}')]
+    assert agent.encode_reply(1, request, requests.SessionOpened("s")) == [ResultMessage(1, b'{"sessionId":"s"}')]
 
 
 def test_modes_of_a_grouped_option_are_flat() -> None:
@@ -434,7 +446,7 @@ def test_a_mode_is_set_through_the_option_that_holds_it() -> None:
         {"x": 2},
     )
     changed = requests.OptionsSet([options.Select("permission_mode", "Mode", "plan", MODES, category="mode")])
-    answered, told = agent.reply(9, request, changed)
+    answered, told = agent.encode_reply(9, request, changed)
     assert answered == ResultMessage(9, b"{}")
     # The client was shown the option as well, and has no other way to learn its value.
     assert isinstance(told, NotificationMessage)
@@ -454,16 +466,16 @@ def test_a_mode_that_the_client_has_set_is_told_once() -> None:
 
     opened(agent, MODE)
     request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
-    assert len(agent.reply(1, request, requests.OptionsSet([plan]))) == 2
+    assert len(agent.encode_reply(1, request, requests.OptionsSet([plan]))) == 2
     assert kinds(events.OptionsChanged([plan], meta={"k": 1})) == ["config_option_update"]  # it has more to say
     opened(agent, MODE)
     request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
-    assert len(agent.reply(1, request, requests.OptionsSet([plan]))) == 2
+    assert len(agent.encode_reply(1, request, requests.OptionsSet([plan]))) == 2
     assert kinds(events.OptionsChanged([plan])) == []
     assert kinds(events.OptionsChanged([plan])) == ["config_option_update"]
     # The agent has told it before its answer, or nothing has changed.
     request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"})
-    assert agent.reply(1, request, requests.OptionsSet([plan])) == [ResultMessage(1, b"{}")]
+    assert agent.encode_reply(1, request, requests.OptionsSet([plan])) == [ResultMessage(1, b"{}")]
 
 
 def test_a_mode_that_changes_is_told_in_both_ways_and_one_that_does_not_in_one() -> None:
@@ -487,7 +499,7 @@ def test_setting_the_mode_option_tells_the_mode_after_the_answer() -> None:
     params = {"sessionId": "s", "configId": "permission_mode", "value": "plan"}
     request = heard(agent, "session/set_config_option", params)
     plan = options.Select("permission_mode", "Mode", "plan", MODES, category="mode")
-    answered, told = agent.reply(1, request, requests.OptionsSet([plan]))
+    answered, told = agent.encode_reply(1, request, requests.OptionsSet([plan]))
     assert isinstance(answered, ResultMessage)
     assert isinstance(told, NotificationMessage)
     assert json.loads(told.params)["update"] == {"sessionUpdate": "current_mode_update", "currentModeId": "plan"}
@@ -497,11 +509,11 @@ def test_a_mode_that_could_not_be_set_leaves_nothing_behind() -> None:
     agent = bare()
     assert isinstance(agent, AgentV1)
     request = heard(agent, "session/set_mode", {"sessionId": "s", "modeId": "plan"}, id=9)
-    agent.fail(9, request, WireError(-32602, "No such value"))
+    agent.encode_failure(9, request, WireError(-32602, "No such value"))
     reply = requests.OptionsSet([MODEL])
     params = {"sessionId": "s", "configId": "model", "value": "big"}
     again = heard(agent, "session/set_config_option", params, id=9)
-    assert "configOptions" in result_of(agent.reply(9, again, reply))
+    assert "configOptions" in result_of(agent.encode_reply(9, again, reply))
 
 
 @pytest.mark.parametrize(("knows", "ids"), [(False, ["model"]), (True, ["model", "web"])])
@@ -510,7 +522,7 @@ def test_switches_are_told_only_to_a_client_that_knows_them(knows: bool, ids: li
     answered = opened(agent, MODEL, SWITCH)[0]
     changed = updates_of(agent, events.OptionsChanged([MODEL, SWITCH]))[0]
     request = heard(agent, "session/set_config_option", {"sessionId": "s", "configId": "model", "value": "big"})
-    was_set = result_of(agent.reply(1, request, requests.OptionsSet([MODEL, SWITCH])))
+    was_set = result_of(agent.encode_reply(1, request, requests.OptionsSet([MODEL, SWITCH])))
     for said in (result_of([answered]), changed, was_set):
         assert [option["id"] for option in said["configOptions"]] == ids
 
@@ -585,10 +597,10 @@ def test_what_is_remembered_stays_bounded_over_many_turns() -> None:
         prompted(agent, id=turn)
         for call in range(20):
             name = f"{turn}-{call}"
-            agent.tell("s", events.ToolCallUpdate(name, title="t", content=[tools.TerminalItem(name)]))
-            agent.tell("s", events.TerminalOutputChunk(name, bytes_of(b"x" * 10)))
-            agent.tell("s", events.AgentMessageChunk(Text("a"), name))
-        agent.tell("s", events.Idle(stop_reason="end_turn"))
+            agent.encode_event("s", events.ToolCallUpdate(name, title="t", content=[tools.TerminalItem(name)]))
+            agent.encode_event("s", events.TerminalOutputChunk(name, bytes_of(b"x" * 10)))
+            agent.encode_event("s", events.AgentMessageChunk(Text("a"), name))
+        agent.encode_event("s", events.Idle(stop_reason="end_turn"))
     session = agent._sessions["s"]
     assert (len(session.calls), len(session.spoken)) == (REMEMBERED, REMEMBERED)
     assert (len(session.screens), sum(bool(call.content) for call in session.calls.values())) == (GOING_ON, GOING_ON)
@@ -598,16 +610,18 @@ def test_what_is_remembered_stays_bounded_over_many_turns() -> None:
 def test_a_closed_session_is_forgotten() -> None:
     agent = agent_of(1, CLIENT, AGENT)
     assert isinstance(agent, AgentV1)
-    agent.tell("s", events.AgentMessageChunk(Text("a"), "m"))
+    agent.encode_event("s", events.AgentMessageChunk(Text("a"), "m"))
     request = heard(agent, "session/close", {"sessionId": "s"})
-    assert agent.reply(1, request, Done()) == [ResultMessage(1, b"{}")]
+    assert agent.encode_reply(1, request, Done()) == [ResultMessage(1, b"{}")]
     assert agent._sessions == {}
 
 
 def test_a_permission_shows_a_display_terminal_as_text() -> None:
     agent = bare()
-    agent.tell("s", events.TerminalUpdate("t", command="ls"))
+    agent.encode_event("s", events.TerminalUpdate("t", command="ls"))
     call = events.ToolCallUpdate("c", title="Run", content=[tools.TerminalItem("t")])
     option = services.PermissionOption("y", "Yes", "allow_once")
-    asked = agent.ask(services.RequestPermission("s", "Run", [option], subject=services.ToolCallSubject(call)))
+    asked = agent.encode_request(
+        services.RequestPermission("s", "Run", [option], subject=services.ToolCallSubject(call))
+    )
     assert shown(json.loads(asked.params)["toolCall"]) == "$ ls\n"

@@ -47,7 +47,7 @@ def replied(client: Dialect, request: Any, result: Any) -> DecodedReply:
 
 
 def opened(client: Dialect, **result: Any) -> Reply | None:
-    client.ask(requests.NewSession("/"))
+    client.encode_request(requests.NewSession("/"))
     return replied(client, requests.NewSession("/"), {"sessionId": "s", **result}).reply
 
 
@@ -55,7 +55,7 @@ def opened(client: Dialect, **result: Any) -> Reply | None:
 
 
 def test_a_prompt_counts_as_accepted_when_it_is_sent() -> None:
-    assert client_of(1).ask(PROMPT) == RequestMessage(
+    assert client_of(1).encode_request(PROMPT) == RequestMessage(
         "session/prompt",
         b'{"sessionId":"s","prompt":[{"type":"text","text":"hello"}]}',
         requests.PromptAccepted("dragoman-1"),
@@ -65,7 +65,7 @@ def test_a_prompt_counts_as_accepted_when_it_is_sent() -> None:
 
 def test_the_answer_to_a_prompt_is_the_end_of_its_turn() -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     result = {"stopReason": "refusal", "usage": {"totalTokens": 3, "inputTokens": 1, "outputTokens": 2}, "_meta": {}}
     end = events.Idle(stop_reason="refusal", usage=events.Usage(3, 1, 2), meta={})
     assert replied(client, PROMPT, result) == DecodedReply(None, [SessionEvent("s", end)])
@@ -81,7 +81,7 @@ def test_the_answer_to_a_prompt_is_the_end_of_its_turn() -> None:
 )
 def test_an_odd_answer_to_a_prompt_is_an_end_all_the_same(result: Any, end: events.Idle) -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     assert replied(client, PROMPT, result) == DecodedReply(None, [SessionEvent("s", end)])
 
 
@@ -90,34 +90,36 @@ def test_an_odd_answer_to_a_prompt_is_an_end_all_the_same(result: Any, end: even
 )
 def test_a_malformed_answer_to_a_prompt_ends_the_turn_with_an_error(result: Any) -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     failure = events.Failure(-32603, "The agent's answer is malformed")
-    assert replied(client, PROMPT, result).told == [SessionEvent("s", events.Idle(stop_reason="error", error=failure))]
+    assert replied(client, PROMPT, result).events == [
+        SessionEvent("s", events.Idle(stop_reason="error", error=failure))
+    ]
 
 
 def test_a_prompt_that_fails_ends_its_turn_with_the_error_and_the_session_goes_on() -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     failed = client.decode_failure(PROMPT, WireError(-32000, "who", {"reason": "auth"}))
     failure = events.Failure(-32000, "who", {"reason": "auth"})
     assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="error", error=failure))])
-    assert client.ask(PROMPT).early == requests.PromptAccepted("dragoman-2")
+    assert client.encode_request(PROMPT).early == requests.PromptAccepted("dragoman-2")
 
 
 def test_a_cancelled_request_is_a_cancelled_turn() -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     failed = client.decode_failure(PROMPT, WireError(-32800, "cancelled"))
     assert failed == DecodedReply(None, [SessionEvent("s", events.Idle(stop_reason="cancelled"))])
 
 
 def test_a_second_prompt_is_refused_before_it_can_end_the_first_one() -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     with pytest.raises(PeerMistake) as caught:
-        client.ask(PROMPT)
+        client.encode_request(PROMPT)
     assert (caught.value.code, caught.value.data) == (-32600, {"reason": "busy"})
-    assert replied(client, PROMPT, {"stopReason": "end_turn"}).told == [
+    assert replied(client, PROMPT, {"stopReason": "end_turn"}).events == [
         SessionEvent("s", events.Idle(stop_reason="end_turn"))
     ]
 
@@ -153,7 +155,7 @@ def test_a_new_message_begins_after_a_tool_call_or_a_plan(between: tuple[str, di
 def test_a_new_message_begins_with_a_turn_and_after_it() -> None:
     client = client_of(1)
     before = chunk(client, "agent_message")
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     within = chunk(client, "agent_message")
     replied(client, PROMPT, {"stopReason": "end_turn"})
     assert ids(before, within, chunk(client, "agent_message")) == ["dragoman-1", "dragoman-3", "dragoman-4"]
@@ -167,7 +169,7 @@ def test_an_id_that_the_agent_gives_is_kept() -> None:
 
 def test_the_echo_of_a_prompt_is_swallowed_and_a_later_user_message_is_not() -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     assert chunk(client, "user_message", "hello") == []
     chunk(client, "agent_message")
     assert chunk(client, "user_message", "and?") == [events.UserMessageChunk(Text("and?"), "dragoman-3")]
@@ -176,7 +178,7 @@ def test_the_echo_of_a_prompt_is_swallowed_and_a_later_user_message_is_not() -> 
 @pytest.mark.parametrize("kind", ["tool_call", "plan"])
 def test_a_user_message_after_the_agent_has_begun_is_no_echo(kind: str) -> None:
     client = client_of(1)
-    client.ask(PROMPT)
+    client.encode_request(PROMPT)
     update(client, kind, toolCallId="c", title="t", entries=[])
     assert len(chunk(client, "user_message", "and?")) == 1
 
@@ -256,7 +258,7 @@ def test_setting_such_an_option_sets_the_mode() -> None:
     client = client_of(1)
     opened(client, modes=MODES, configOptions=[MODEL])
     request = requests.SetOption("s", "mode", "plan")
-    assert client.ask(request) == RequestMessage("session/set_mode", b'{"sessionId":"s","modeId":"plan"}')
+    assert client.encode_request(request) == RequestMessage("session/set_mode", b'{"sessionId":"s","modeId":"plan"}')
     plan = options.Select("mode", "Mode", "plan", CHOICES, category="mode")
     results: list[Any] = [{}, None]
     for result in results:
@@ -267,7 +269,7 @@ def test_setting_another_option_does_not() -> None:
     client = client_of(1)
     opened(client, modes=MODES, configOptions=[MODEL])
     request = requests.SetOption("s", "model", "big")
-    assert client.ask(request).method == "session/set_config_option"
+    assert client.encode_request(request).method == "session/set_config_option"
     assert replied(client, request, {"configOptions": [MODEL]}).reply == requests.OptionsSet([MODEL_HEARD, MODE])
 
 
@@ -310,7 +312,7 @@ def test_a_mode_option_that_appears_takes_the_place_of_the_modes() -> None:
     option = {"type": "select", "id": "m", "name": "M", "category": "mode", "currentValue": "x", "options": []}
     found = options.Select("m", "M", "x", [], category="mode")
     assert update(client, "config_option_update", configOptions=[option]) == [events.OptionsChanged([found])]
-    assert client.ask(requests.SetOption("s", "m", "y")).method == "session/set_config_option"
+    assert client.encode_request(requests.SetOption("s", "m", "y")).method == "session/set_config_option"
 
 
 # -- questions hold up the turn --------------------------------------------------------------------------------------
@@ -319,15 +321,15 @@ def test_a_mode_option_that_appears_takes_the_place_of_the_modes() -> None:
 def test_a_question_makes_the_running_session_wait_for_the_user() -> None:
     client = client_of(1)
     asked = services.RequestPermission("s", "May I?", [])
-    assert client.asked(asked) == []
-    client.ask(PROMPT)
+    assert client.events_at_request(asked) == []
+    client.encode_request(PROMPT)
     form = services.Elicit("?", services.Form({}), services.SessionScope("s"))
     for question in (asked, form):
-        assert client.asked(question) == [SessionEvent("s", events.RequiresAction())]
-        assert client.answered(question) == [SessionEvent("s", events.Running())]
+        assert client.events_at_request(question) == [SessionEvent("s", events.RequiresAction())]
+        assert client.events_at_reply(question) == [SessionEvent("s", events.Running())]
     elsewhere = services.Elicit("?", services.Form({}), services.RequestScope(1))
     for other in (elsewhere, services.RequestPermission("t", "May I?", []), services.ReadTextFile("s", "/x")):
-        assert (client.asked(other), client.answered(other)) == ([], [])
+        assert (client.events_at_request(other), client.events_at_reply(other)) == ([], [])
 
 
 # -- opening and closing ---------------------------------------------------------------------------------------------
@@ -346,26 +348,26 @@ REPLAY = requests.ResumeSession("s", "/", replay_from=requests.ReplayFromStart()
     ],
 )
 def test_a_session_is_loaded_for_its_story_and_resumed_without(agent: Any, request_: Any, method: str) -> None:
-    assert client_of(1, agent=agent).ask(request_).method == method
+    assert client_of(1, agent=agent).encode_request(request_).method == method
 
 
 @pytest.mark.parametrize(("agent", "request_"), [(agent_with(resume=True), REPLAY), (agent_with(), RESUME)])
 def test_what_the_agent_cannot_do_is_not_asked(agent: Any, request_: Any) -> None:
     with pytest.raises(RequestFailed) as caught:
-        client_of(1, agent=agent).ask(request_)
+        client_of(1, agent=agent).encode_request(request_)
     assert caught.value.code == -32601
 
 
 def test_a_replay_from_elsewhere_is_refused() -> None:
     request = requests.ResumeSession("s", "/", replay_from=requests.UnknownReplay("_cursor", {"type": "_cursor"}))
     with pytest.raises(PeerMistake) as caught:
-        client_of(1).ask(request)
+        client_of(1).encode_request(request)
     assert caught.value.code == -32602
 
 
 def test_a_story_that_nobody_asked_for_is_not_told() -> None:
     client = client_of(1, agent=agent_with(load=True))
-    client.ask(RESUME)
+    client.encode_request(RESUME)
     frame = (
         b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":'
         b'{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"a"}}}}'
@@ -415,10 +417,10 @@ def test_a_closed_session_is_forgotten() -> None:
 
 def test_lists_that_version_1_wants_are_there() -> None:
     servers: list[Any] = [requests.McpStdio("a", "/a"), requests.McpHttp("b", "u"), requests.McpSse("c", "u")]
-    asked = client_of(1, client_with()).ask(requests.NewSession("/", mcp_servers=servers))
+    asked = client_of(1, client_with()).encode_request(requests.NewSession("/", mcp_servers=servers))
     assert json.loads(asked.params)["mcpServers"] == [
         {"name": "a", "command": "/a", "args": [], "env": []},
         {"type": "http", "name": "b", "url": "u", "headers": []},
         {"type": "sse", "name": "c", "url": "u", "headers": []},
     ]
-    assert json.loads(client_of(1).ask(requests.NewSession("/")).params) == {"cwd": "/", "mcpServers": []}
+    assert json.loads(client_of(1).encode_request(requests.NewSession("/")).params) == {"cwd": "/", "mcpServers": []}

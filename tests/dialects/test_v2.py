@@ -32,7 +32,7 @@ def test_a_prompt_is_answered_when_it_is_accepted() -> None:
     agent = agent_of(2)
     request = heard(agent, "session/prompt", PROMPT)
     assert request == requests.PromptRequest("s", [Text("hello")])
-    assert agent.reply(1, request, requests.PromptAccepted("m")) == [ResultMessage(1, b'{"messageId":"m"}')]
+    assert agent.encode_reply(1, request, requests.PromptAccepted("m")) == [ResultMessage(1, b'{"messageId":"m"}')]
 
 
 def test_a_prompt_may_come_while_another_one_runs() -> None:
@@ -99,7 +99,7 @@ def test_an_unknown_update_is_never_taken_for_a_known_one(name: str) -> None:
     """A version 1 agent has no states; an update of that name there is something else."""
     heard_there = hear(client_of(1), {"sessionId": "s", "update": {"sessionUpdate": name, "state": "idle"}})
     assert heard_there == [events.UnknownEvent(name, {"state": "idle"})]
-    assert agent_of(2).tell("s", *heard_there) == []
+    assert agent_of(2).encode_event("s", *heard_there) == []
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ SSE = requests.McpSse("m", "u", [requests.HttpHeader("k", "v")], meta={"a": 1}, 
 
 @pytest.mark.usefixtures("schemas")
 def test_an_sse_server_passes_as_a_transport_of_its_own() -> None:
-    asked = client_of(2).ask(requests.NewSession("/", mcp_servers=[SSE, requests.McpSse("n", "u")]))
+    asked = client_of(2).encode_request(requests.NewSession("/", mcp_servers=[SSE, requests.McpSse("n", "u")]))
     params = json.loads(asked.params)
     assert params["mcpServers"] == [
         {"type": "sse", "name": "m", "url": "u", "headers": [{"name": "k", "value": "v"}], "_meta": {"a": 1}, "x": 1},
@@ -183,7 +183,7 @@ def test_a_malformed_sse_server_is_unknown_and_never_asked_of_a_version_1_agent(
     request = heard(agent_of(2), "session/new", {"cwd": "/", "mcpServers": [{"type": "sse", "name": 1}]})
     assert request.mcp_servers == [requests.UnknownMcp("sse", {"type": "sse", "name": 1})]
     with pytest.raises(PeerMistake) as caught:
-        client_of(1).ask(request)
+        client_of(1).encode_request(request)
     assert caught.value.code == -32602
 
 
@@ -237,14 +237,14 @@ def test_what_version_2_does_not_allow_is_left_out(event: events.AnyEvent, said:
 
 def test_a_permission_without_options_is_refused() -> None:
     with pytest.raises(PeerMistake) as caught:
-        agent_of(2).ask(services.RequestPermission("s", "May I?", []))
+        agent_of(2).encode_request(services.RequestPermission("s", "May I?", []))
     assert caught.value.code == -32602
 
 
 def test_the_frame_of_a_text_chunk_is_the_frame_of_its_event() -> None:
     agent = agent_of(2)
     head, tail = agent.text_frame('s"', "agent_message_chunk", "m\n")
-    (said,) = agent.tell('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
+    (said,) = agent.encode_event('s"', events.AgentMessageChunk(Text("é\n"), "m\n"))
     assert isinstance(said, NotificationMessage)
     frame = json.loads(head + '"é\\n"'.encode() + tail)
     assert frame == {"jsonrpc": "2.0", "method": "session/update", "params": json.loads(said.params)}
@@ -258,7 +258,7 @@ def test_what_stands_beside_an_update_goes_along_with_it(version: int) -> None:
     params = {"sessionId": "s", "update": {"sessionUpdate": "session_info_update"}, "_meta": {"trace": "00"}, "x": 1}
     (event,) = hear(client_of(version), params)
     assert event == events.SessionInfoChanged(outer=Extras({"_meta": {"trace": "00"}, "x": 1}))
-    (said,) = agent_of(version).tell("s", event)
+    (said,) = agent_of(version).encode_event("s", event)
     assert isinstance(said, NotificationMessage)
     assert json.loads(said.params) == params
 
@@ -269,10 +269,10 @@ def test_extensions_pass_with_their_params_or_without(version: int) -> None:
     for params in (b"", b'{"a":[1]}', b"null"):
         request = agent.decode_request(1, "_vendor/do", Raw(params))
         assert not isinstance(request, requests.CancelTurn)
-        assert client.ask(request) == RequestMessage("_vendor/do", params)  # type: ignore[arg-type]
-        sent = client.note(*agent.decode_notification("_vendor/told", Raw(params)))  # type: ignore[arg-type]
+        assert client.encode_request(request) == RequestMessage("_vendor/do", params)  # type: ignore[arg-type]
+        sent = client.encode_notification(*agent.decode_notification("_vendor/told", Raw(params)))  # type: ignore[arg-type]
         assert sent == [NotificationMessage("_vendor/told", params)]
     reply = client.decode_reply(request, Raw(b'{"b":1}'))  # type: ignore[arg-type]
     assert isinstance(reply, DecodedReply)
     assert reply.reply is not None
-    assert agent.reply(1, request, reply.reply) == [ResultMessage(1, b'{"b":1}')]  # type: ignore[arg-type]
+    assert agent.encode_reply(1, request, reply.reply) == [ResultMessage(1, b'{"b":1}')]  # type: ignore[arg-type]

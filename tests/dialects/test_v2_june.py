@@ -137,7 +137,7 @@ async def test_8_2_4_a_session_is_loaded_with_its_story(tmp_path: Path) -> None:
 def test_8_2_8_an_option_is_set_by_its_id_alone() -> None:
     request = heard(agent_of(JUNE), "session/set_config_option", {"sessionId": "s", "configId": "m", "value": "a"})
     assert request == requests.SetOption("s", "m", "a")
-    assert client_of(JUNE).ask(request) == RequestMessage(
+    assert client_of(JUNE).encode_request(request) == RequestMessage(
         "session/set_config_option", b'{"sessionId":"s","configId":"m","value":"a"}'
     )
 
@@ -348,11 +348,11 @@ def test_8_2_16_an_unknown_update_under_a_known_name_is_not_said(name: str) -> N
 def test_8_2_6_a_turn_ends_with_any_reason_and_its_meta(end: events.Idle, said: Any) -> None:
     agent, client, prompt = agent_of(JUNE), client_of(JUNE), requests.PromptRequest("s", [Text("x")])
     request = heard(agent, "session/prompt", {"sessionId": "s", "prompt": HELLO_WORLD})
-    agent.reply(1, request, requests.PromptAccepted("u"))
-    assert result_of(agent.tell("s", end)) == said
-    client.ask(prompt)
+    agent.encode_reply(1, request, requests.PromptAccepted("u"))
+    assert result_of(agent.encode_event("s", end)) == said
+    client.encode_request(prompt)
     heard_end = events.Idle(stop_reason=end.stop_reason, meta=end.meta)
-    assert client.decode_reply(prompt, Raw(text(said))).told == [SessionEvent("s", heard_end)]
+    assert client.decode_reply(prompt, Raw(text(said))).events == [SessionEvent("s", heard_end)]
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_8_2_16_what_the_draft_does_not_have_is_not_heard(method: str) -> None:
 
 def test_8_2_2_logging_in_is_called_authenticate() -> None:
     assert heard(agent_of(JUNE), "authenticate", {"methodId": "login"}) == requests.Login("login")
-    assert client_of(JUNE).ask(requests.Login("login")).method == "authenticate"
+    assert client_of(JUNE).encode_request(requests.Login("login")).method == "authenticate"
 
 
 # -- the client ------------------------------------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_what_the_agent_says_the_client_hears() -> None:
         events.UnknownEvent("_vendor/thing", {"a": 1}),
         events.CommandsChanged([options.Command("n", "d", options.CommandInput("h"))]),
     ]
-    said = [out for event in told for out in agent.tell("s", event)]
+    said = [out for event in told for out in agent.encode_event("s", event)]
     heard_ = [one for out in said for one in client.decode_notification("session/update", Raw(out.params))]  # type: ignore[union-attr]
     assert heard_ == [SessionEvent("s", event) for event in told]
 
@@ -471,7 +471,7 @@ def test_the_echo_of_the_prompt_that_is_being_answered_is_not_told() -> None:
     told = [events.UserMessage("u", [Text("hello")])]
     assert hear(client, echo) == told
     prompt = requests.PromptRequest("s", [Text("hello")])
-    client.ask(prompt)
+    client.encode_request(prompt)
     assert hear(client, echo) == []
     # After the first word of the agent a user message is another one.
     hear(client, {"sessionId": "s", "update": {"sessionUpdate": "agent_thought", "messageId": "t"}})
@@ -484,7 +484,7 @@ def test_a_story_that_nobody_asked_for_is_not_told() -> None:
     can = AgentCapabilities(load=True)
     client = named(JUNE).client(CLIENT, AgentHello(None, can))
     resume = requests.ResumeSession("s", "/")
-    assert client.ask(resume).method == "session/load"
+    assert client.encode_request(resume).method == "session/load"
     message = {"sessionId": "s", "update": {"sessionUpdate": "agent_message", "messageId": "m"}}
     assert hear(client, message) == []
     client.decode_reply(resume, Raw(b"{}"))
@@ -554,13 +554,13 @@ def test_8_2_7_a_client_says_the_type_of_its_servers(request_: Any) -> None:
 def test_the_answer_to_a_prompt_ends_its_turn() -> None:
     client = client_of(JUNE)
     prompt = requests.PromptRequest("s", [Text("x")])
-    assert client.ask(prompt).early is not None
-    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).told
+    assert client.encode_request(prompt).early is not None
+    (told,) = client.decode_reply(prompt, Raw(b'{"stopReason":"end_turn"}')).events
     assert told.event == events.Idle(stop_reason="end_turn")
 
 
 def test_an_opened_session_names_itself() -> None:
     agent = agent_of(JUNE)
     request = heard(agent, "session/new", {"cwd": "/", "mcpServers": []})
-    (answer,) = agent.reply(1, request, requests.SessionOpened("s"))
+    (answer,) = agent.encode_reply(1, request, requests.SessionOpened("s"))
     assert answer == ResultMessage(1, b'{"sessionId":"s"}')

@@ -57,7 +57,7 @@ class AnswerByNotification(NamedTuple):
 
 
 # A request among these was asked by a notification; its answer is one too.
-Heard = SessionEvent | Note | Request | AnswerByNotification
+DecodedNotification = SessionEvent | Note | Request | AnswerByNotification
 
 
 class RequestMessage(Struct, frozen=True, gc=False):
@@ -69,7 +69,7 @@ class RequestMessage(Struct, frozen=True, gc=False):
     method: str
     params: bytes
     early: Reply | None = None
-    told: Sequence[SessionEvent] = ()
+    events: Sequence[SessionEvent] = ()
     answered_as: str = ""
 
 
@@ -77,7 +77,7 @@ class DecodedReply(Struct, frozen=True, gc=False):
     """In: the answer to a request of ours, and what it tells besides. No reply: it was given early."""
 
     reply: Reply | None
-    told: Sequence[SessionEvent] = ()
+    events: Sequence[SessionEvent] = ()
 
 
 class Dialect(Protocol):
@@ -92,13 +92,13 @@ class Dialect(Protocol):
 
     def decode_request(self, id: Id, method: str, params: msgspec.Raw) -> Request | Note: ...
 
-    def asked(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
         """Return the events that the peer's request implies: some wires do not send that a turn waits for the user."""
 
-    def answered(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
         """Return the events that the reply to this request implies."""
 
-    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[Heard]: ...
+    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]: ...
 
     def decode_text_update(self, frame: bytes) -> tuple[str, AnyEvent] | None:
         """A whole frame that is a plain text chunk, in one decode; None for anything else."""
@@ -115,13 +115,13 @@ class Dialect(Protocol):
         """A request of ours failed that was asked under this name. True: the peer may know it by another, which `ask`
         gives it from now on."""
 
-    def ask(self, request: Request) -> RequestMessage: ...
+    def encode_request(self, request: Request) -> RequestMessage: ...
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]: ...
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]: ...
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]: ...
 
-    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]: ...
+    def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]: ...
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """What stands before and after the JSON string of a text chunk: the one event that comes by the 100,000.
@@ -129,4 +129,4 @@ class Dialect(Protocol):
         Three parts: the text stands there twice. None: this wire does not tell such text.
         """
 
-    def note(self, note: Note) -> Sequence[Out]: ...
+    def encode_notification(self, note: Note) -> Sequence[Out]: ...

@@ -24,8 +24,8 @@ class Handler(Protocol):
 
     def on_event(self, session_id: str, event: AnyEvent) -> None:
         """Something happened in a session. A handler that counts bytes may also have `on_sized_event`, with their
-        number behind the event: it is called instead for everything that is not a short piece of text; and `unread_bytes`,
-        which says how many bytes of all it was told still wait to be read."""
+        number behind the event: it is called instead for everything that is not a short piece of text; and
+        `unread_bytes`, which says how many bytes of all it was told still wait to be read."""
 
     def on_noise(self, reason: str) -> None: ...
 

@@ -88,7 +88,9 @@ class IncomingRequests:
         if len(self._working) < limits.IN_FLIGHT:
             self._handle(id, request)
         else:
-            self._say(self._link.dialect.fail(id, request, WireError(TOO_MANY_IN_FLIGHT, "Too many requests")))
+            self._say(
+                self._link.dialect.encode_failure(id, request, WireError(TOO_MANY_IN_FLIGHT, "Too many requests"))
+            )
 
     def cancel(self, id: Id) -> None:
         """The peer does not need this answer any more; it gets one nevertheless."""
@@ -108,7 +110,7 @@ class IncomingRequests:
     # -- a request ---------------------------------------------------------------------------------------------------
 
     def _handle(self, id: Id, request: Request) -> None:
-        told = self._link.dialect.asked(request)
+        told = self._link.dialect.events_at_request(request)
         if told:
             self._link.hand_up(told)
         try:
@@ -140,10 +142,10 @@ class IncomingRequests:
         try:
             if isinstance(end, Exception):
                 raise end
-            self._say(dialect.reply(id, request, end))
+            self._say(dialect.encode_reply(id, request, end))
         except Exception as error:
-            self._say(dialect.fail(id, request, self._explain(error)))
-        told = dialect.answered(request)
+            self._say(dialect.encode_failure(id, request, self._explain(error)))
+        told = dialect.events_at_reply(request)
         if told:
             self._link.hand_up(told)
         if self._outbox.crowded and self._voice.choked:
@@ -160,7 +162,9 @@ class IncomingRequests:
             raise PeerMistake(code, "Not initialized")
         if link.hellos is not None:
             raise PeerMistake(INVALID_REQUEST, "Already initialized")
-        heard = named(link.dialect_name).decode_client(params) if link.dialect_name else decode_client(params, self._spoken)
+        heard = (
+            named(link.dialect_name).decode_client(params) if link.dialect_name else decode_client(params, self._spoken)
+        )
         check_hello_id(id, heard)
         agent = self._handler.on_initialize(heard.hello)
         if isinstance(agent, AgentHello):

@@ -149,7 +149,7 @@ class Link:
 
     def enqueue_event(self, session_id: str, event: AnyEvent) -> "asyncio.Future[None] | None":
         """Say an event behind everything that waits. None: it is in the outbox; else it will be when this is done."""
-        return self._say(self.dialect.tell(session_id, event))
+        return self._say(self.dialect.encode_event(session_id, event))
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> TextStream:
         """A message to be said in pieces of text."""
@@ -157,13 +157,13 @@ class Link:
 
     async def send_notification(self, note: Note) -> None:
         """Say a notification; waits while the peer does not read."""
-        turn = self._say(self.dialect.note(note))
+        turn = self._say(self.dialect.encode_notification(note))
         if turn is not None:
             await turn
 
     def send_notification_now(self, note: Note) -> None:
         """Say a notification that must not wait: a cancel."""
-        self._voice.say_now(self.dialect.note(note))
+        self._voice.say_now(self.dialect.encode_notification(note))
 
     @property
     def busy(self) -> bool:

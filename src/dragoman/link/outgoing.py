@@ -108,8 +108,8 @@ class OutgoingRequests:
                 future.add_done_callback(self._release if counted else seen)
                 counted = False
                 waiter.tell()
-            if call.told:
-                self._link.hand_up(call.told)
+            if call.events:
+                self._link.hand_up(call.events)
             turn = self._put(number, one_line(payload), watch)
             if turn is not None:
                 await self._stand_in_line(turn, number, waiter, early=call.early is not None)
@@ -126,7 +126,7 @@ class OutgoingRequests:
 
     def _said(self, request: Request) -> RequestMessage:
         try:
-            return self._link.dialect.ask(request)
+            return self._link.dialect.encode_request(request)
         except UnicodeEncodeError:
             # A path of another encoding, or half of a surrogate pair: replaced, it would name something else.
             raise UsageError("a text in it is no Unicode, so no wire can carry it") from None
@@ -256,7 +256,11 @@ class OutgoingRequests:
 
     def _is_silent(self, error: WireError) -> bool:
         """Return whether `error` comes from an agent of a dialect without `initialize` (`needs_no_hello`)."""
-        return error.code == METHOD_NOT_FOUND and bool(self._link.dialect_name) and named(self._link.dialect_name).needs_no_hello
+        return (
+            error.code == METHOD_NOT_FOUND
+            and bool(self._link.dialect_name)
+            and named(self._link.dialect_name).needs_no_hello
+        )
 
     def _meet_silently(self, waiter: PendingCall) -> None:
         assert self._greeting is not None
@@ -266,8 +270,8 @@ class OutgoingRequests:
 
     def _settle(self, waiter: PendingCall, replied: DecodedReply) -> None:
         # Events that came with the reply are handed up before the caller goes on.
-        if replied.told:
-            self._link.hand_up(replied.told)
+        if replied.events:
+            self._link.hand_up(replied.events)
         if replied.reply is not None:
             waiter.resolve(replied.reply)
         elif not waiter.future.done():

@@ -38,7 +38,7 @@ class PendingCall(Struct, eq=False):
             self.tell()
 
     def ask_again(self) -> None:
-        """Resolve with `AGAIN`: the caller asks under another name. Neither `on_reply` nor `watch.on_reply` is called."""
+        """Resolve with `AGAIN`: the caller asks under another name. `on_reply` and `watch` are not called."""
         if not self.future.done():
             self.future.set_result(AGAIN)
 

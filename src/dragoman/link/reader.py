@@ -201,7 +201,7 @@ class LinkReader:
         """Stop reading if the handler leaves too many bytes unconsumed, unless a caller waits for the peer's reply.
 
         Then reading goes on up to `_FLOOD_BYTES`, and past that the link is closed. Replies and events outside of turns
-        are consumed at once without a call of `consume`, so the handler's own count (`unread_bytes`) is asked for first.
+        are read at once without a call of `consume`, so the handler's own count (`unread_bytes`) is asked first.
         """
         if self._recount is not None:
             self._untaken = min(self._untaken, self._recount())

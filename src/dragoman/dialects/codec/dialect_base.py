@@ -15,9 +15,9 @@ from dragoman.dialects.codec.elicitations import unoffered
 from dragoman.dialects.codec.permissions import only_offered, refuse_duplicates, unfolded
 from dragoman.dialects.codec.transcriber import Renames, Transcriber, plain
 from dragoman.dialects.contract import (
+    DecodedNotification,
     DecodedReply,
     ErrorMessage,
-    Heard,
     Id,
     NotificationMessage,
     Out,
@@ -164,15 +164,15 @@ class Speaker:
             return Extension(method, plain(params) if params else UNSET)
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
 
-    def asked(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
         """By default the wire says so itself."""
         return ()
 
-    def answered(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
         """By default the wire says so itself."""
         return ()
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """The note behind a method name."""
         route = self._heard_notes.get(method)
         if route is not None:
@@ -219,7 +219,7 @@ class Speaker:
 
     # -- saying ------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """A request of ours."""
         if isinstance(request, Extension):
             return RequestMessage(
@@ -242,7 +242,7 @@ class Speaker:
             raise RequestFailed(*problem)
         return route
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """The answer to a request of theirs."""
         if isinstance(reply, ExtensionResult):
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
@@ -250,11 +250,11 @@ class Speaker:
         value = route.encode_result(reply) if route.encode_result else self.words.encode_as(reply, route.result)
         return [ResultMessage(id, wire.encode(value))]
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A request of theirs failed."""
         return [ErrorMessage(id, error)]
 
-    def note(self, note: Note) -> Sequence[Out]:
+    def encode_notification(self, note: Note) -> Sequence[Out]:
         """A notification of ours."""
         if isinstance(note, ExtensionNote):
             return [NotificationMessage(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
@@ -263,7 +263,7 @@ class Speaker:
             return []
         return [NotificationMessage(route.method, wire.encode(self.words.encode_as(note, route.params)))]
 
-    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """Only agents tell events."""
         raise UsageError("a client tells no events")
 

@@ -118,10 +118,10 @@ class AgentV1(Speaker):
 
     # -- asking and answering ----------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a permission carries its tool call as the client was shown it."""
         if not isinstance(request, services.RequestPermission):
-            return super().ask(request)
+            return super().encode_request(request)
         session = self._session(request.session_id)
         shown = session.calls.get(permissions.call_id(request))
         call = permissions.subject_call(request, shown.content if shown is not None else [])
@@ -129,7 +129,7 @@ class AgentV1(Speaker):
             call = msgspec.structs.replace(call, content=without_screens(call.content, session.screens))
         return RequestMessage(permissions.PERMISSION.method, wire.encode(permissions.encode_permission(request, call)))
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but an accepted prompt is answered when its turn ends."""
         match reply:
             case requests.OptionsSet() if isinstance(request, requests.SetOption):
@@ -143,11 +143,11 @@ class AgentV1(Speaker):
                 ended = self._end(request.session_id, events.Idle(stop_reason="cancelled"), whatever=True)
                 self._sessions.pop(request.session_id, None)
                 self._sent_options.pop(request.session_id, None)
-                return [*ended, *super().reply(id, request, reply)]
+                return [*ended, *super().encode_reply(id, request, reply)]
             case _:
-                return super().reply(id, request, reply)
+                return super().encode_reply(id, request, reply)
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A refused prompt waits for nothing."""
         self._mode_requests.discard(id)
         self._models_asked.discard(id)
@@ -156,7 +156,7 @@ class AgentV1(Speaker):
             if held is None or held.id != id:
                 return []  # it was answered when its session was closed
             del self._prompts[request.session_id]
-        return super().fail(id, request, error)
+        return super().encode_failure(id, request, error)
 
     def _opened(
         self,
@@ -178,7 +178,7 @@ class AgentV1(Speaker):
             said = self._encode_options(reply.config_options)
         outs: list[Out] = [ResultMessage(id, self.encode_opened(reply, kind, said))]
         if reply.available_commands:
-            outs.extend(self.tell(session_id, events.CommandsChanged(reply.available_commands)))
+            outs.extend(self.encode_event(session_id, events.CommandsChanged(reply.available_commands)))
         return outs
 
     def _options_set(self, id: Id, request: requests.SetOption, reply: requests.OptionsSet) -> Sequence[Out]:
@@ -218,7 +218,7 @@ class AgentV1(Speaker):
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """One event: no update, one, or several."""
         if isinstance(event, events.Idle):
             return self._end(session_id, event)

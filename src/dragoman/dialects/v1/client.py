@@ -13,7 +13,15 @@ from msgspec import UNSET, Raw
 from dragoman.dialects.codec.dialect_base import Route, Speaker, busy, not_offered, or_nothing, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_extras, decode_outer, encode_extras
-from dragoman.dialects.contract import DecodedReply, Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.contract import (
+    DecodedNotification,
+    DecodedReply,
+    Id,
+    Out,
+    RequestMessage,
+    ResultMessage,
+    SessionEvent,
+)
 from dragoman.dialects.tolerance import updates as misspelt
 from dragoman.dialects.v1 import answers, permissions, routes
 from dragoman.dialects.v1 import codec as v1
@@ -94,7 +102,7 @@ class ClientV1(Speaker):
 
     # -- asking ------------------------------------------------------------------------------------------------------
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a prompt counts as accepted when it is sent, and its turn begins then."""
         match request:
             case requests.SetOption(value=str() as mode_id) if self._is_bare_mode(request):
@@ -110,13 +118,13 @@ class ClientV1(Speaker):
             case requests.ResumeSession():
                 return self._resume(request)
             case _:
-                return super().ask(request)
+                return super().encode_request(request)
 
     def _prompt(self, request: requests.PromptRequest) -> RequestMessage:
         session = self._session(request.session_id)
         if session.live:
             raise busy()
-        call = super().ask(request)
+        call = super().encode_request(request)
         session.ours = True
         session.live = self._new_id()
         session.answering = False
@@ -150,13 +158,13 @@ class ClientV1(Speaker):
         mode = self._session(request.session_id).mode
         return mode is not None and mode.config_id == request.config_id
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but refuse by `cancelled` where the agent takes any chosen option for a yes."""
         if self._mishears and isinstance(request, services.RequestPermission):
             assert isinstance(reply, services.PermissionAnswer)
             if (no := refusals.called_off(request, reply)) is not None:
                 return [ResultMessage(id, no)]
-        return super().reply(id, request, reply)
+        return super().encode_reply(id, request, reply)
 
     # -- hearing answers ---------------------------------------------------------------------------------------------
 
@@ -239,7 +247,7 @@ class ClientV1(Speaker):
 
     # -- hearing events ----------------------------------------------------------------------------------------------
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Updates are events; the rest is notes."""
         if method != "session/update":
             return super().decode_notification(method, params)
@@ -247,7 +255,7 @@ class ClientV1(Speaker):
         event = self._decode_event(self._session(heard.session_id), heard.update)
         return [] if event is None else self._session_events(heard.session_id, decode_outer(heard, event))
 
-    def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[Heard]:
+    def _session_events(self, session_id: str, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event, or what a replay makes of it."""
         replay = self._session(session_id).replay
         return [SessionEvent(session_id, one) for one in ([event] if replay is None else replay.feed(event))]
@@ -320,11 +328,11 @@ class ClientV1(Speaker):
             _force(chunk, "message_id", self._message_id(session, chunk.__class__))
         return params.session_id, chunk
 
-    def asked(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_request(self, request: Request) -> Sequence[SessionEvent]:
         """A question to the user holds up the turn."""
         return [self._counted(session_id, 1) for session_id in self._held_up(request)]
 
-    def answered(self, request: Request) -> Sequence[SessionEvent]:
+    def events_at_reply(self, request: Request) -> Sequence[SessionEvent]:
         """The turn goes on, unless it waits for another answer."""
         return [self._counted(session_id, -1) for session_id in self._held_up(request)]
 

@@ -48,7 +48,7 @@ class AgentV2(Speaker):
             refuse_empty(request)
         return request
 
-    def tell(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """One event, one update."""
         update = encode_event(event)
         if update is None:

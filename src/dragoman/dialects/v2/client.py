@@ -7,7 +7,7 @@ import msgspec
 from dragoman.dialects.codec.dialect_base import Speaker, or_nothing, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_outer, plain
-from dragoman.dialects.contract import DecodedReply, Heard, Id, SessionEvent
+from dragoman.dialects.contract import DecodedNotification, DecodedReply, Id, SessionEvent
 from dragoman.dialects.v2.codec import WORDS, decode_event
 from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.dialects.v2_june.old_names import modern
@@ -38,7 +38,7 @@ class ClientV2(Speaker):
             granted=agent.capabilities,
         )
 
-    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: msgspec.Raw) -> Sequence[DecodedNotification]:
         """Updates are events; the rest is notes."""
         if method != "session/update":
             return super().decode_notification(method, params)

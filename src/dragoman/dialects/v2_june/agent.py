@@ -177,9 +177,9 @@ class AgentJune(VendorAgent):
     def _meant(self, request: Any, answer: Any) -> Any:
         return answer
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """As in version 1; the call in a question has its own words."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, RequestPermission) or not isinstance(request.subject, ToolCallSubject):
             return call
         params = plain(Raw(call.params))
@@ -190,7 +190,7 @@ class AgentJune(VendorAgent):
         """The codes are those of the standard."""
         return error
 
-    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as version 1 does, but whole messages, appended content and an emptied plan are sent as such.
 
         Kinds, statuses and priorities are open here. An unknown update is passed on, unless it has a known name.
@@ -217,9 +217,9 @@ class AgentJune(VendorAgent):
             case events.UnknownEvent():
                 return self._passed_on(session_id, event)
             case events.PlanRemoved():
-                return super().tell(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
+                return super().encode_event(session_id, events.PlanUpdate(options.PlanItems(event.plan_id, [])))
             case _:
-                return super().tell(session_id, event)
+                return super().encode_event(session_id, event)
 
     def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
         said = v1.encode_unknown_event(event, subagents=False)

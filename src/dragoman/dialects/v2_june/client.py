@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
-from dragoman.dialects.contract import Heard, Id, RequestMessage, SessionEvent
+from dragoman.dialects.contract import DecodedNotification, Id, RequestMessage, SessionEvent
 from dragoman.dialects.handshake.loose_json import extras_of, has_texts, items, meta_of
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.client import ClientV1
@@ -42,9 +42,9 @@ _Items = tuple[w.ToolCallContent, ...]
 class ClientJune(ClientV1):
     """The client's side."""
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """As in version 1; an MCP server that is started says so."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, (requests.NewSession, requests.ResumeSession)):
             return call
         params = plain(Raw(call.params))
@@ -72,7 +72,7 @@ class ClientJune(ClientV1):
         asked: Request = replace(request, options=whole, subject=services.ToolCallSubject(call))
         return asked
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """As in version 1; what the draft has of version 2 is heard as what it is."""
         body: Any = plain(params) if method == "session/update" else None
         update = body.get("update") if isinstance(body, dict) else None
@@ -88,7 +88,7 @@ class ClientJune(ClientV1):
         heard = super().decode_notification(method, params)
         return [_whole(one, update) if isinstance(one, SessionEvent) else one for one in heard]
 
-    def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[Heard]:
+    def _told_own(self, body: Json, event: events.AnyEvent) -> Sequence[DecodedNotification]:
         """Return an event that only the draft has; nothing for the echo of the current prompt or in a muted replay."""
         session = self._session(body["sessionId"])
         if isinstance(event, events.UserMessage) and session.live and not session.answering:

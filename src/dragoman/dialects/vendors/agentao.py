@@ -12,7 +12,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
-from dragoman.dialects.contract import Heard, Id, Out, RequestMessage, ResultMessage, SessionEvent
+from dragoman.dialects.contract import DecodedNotification, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.initialize import (
     DecodedAgentHello,
     DecodedClientHello,
@@ -178,18 +178,18 @@ class AgentAgentao(VendorAgent):
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but `session/set_mode` is answered with the mode it named."""
         if (mode := self._modes_asked.pop(id, None)) is None:
-            return super().reply(id, request, reply)
+            return super().encode_reply(id, request, reply)
         if isinstance(reply, requests.OptionsSet) and isinstance(request, requests.SetOption):
             self._learn_mode(request.session_id, reply.config_options)
         return [ResultMessage(id, msgspec.json.encode({"modeId": mode}))]
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, and forget the mode that the request named."""
         self._modes_asked.pop(id, None)
-        return super().fail(id, request, error)
+        return super().encode_failure(id, request, error)
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """The options are always there, if only as an empty list."""
@@ -200,9 +200,9 @@ class AgentAgentao(VendorAgent):
         """The model, and no other."""
         return super()._encode_options([option for option in found if getattr(option, "category", None) == _CATEGORY])
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but the tool call of a permission is `pending` and always has a kind."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, services.RequestPermission):
             return call
         params = plain(Raw(call.params))
@@ -211,9 +211,9 @@ class AgentAgentao(VendorAgent):
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as `super()` does, but a tool call that ends carries its whole content."""
-        return super().tell(
+        return super().encode_event(
             session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
         )
 
@@ -294,7 +294,7 @@ class ClientAgentao(ClientV1):
         super().__init__(client, agent)
         self._shown: dict[tuple[str, str], list[tools.ToolContent]] = {}
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode as `super()` does, but each update of a tool call carries the whole content so far."""
         return [
             self._grown(one) if isinstance(one, SessionEvent) else one

@@ -162,9 +162,9 @@ def _in_words(data: object) -> str:
 class ClientElephant(ClientV1):
     """The client's side: what such an agent says is version 1. A server to be started says that it is one."""
 
-    def ask(self, request: Request) -> Any:
+    def encode_request(self, request: Request) -> Any:
         """Encode as `super()` does, and give every MCP server a type."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, (requests.NewSession, requests.ResumeSession)):
             return call
         params = plain(Raw(call.params))

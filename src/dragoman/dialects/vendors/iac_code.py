@@ -147,17 +147,17 @@ class AgentIacCode(VendorAgent):
 
     # -- answering ---------------------------------------------------------------------------------------------------
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but `session/set_model` is answered with an empty object."""
         if id in self._plain_models:
             self._plain_models.discard(id)
             return [ResultMessage(id, b"{}")]
-        return super().reply(id, request, reply)
+        return super().encode_reply(id, request, reply)
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, and forget that the request was a `session/set_model`."""
         self._plain_models.discard(id)
-        return super().fail(id, request, error)
+        return super().encode_failure(id, request, error)
 
     def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
         """Modes and models."""
@@ -172,9 +172,9 @@ class AgentIacCode(VendorAgent):
         said["usage"] = dict([*tokens, ("totalTokens", used.total_tokens)])
         return msgspec.json.encode(said)
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does; the tool call of a permission has its `rawInput` as `input` too."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, services.RequestPermission):
             return call
         params = plain(Raw(call.params))
@@ -185,7 +185,7 @@ class AgentIacCode(VendorAgent):
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
-    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as `super()` does; a compaction becomes a message, a call that ends has its whole content."""
         match event:
             case events.CompactionUpdate(status="completed"):
@@ -193,9 +193,9 @@ class AgentIacCode(VendorAgent):
             case events.CompactionUpdate() | events.CompactionSummaryChunk():
                 return []
             case events.ToolCallUpdate():
-                return super().tell(session_id, self.gathered(session_id, event))
+                return super().encode_event(session_id, self.gathered(session_id, event))
             case _:
-                return super().tell(session_id, event)
+                return super().encode_event(session_id, event)
 
     def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Encode an error as a message, as the reference does; another notice as a thought, no part of the answer."""
@@ -269,7 +269,7 @@ class ClientIacCode(ClientV1):
         self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, with the reference's method name where the agent rejected the protocol's."""
         call = self._by_protocol(request)
         if call.method not in self._unknown:
@@ -286,7 +286,7 @@ class ClientIacCode(ClientV1):
             if known is not None:
                 body = {"sessionId": request.session_id, "modelId": request.value}
                 return RequestMessage(SET_MODEL, msgspec.json.encode(body))
-        return super().ask(request)
+        return super().encode_request(request)
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does; read a turn's tokens from `_meta` too, remember an opened session's models."""
@@ -297,7 +297,9 @@ class ClientIacCode(ClientV1):
             result = _placed(result, request.cwd)
         replied = super().decode_reply(request, result)
         if isinstance(request, requests.PromptRequest):
-            return replace(replied, told=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.told])
+            return replace(
+                replied, events=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.events]
+            )
         if isinstance(replied.reply, requests.SessionOpened):
             model = misspelt.model_option(replied.reply.extras, [])
             if model is not None:
@@ -320,10 +322,10 @@ class ClientIacCode(ClientV1):
             self._flat.add(id)
         return request
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does; a flat reply is `allowed` with its option, or `denied` without one."""
         if id not in self._flat or not isinstance(request, services.RequestPermission):
-            return super().reply(id, request, reply)
+            return super().encode_reply(id, request, reply)
         self._flat.discard(id)
         assert isinstance(reply, services.PermissionAnswer)
         said = {"outcome": "denied"}
@@ -331,10 +333,10 @@ class ClientIacCode(ClientV1):
             said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
         return [ResultMessage(id, msgspec.json.encode(said))]
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, and forget that the request needs a flat reply."""
         self._flat.discard(id)
-        return super().fail(id, request, error)
+        return super().encode_failure(id, request, error)
 
 
 def _placed(result: Raw, cwd: str) -> Raw:

@@ -14,7 +14,14 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
-from dragoman.dialects.contract import AnswerByNotification, Heard, Id, NotificationMessage, Out, RequestMessage
+from dragoman.dialects.contract import (
+    AnswerByNotification,
+    DecodedNotification,
+    Id,
+    NotificationMessage,
+    Out,
+    RequestMessage,
+)
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
 from dragoman.dialects.handshake.initialize import encode_client as say_any_client
 from dragoman.dialects.handshake.loose_json import as_object, loosely
@@ -69,7 +76,7 @@ class AgentSimse(VendorAgent):
         super().__init__(plain_client, vendor_agent.narrowed(agent, **{**vendor_agent.unclaimed(agent), "load": False}))
         self._questions = 0
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode as `super()` does, but `_simse/permission` is the reply to a permission.
 
         Updates are ignored: they are about tools that we have not asked the client to run.
@@ -86,10 +93,10 @@ class AgentSimse(VendorAgent):
         key = _key(body.get("sessionId"), body.get("requestId"))
         return [AnswerByNotification(key, Raw(msgspec.json.encode({"outcome": chosen})))]
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """A permission is asked by an update; everything else as everywhere."""
         if not isinstance(request, services.RequestPermission):
-            return super().ask(request)
+            return super().encode_request(request)
         self._questions += 1
         id = f"permission-{self._questions}"
         call = subject_call(request, [])
@@ -104,16 +111,16 @@ class AgentSimse(VendorAgent):
         params = msgspec.json.encode(self.carried(request.session_id, update))
         return RequestMessage(_UPDATE, params, answered_as=_key(request.session_id, id))
 
-    def tell(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
+    def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Three updates; a plan is told in words."""
         match event:
             case events.PlanUpdate(plan=options.PlanItems(entries=entries)):
                 steps = [f"- [{'x' if step.status == 'completed' else ' '}] {step.content}\n" for step in entries]
                 return self.told_text(session_id, "agent_message_chunk", "".join(steps)) if steps else []
             case events.ToolCallUpdate():
-                return super().tell(session_id, self.gathered(session_id, event))
+                return super().encode_event(session_id, self.gathered(session_id, event))
             case _:
-                return super().tell(session_id, event)
+                return super().encode_event(session_id, event)
 
     def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
         """Encode a notice as a message: a tool call would be something for the client to run."""
@@ -185,15 +192,15 @@ def _prompt_text(blocks: list[content.Content]) -> str:
 class ClientSimse(ClientV1):
     """The client's side."""
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a prompt is one text."""
-        call = super().ask(request)
+        call = super().encode_request(request)
         if not isinstance(request, requests.PromptRequest):
             return call
         body = {"sessionId": request.session_id, "prompt": _prompt_text(request.prompt)}
         return replace(call, params=msgspec.json.encode(body))
 
-    def decode_notification(self, method: str, params: Raw) -> Sequence[Heard]:
+    def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """Decode as `super()` does, but an update that wants a permission or a tool run is a request."""
         body: Any = plain(params) if method == _UPDATE else None
         if not isinstance(body, dict) or not isinstance(body.get("sessionId"), str):
@@ -208,7 +215,7 @@ class ClientSimse(ClientV1):
             heard.append(Extension(TOOL, {**named, "input": update.get("input", {})}))
         return heard
 
-    def reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
+    def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """What was asked by a notification is answered by one."""
         if isinstance(request, services.RequestPermission) and isinstance(reply, services.PermissionAnswer):
             outcome = reply.outcome
@@ -216,15 +223,15 @@ class ClientSimse(ClientV1):
         if isinstance(request, Extension) and request.method == TOOL and isinstance(reply, ExtensionResult):
             result = None if reply.result is msgspec.UNSET else reply.result
             return [_progress(request, "in_progress"), _progress(request, "completed", output=result)]
-        return super().reply(id, request, reply)
+        return super().encode_reply(id, request, reply)
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Send `reject_once` for a failed permission, and an error as the end of a failed tool run."""
         if isinstance(request, services.RequestPermission):
             return [_answer(request, "reject_once")]
         if isinstance(request, Extension) and request.method == TOOL:
             return [_progress(request, "completed", error=error.message)]
-        return super().fail(id, request, error)
+        return super().encode_failure(id, request, error)
 
 
 def _question(session_id: str, update: Json) -> services.RequestPermission:

@@ -94,9 +94,9 @@ class VendorAgent(AgentV1):
         """An error in the document's codes; it knows none of its own for a session that is not there."""
         return error._replace(code=INVALID_PARAMS) if error.code == NOT_FOUND else error
 
-    def fail(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
+    def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, with the document's error codes."""
-        return super().fail(id, request, self.error(error))
+        return super().encode_failure(id, request, self.error(error))
 
     # -- permission --------------------------------------------------------------------------------------------------
 
@@ -107,18 +107,18 @@ class VendorAgent(AgentV1):
             services.PermissionOption(one.option_id, one.name, one.kind) for one in self.permission if one.kind in kinds
         ]
 
-    def ask(self, request: Request) -> RequestMessage:
+    def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a permission has the document's options."""
         if isinstance(request, services.RequestPermission):
             request = replace(request, options=self.offers(request))
-        return super().ask(request)
+        return super().encode_request(request)
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
         """Decode as `super()` does; a choice among the document's options becomes one of the request's own options."""
         replied = super().decode_reply(request, result)
         if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
             return replied
-        return DecodedReply(self._meant(request, replied.reply), replied.told)
+        return DecodedReply(self._meant(request, replied.reply), replied.events)
 
     def _meant(
         self, request: services.RequestPermission, answer: services.PermissionAnswer
