@@ -1,11 +1,11 @@
 import sys
 
-from dragoman import Decider, Policy, connect_sync
+from dragoman import PermissionHandler, PermissionPolicy, connect_sync
 
 if len(sys.argv) < 4:
     sys.exit("usage: python ask.py FOLDER QUESTION COMMAND...\nsuch as: python ask.py . 'What is this?' dragoman acp")
 folder, question, *command = sys.argv[1:]
-may_read = Decider(Policy(allow="read"), [folder])
+may_read = PermissionHandler(PermissionPolicy(allow="read"), [folder])
 
 with connect_sync(command, permission=may_read) as client:
     session = client.new_session(folder)

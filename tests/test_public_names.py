@@ -33,6 +33,32 @@ def test_a_name_that_is_none_is_an_attribute_error() -> None:
         dragoman.conect  # type: ignore[attr-defined]  # noqa: B018
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Decider", "PermissionHandler"),
+        ("Fleet", "AgentRegistry"),
+        ("Patience", "Timeouts"),
+        ("Policy", "PermissionPolicy"),
+        ("Rule", "PermissionRule"),
+    ],
+)
+def test_a_former_name_works_with_a_warning(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"dragoman.{old} is called dragoman.{new} now") as caught:
+        found = getattr(dragoman, old)
+    assert found is getattr(dragoman, new)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert old not in dir(dragoman)
+
+
+def test_the_former_name_of_a_parameter_works_with_a_warning(tmp_path: Path) -> None:
+    with pytest.warns(DeprecationWarning, match="patience= is called timeouts= now"):
+        dragoman.connect("agent", patience=dragoman.Timeouts(startup=1))
+    permissions = dragoman.PermissionHandler(dragoman.PermissionPolicy(), [tmp_path])
+    with pytest.warns(DeprecationWarning, match="decider= is called permissions= now"):
+        dragoman.Workspace([tmp_path], environment={}, decider=permissions)
+
+
 def test_importing_the_package_loads_nothing_else() -> None:
     found = loaded("import dragoman")
     assert {name for name in found if name.startswith("dragoman")} == AT_ONCE
@@ -44,8 +70,8 @@ def test_importing_the_package_loads_nothing_else() -> None:
     [
         ("Agent, Session, Prompt, SqliteStore", "dragoman.client"),
         ("Select, Choice, Toggle, PlanEntry", "asyncio"),
-        ("connect, Client, Conversation, Turn, Answer, Patience", "dragoman.agent"),
-        ("Workspace, Decider, Policy, Rule, Fleet", "dragoman.agent"),
+        ("connect, Client, Conversation, Turn, Answer, Timeouts", "dragoman.agent"),
+        ("Workspace, PermissionHandler, PermissionPolicy, PermissionRule, AgentRegistry", "dragoman.agent"),
         ("events, errors, RequestPermission, PermissionOption", "asyncio"),
     ],
 )
@@ -57,12 +83,13 @@ def test_nobody_pays_for_what_they_do_not_use(names: str, without: str) -> None:
 
 CLIENT = """
 import asyncio, os, sys
-from dragoman import Decider, Policy, RequestPermission, Rule, Turn, Workspace, connect, errors, events
+from dragoman import PermissionHandler, PermissionPolicy, PermissionRule, RequestPermission
+from dragoman import Turn, Workspace, connect, errors, events
 
 async def main(command, folder):
-    decider = Decider(Policy("read", (Rule("allow", "edit"),)), [folder])
-    async with Workspace([folder], environment=os.environ, decider=decider) as workspace:
-        async with connect(command, permission=decider, **workspace.callbacks()) as client:
+    permissions = PermissionHandler(PermissionPolicy("read", (PermissionRule("allow", "edit"),)), [folder])
+    async with Workspace([folder], environment=os.environ, permissions=permissions) as workspace:
+        async with connect(command, permission=permissions, **workspace.callbacks()) as client:
             session = await client.new_session(folder)
             turn: Turn = session.prompt("hello there")
             async for event in turn:

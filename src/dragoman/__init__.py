@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from dragoman.client.client import Client as Client
     from dragoman.client.connect import connect as connect
     from dragoman.client.conversation import Conversation as Conversation
-    from dragoman.client.policy import Decider as Decider
-    from dragoman.client.registry import Fleet as Fleet
-    from dragoman.client.rules import Policy as Policy
-    from dragoman.client.rules import Rule as Rule
+    from dragoman.client.policy import PermissionHandler as PermissionHandler
+    from dragoman.client.registry import AgentRegistry as AgentRegistry
+    from dragoman.client.rules import PermissionPolicy as PermissionPolicy
+    from dragoman.client.rules import PermissionRule as PermissionRule
     from dragoman.client.sync import connect_sync as connect_sync
-    from dragoman.client.timeouts import Patience as Patience
+    from dragoman.client.timeouts import Timeouts as Timeouts
     from dragoman.client.turn import Answer as Answer
     from dragoman.client.turn import Turn as Turn
     from dragoman.client.workspace import Workspace as Workspace
@@ -35,26 +35,33 @@ if TYPE_CHECKING:
     from dragoman.vocabulary.services import PermissionOption as PermissionOption
     from dragoman.vocabulary.services import RequestPermission as RequestPermission
 
+    # The former names, see `_RENAMED`.
+    Decider = PermissionHandler
+    Fleet = AgentRegistry
+    Patience = Timeouts
+    Policy = PermissionPolicy
+    Rule = PermissionRule
+
 # Imported when first used: an agent does not pay for the client, nor a client for the agent.
 _HOMES = {
     "Agent": "dragoman.agent.agent",
+    "AgentRegistry": "dragoman.client.registry",
     "Answer": "dragoman.client.turn",
     "Bridge": "dragoman.bridge.bridge",
     "Choice": "dragoman.vocabulary.options",
     "Client": "dragoman.client.client",
     "Conversation": "dragoman.client.conversation",
-    "Decider": "dragoman.client.policy",
-    "Fleet": "dragoman.client.registry",
-    "Patience": "dragoman.client.timeouts",
+    "PermissionHandler": "dragoman.client.policy",
     "PermissionOption": "dragoman.vocabulary.services",
+    "PermissionPolicy": "dragoman.client.rules",
+    "PermissionRule": "dragoman.client.rules",
     "PlanEntry": "dragoman.vocabulary.options",
-    "Policy": "dragoman.client.rules",
     "Prompt": "dragoman.agent.prompt",
     "RequestPermission": "dragoman.vocabulary.services",
-    "Rule": "dragoman.client.rules",
     "Select": "dragoman.vocabulary.options",
     "Session": "dragoman.agent.session",
     "SqliteStore": "dragoman.store.sqlite",
+    "Timeouts": "dragoman.client.timeouts",
     "Toggle": "dragoman.vocabulary.options",
     "Turn": "dragoman.client.turn",
     "Workspace": "dragoman.client.workspace",
@@ -62,26 +69,34 @@ _HOMES = {
     "connect_sync": "dragoman.client.sync",
 }
 _MODULES = {"errors": "dragoman.errors", "events": "dragoman.vocabulary.events"}
+# Former names of public classes: they work for one more release, with a `DeprecationWarning`.
+_RENAMED = {
+    "Decider": "PermissionHandler",
+    "Fleet": "AgentRegistry",
+    "Patience": "Timeouts",
+    "Policy": "PermissionPolicy",
+    "Rule": "PermissionRule",
+}
 
 __all__ = [
     "Agent",
+    "AgentRegistry",
     "Answer",
     "Bridge",
     "Choice",
     "Client",
     "Conversation",
-    "Decider",
-    "Fleet",
-    "Patience",
+    "PermissionHandler",
     "PermissionOption",
+    "PermissionPolicy",
+    "PermissionRule",
     "PlanEntry",
-    "Policy",
     "Prompt",
     "RequestPermission",
-    "Rule",
     "Select",
     "Session",
     "SqliteStore",
+    "Timeouts",
     "Toggle",
     "Turn",
     "Workspace",
@@ -96,6 +111,12 @@ __all__ = [
 if not TYPE_CHECKING:  # a type checker has the imports above, and so finds a name that is misspelt
 
     def __getattr__(name: str) -> object:
+        if name in _RENAMED:
+            import warnings
+
+            new = _RENAMED[name]
+            warnings.warn(f"dragoman.{name} is called dragoman.{new} now", DeprecationWarning, stacklevel=2)
+            name = new
         home = _HOMES.get(name) or _MODULES.get(name)
         if home is None:
             raise AttributeError(f"module 'dragoman' has no attribute {name!r}")

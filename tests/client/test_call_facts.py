@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.client.policy import Decider, PathPosition, Policy, Rule, judge
+from dragoman.client.policy import PathPosition, PermissionHandler, PermissionPolicy, PermissionRule, judge
 from dragoman.dialects.v1 import codec as v1
 from dragoman.vocabulary.content import BlobResource, Resource, ResourceLink, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -29,12 +29,12 @@ YES = PermissionOption("yes", "Yes", "allow_once")
 NO = PermissionOption("no", "No", "reject_once")
 
 
-async def says(root: Path, policy: Policy, **fields: Any) -> str:
+async def says(root: Path, policy: PermissionPolicy, **fields: Any) -> str:
     """`yes`, or why not."""
-    decider = Decider(policy, [root])
+    permissions = PermissionHandler(policy, [root])
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(ToolCallUpdate("c", **fields)))
-    answer = await decider(request)
-    return "yes" if answer == YES else decider.denials[0].reason.removesuffix(", and there is no user to ask")
+    answer = await permissions(request)
+    return "yes" if answer == YES else permissions.denials[0].reason.removesuffix(", and there is no user to ask")
 
 
 def patch(text: str, *changes: FileChange) -> Diff:
@@ -116,15 +116,15 @@ async def test_every_form_in_which_a_call_tells_its_paths_counts(
     kind: str, fields: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     beside = {"kind": kind, "locations": [Location(str(tmp_path / "in.txt"))]}
-    assert await says(tmp_path, Policy("edit"), **{**beside, **fields}) == reason
-    assert await says(tmp_path, Policy("edit"), **beside) == "yes"
+    assert await says(tmp_path, PermissionPolicy("edit"), **{**beside, **fields}) == reason
+    assert await says(tmp_path, PermissionPolicy("edit"), **beside) == "yes"
 
 
 @pytest.mark.parametrize("name", ["content", "new_string", "patch", "edits", "file_text"])
 async def test_a_call_that_writes_is_no_reading(name: str, tmp_path: Path) -> None:
     given = {"kind": "read", "raw_input": {"path": "a.txt", name: "x"}}
-    assert await says(tmp_path, Policy("read"), **given) == "it changes files"
-    assert await says(tmp_path, Policy("edit"), **given) == "yes"
+    assert await says(tmp_path, PermissionPolicy("read"), **given) == "it changes files"
+    assert await says(tmp_path, PermissionPolicy("edit"), **given) == "yes"
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ async def test_a_call_that_writes_is_no_reading(name: str, tmp_path: Path) -> No
 )
 async def test_a_call_that_says_that_it_changes_something_is_no_reading(more: dict[str, Any], tmp_path: Path) -> None:
     given = {"kind": "read", "raw_input": {"path": "a.txt", **more}}
-    assert await says(tmp_path, Policy("read"), **given) == "it changes files"
-    assert await says(tmp_path, Policy("edit"), **given) == "yes"
+    assert await says(tmp_path, PermissionPolicy("read"), **given) == "it changes files"
+    assert await says(tmp_path, PermissionPolicy("edit"), **given) == "yes"
 
 
 @pytest.mark.parametrize(
@@ -164,15 +164,17 @@ async def test_a_call_that_says_that_it_changes_something_is_no_reading(more: di
 )
 async def test_what_may_be_run_is_no_reading(given: Any, reason: str, tmp_path: Path) -> None:
     told = {"kind": "read", "raw_input": given, "locations": [Location(str(tmp_path / "a.txt"))]}
-    assert await says(tmp_path, Policy("edit"), **told) == reason
+    assert await says(tmp_path, PermissionPolicy("edit"), **told) == reason
 
 
 @pytest.mark.parametrize("kind", ["other", "think", "switch_mode", "bless", None])
 async def test_edits_are_not_allowed_to_what_is_called_something_else(kind: str | None, tmp_path: Path) -> None:
     beside = {"kind": kind, "locations": [Location(str(tmp_path / "a"))], "raw_input": {"path": "a", "content": "x"}}
-    assert await says(tmp_path, Policy("edit"), **beside) == "it does not say whether it reads or changes files"
+    assert (
+        await says(tmp_path, PermissionPolicy("edit"), **beside) == "it does not say whether it reads or changes files"
+    )
     shown = {**beside, "content": [Diff.of(str(tmp_path / "a"), None, "x")]}
-    assert await says(tmp_path, Policy("edit"), **shown) == "yes"
+    assert await says(tmp_path, PermissionPolicy("edit"), **shown) == "yes"
 
 
 DIFF = "--- a/src/a.py\n+++ b/src/a.py\n@@ -1 +1 @@\n-x\n+y\n"
@@ -332,8 +334,8 @@ def _placed(value: Any, root: str) -> Any:
 @pytest.mark.parametrize("fields", [row[1] for row in HONEST], ids=[row[0] for row in HONEST])
 async def test_an_ordinary_edit_of_a_real_agent_is_allowed(fields: dict[str, Any], tmp_path: Path) -> None:
     told = {"kind": "edit", **_placed(fields, str(tmp_path))}
-    assert await says(tmp_path, Policy("edit"), **told) == "yes"
-    assert await says(tmp_path, Policy("read"), **told) == "it changes files"
+    assert await says(tmp_path, PermissionPolicy("edit"), **told) == "yes"
+    assert await says(tmp_path, PermissionPolicy("read"), **told) == "it changes files"
 
 
 READS: list[dict[str, Any]] = [
@@ -353,7 +355,9 @@ READS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("name", ["glob", "include"])
 async def test_a_search_through_credentials_is_no_ordinary_search(name: str, pattern: str, tmp_path: Path) -> None:
     given = {"pattern": "KEY", "path": str(tmp_path), name: pattern}
-    assert (await says(tmp_path, Policy("read"), kind="search", raw_input=given)).endswith("may hold credentials")
+    assert (await says(tmp_path, PermissionPolicy("read"), kind="search", raw_input=given)).endswith(
+        "may hold credentials"
+    )
 
 
 def tree(root: Path) -> None:
@@ -386,18 +390,18 @@ def tree(root: Path) -> None:
 async def test_a_pattern_that_reaches_credentials_is_asked(given: dict[str, Any], tmp_path: Path) -> None:
     tree(tmp_path)
     told = {"kind": "read", "raw_input": given, "locations": [Location(str(tmp_path / "src/a.py"))]}
-    reason = await says(tmp_path, Policy("read"), **told)
+    reason = await says(tmp_path, PermissionPolicy("read"), **told)
     assert reason.endswith(("may hold credentials", "links/out is outside of the workspace"))
 
 
 async def test_a_pattern_is_judged_by_what_it_reaches(tmp_path: Path) -> None:
     tree(tmp_path)
 
-    async def reads(path: str, *rules: Rule) -> str:
-        return await says(tmp_path, Policy("read", rules), kind="read", raw_input={"path": path})
+    async def reads(path: str, *rules: PermissionRule) -> str:
+        return await says(tmp_path, PermissionPolicy("read", rules), kind="read", raw_input={"path": path})
 
     assert await reads("links/o*/passwd") == f"{tmp_path}/links/out is outside of the workspace"
-    assert await reads("sr*/a.py", Rule("reject", path="src/a.py")) == "the rule reject path src/a.py"
+    assert await reads("sr*/a.py", PermissionRule("reject", path="src/a.py")) == "the rule reject path src/a.py"
     assert await reads("src/*.py") == "yes"
     (tmp_path / "src" / "python").symlink_to("/usr/bin/python3")
     assert await reads("src/**/*.py") == "yes"
@@ -414,42 +418,56 @@ async def test_so_many_patterns_that_looking_would_take_long_are_asked(tmp_path:
         (tmp_path / f"{number}.txt").touch()
     for patterns in ([f"**/x{number}" for number in range(900)], ["**/" + "{a,b}" * 8], ["a*/" * 500]):
         told = {"kind": "read", "raw_input": {"paths": patterns}}
-        assert (await says(tmp_path, Policy("read"), **told)).endswith("stands for more files than can be judged")
+        assert (await says(tmp_path, PermissionPolicy("read"), **told)).endswith(
+            "stands for more files than can be judged"
+        )
 
 
 @pytest.mark.parametrize("kind", ["edit", "move", "delete"])
 async def test_what_is_done_with_a_file_of_credentials_is_asked(kind: str, tmp_path: Path) -> None:
     places = {"kind": kind, "locations": [Location(str(tmp_path / ".env")), Location(str(tmp_path / "a"))]}
-    assert await says(tmp_path, Policy("edit"), **places) == f"{tmp_path}/.env may hold credentials"
-    decider = Decider(Policy("edit"), [tmp_path])
-    assert await decider.permits(WriteTextFile("s", str(tmp_path / ".env"), "A=1")) is None
+    assert await says(tmp_path, PermissionPolicy("edit"), **places) == f"{tmp_path}/.env may hold credentials"
+    permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
+    assert await permissions.permits(WriteTextFile("s", str(tmp_path / ".env"), "A=1")) is None
 
 
 EDIT = {"content": [Diff.of("src/a", "x", "y")]}
 # A rule that allows something, and a call that is about more than that.
-MORE: list[tuple[str, Rule, dict[str, Any]]] = [
-    ("a command that is not told", Rule("allow", path="src/**"), {"kind": "execute"}),
-    ("a command that is not told, and a kind", Rule("allow", kind="execute", path="src/**"), {"kind": "execute"}),
-    ("an address that is not told", Rule("allow", path="src/**"), {"kind": "fetch"}),
-    ("an edit beside an address", Rule("allow", kind="fetch"), {"raw_input": {"url": "https://a.test/"}, **EDIT}),
-    ("a text beside an address", Rule("allow", kind="fetch"), {"raw_input": {"url": "https://a.test/", "text": "x"}}),
-    ("an edit and no command", Rule("allow", kind="execute"), {"kind": "execute", **EDIT}),
+MORE: list[tuple[str, PermissionRule, dict[str, Any]]] = [
+    ("a command that is not told", PermissionRule("allow", path="src/**"), {"kind": "execute"}),
+    (
+        "a command that is not told, and a kind",
+        PermissionRule("allow", kind="execute", path="src/**"),
+        {"kind": "execute"},
+    ),
+    ("an address that is not told", PermissionRule("allow", path="src/**"), {"kind": "fetch"}),
+    (
+        "an edit beside an address",
+        PermissionRule("allow", kind="fetch"),
+        {"raw_input": {"url": "https://a.test/"}, **EDIT},
+    ),
+    (
+        "a text beside an address",
+        PermissionRule("allow", kind="fetch"),
+        {"raw_input": {"url": "https://a.test/", "text": "x"}},
+    ),
+    ("an edit and no command", PermissionRule("allow", kind="execute"), {"kind": "execute", **EDIT}),
 ]
 
 
 @pytest.mark.parametrize(("rule", "fields"), [row[1:] for row in MORE], ids=[row[0] for row in MORE])
 async def test_a_rule_covers_a_call_only_if_it_is_about_all_of_it(
-    rule: Rule, fields: dict[str, Any], tmp_path: Path
+    rule: PermissionRule, fields: dict[str, Any], tmp_path: Path
 ) -> None:
     beside = {"kind": "fetch", "locations": [Location(str(tmp_path / "src/a"))]}
-    assert await says(tmp_path, Policy(rules=(rule,)), **{**beside, **fields}) != "yes"
+    assert await says(tmp_path, PermissionPolicy(rules=(rule,)), **{**beside, **fields}) != "yes"
     plain = {"kind": "fetch", "raw_input": {"url": "https://a.test/", "prompt": "Sum it up."}}
-    assert await says(tmp_path, Policy(rules=(Rule("allow", kind="fetch"),)), **plain) == "yes"
+    assert await says(tmp_path, PermissionPolicy(rules=(PermissionRule("allow", kind="fetch"),)), **plain) == "yes"
 
 
 @pytest.mark.parametrize("given", READS)
 async def test_an_ordinary_read_of_a_real_agent_is_allowed(given: dict[str, Any], tmp_path: Path) -> None:
-    assert await says(tmp_path, Policy("read"), kind="read", raw_input=_placed(given, str(tmp_path))) == "yes"
+    assert await says(tmp_path, PermissionPolicy("read"), kind="read", raw_input=_placed(given, str(tmp_path))) == "yes"
 
 
 COMMANDS: list[tuple[str, dict[str, Any], bool]] = [
@@ -486,7 +504,7 @@ COMMANDS: list[tuple[str, dict[str, Any], bool]] = [
 async def test_a_rule_for_a_command_knows_how_real_agents_tell_it(
     given: dict[str, Any], allowed: bool, tmp_path: Path
 ) -> None:
-    policy = Policy(rules=(Rule("allow", command="git status"),))
+    policy = PermissionPolicy(rules=(PermissionRule("allow", command="git status"),))
     assert (await says(tmp_path, policy, kind="execute", raw_input=_placed(given, str(tmp_path))) == "yes") is allowed
 
 
@@ -501,13 +519,13 @@ async def test_a_rule_for_a_command_knows_how_real_agents_tell_it(
     ],
 )
 async def test_a_rule_against_a_command_holds_where_its_words_stand_in_two_fields(given: Any, tmp_path: Path) -> None:
-    policy = Policy("all", (Rule("reject", command="git push"),))
+    policy = PermissionPolicy("all", (PermissionRule("reject", command="git push"),))
     assert await says(tmp_path, policy, kind="execute", raw_input=given) == "the rule reject command git push"
 
 
 @pytest.mark.parametrize("kind", ["execute", "fetch", "other", "bless", "edit"])
 async def test_a_rule_against_edits_holds_whatever_an_edit_is_called(kind: str, tmp_path: Path) -> None:
-    policy = Policy("all", (Rule("reject", kind="edit", path="*.lock"),))
+    policy = PermissionPolicy("all", (PermissionRule("reject", kind="edit", path="*.lock"),))
     told = {"kind": kind, "raw_input": {"path": "x.lock", "content": "y"}}
     assert await says(tmp_path, policy, **told) == "the rule reject kind edit, path *.lock"
 
@@ -517,21 +535,23 @@ async def test_protected_files_ask_although_edits_are_allowed(name: str, tmp_pat
     path = str(tmp_path / name)
     told = {"kind": "edit", "content": [Diff.of(path, None, "x")]}
     reason = f"{path} is a protected file"
-    assert await says(tmp_path, Policy("edit"), **told) == reason
+    assert await says(tmp_path, PermissionPolicy("edit"), **told) == reason
     # A rule for everything else does not mean them either; one that names them does.
     for rule, expected in (
-        (Rule("allow", kind="edit"), reason),
-        (Rule("allow", path="**"), reason),
-        (Rule("allow", path=name), "yes"),
+        (PermissionRule("allow", kind="edit"), reason),
+        (PermissionRule("allow", path="**"), reason),
+        (PermissionRule("allow", path=name), "yes"),
     ):
-        assert await says(tmp_path, Policy("edit", (rule,)), **told) == expected
+        assert await says(tmp_path, PermissionPolicy("edit", (rule,)), **told) == expected
 
 
 async def test_a_folder_with_a_protected_file_in_it_is_not_moved_unasked(tmp_path: Path) -> None:
-    decider = Decider(Policy("edit"), [tmp_path], protected_paths=[str(tmp_path / "tools" / "server.sh")])
+    permissions = PermissionHandler(
+        PermissionPolicy("edit"), [tmp_path], protected_paths=[str(tmp_path / "tools" / "server.sh")]
+    )
     for name, allowed in (("tools/server.sh", False), ("tools", False), ("tools/other", True), ("tool", True)):
         moved = ToolCallUpdate("c", kind="move", raw_input={"source_path": name, "destination_path": "old"})
-        answer = await decider(RequestPermission("s", "Move", [YES, NO], subject=ToolCallSubject(moved)))
+        answer = await permissions(RequestPermission("s", "Move", [YES, NO], subject=ToolCallSubject(moved)))
         assert (answer == YES) is allowed, name
 
 
@@ -539,19 +559,19 @@ async def test_a_change_that_a_bridge_can_only_describe_is_judged(tmp_path: Path
     """Version 1 has no diff without both texts."""
     (item,) = v1.encode_items([Diff([FileChange("move", OUT, old_path=str(tmp_path / "a"))])])
     told = {"kind": "edit", "content": [ContentItem(Text(item.content.text))]}
-    assert await says(tmp_path, Policy("edit"), **told) == OUTSIDE
+    assert await says(tmp_path, PermissionPolicy("edit"), **told) == OUTSIDE
 
 
 async def test_files_that_make_a_git_folder_together_ask(tmp_path: Path) -> None:
     names = ("docs/HEAD", "docs/config", "docs/objects/x", "docs/refs/heads/y")
     for name in names:
         alone = {"kind": "edit", "content": [Diff.of(str(tmp_path / name), None, "x")]}
-        assert await says(tmp_path, Policy("edit"), **alone) == "yes"
+        assert await says(tmp_path, PermissionPolicy("edit"), **alone) == "yes"
     together = {"kind": "edit", "content": [Diff.of(str(tmp_path / name), None, "x") for name in names]}
-    assert await says(tmp_path, Policy("edit"), **together) == f"{tmp_path}/docs/objects/x makes a git folder"
+    assert await says(tmp_path, PermissionPolicy("edit"), **together) == f"{tmp_path}/docs/objects/x makes a git folder"
     (tmp_path / "docs" / "objects").mkdir(parents=True)
     last = {"kind": "edit", "content": [Diff.of(str(tmp_path / "docs" / "HEAD"), None, "x")]}
-    assert await says(tmp_path, Policy("edit"), **last) == f"{tmp_path}/docs/HEAD is a protected file"
+    assert await says(tmp_path, PermissionPolicy("edit"), **last) == f"{tmp_path}/docs/HEAD is a protected file"
 
 
 @pytest.mark.parametrize("name", [".env", ".ssh/id_ed25519", "deploy/server.pem"])
@@ -559,11 +579,11 @@ async def test_credentials_ask_although_reading_is_allowed(name: str, tmp_path: 
     path = str(tmp_path / name)
     reason = f"{path} may hold credentials"
     told = {"kind": "read", "raw_input": {"path": path}}
-    assert await says(tmp_path, Policy("read"), **told) == reason
-    assert await says(tmp_path, Policy("edit", (Rule("allow", kind="read"),)), **told) == reason
-    assert await says(tmp_path, Policy(rules=(Rule("allow", path=name),)), **told) == "yes"
+    assert await says(tmp_path, PermissionPolicy("read"), **told) == reason
+    assert await says(tmp_path, PermissionPolicy("edit", (PermissionRule("allow", kind="read"),)), **told) == reason
+    assert await says(tmp_path, PermissionPolicy(rules=(PermissionRule("allow", path=name),)), **told) == "yes"
     assert (
-        await Decider(Policy("read"), [tmp_path]).permits(ReadTextFile("s", path))
+        await PermissionHandler(PermissionPolicy("read"), [tmp_path]).permits(ReadTextFile("s", path))
         == f"{reason}, and there is no user to ask"
     )
 
@@ -581,7 +601,7 @@ def test_nothing_outside_is_allowed_wherever_it_stands_in_an_input(given_input: 
     call = ToolCallUpdate("c", kind=kind, locations=[Location("/w/a")], raw_input={"x": given_input})
     request = RequestPermission("s", "Edit", [YES, NO], subject=ToolCallSubject(call))
     where = PathPosition(lambda path: path == "/w/a")
-    assert judge(request, Policy("edit"), where).effect == "ask"
+    assert judge(request, PermissionPolicy("edit"), where).effect == "ask"
 
 
 @pytest.mark.parametrize(
@@ -600,7 +620,7 @@ async def test_what_stands_in_fields_beside_the_input_counts_too(
     body = {"toolCallId": "c", "kind": "edit", "rawInput": {"path": str(tmp_path / "in.txt")}, **fields}
     call = v1.decode_call(wire.decode(json.dumps(body).encode(), wire_v1.ToolCallUpdate))
     told = {name: getattr(call, name) for name in ("kind", "raw_input", "extras")}
-    assert await says(tmp_path, Policy("edit"), **told) == reason
+    assert await says(tmp_path, PermissionPolicy("edit"), **told) == reason
 
 
 @pytest.mark.parametrize(
@@ -612,9 +632,9 @@ async def test_what_stands_in_fields_beside_the_input_counts_too(
     ],
     ids=["files", "values", "characters"],
 )
-@pytest.mark.parametrize("rule", [Rule("reject", path="keep/**"), Rule("reject", command="rm")])
+@pytest.mark.parametrize("rule", [PermissionRule("reject", path="keep/**"), PermissionRule("reject", command="rm")])
 async def test_a_rule_against_something_holds_for_what_is_too_much_to_be_read(
-    rule: Rule, given: dict[str, Any], tmp_path: Path
+    rule: PermissionRule, given: dict[str, Any], tmp_path: Path
 ) -> None:
-    assert await says(tmp_path, Policy("all", (rule,)), kind="edit", raw_input=given) == str(rule)
-    assert await says(tmp_path, Policy("all"), kind="edit", raw_input=given) == "yes"
+    assert await says(tmp_path, PermissionPolicy("all", (rule,)), kind="edit", raw_input=given) == str(rule)
+    assert await says(tmp_path, PermissionPolicy("all"), kind="edit", raw_input=given) == "yes"

@@ -8,7 +8,7 @@ import pytest
 from dragoman.client import policy as policy_module
 from dragoman.client import terminals as terminals_module
 from dragoman.client.command_lines import CommandLine, line_of, terminal_argv, terminal_line
-from dragoman.client.policy import Decider, Policy, Rule
+from dragoman.client.policy import PermissionHandler, PermissionPolicy, PermissionRule
 from dragoman.client.workspace import Workspace
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.vocabulary.requests import EnvVariable
@@ -17,12 +17,16 @@ from tests.client.connected import connected, new_session
 
 pytestmark = pytest.mark.anyio
 
-RULES = (Rule("allow", command="git status"), Rule("allow", command="git add"), Rule("reject", command="rm"))
+RULES = (
+    PermissionRule("allow", command="git status"),
+    PermissionRule("allow", command="git add"),
+    PermissionRule("reject", command="rm"),
+)
 
 
-async def run(folder: Path, request: CreateTerminal, decider: Decider | None = None) -> str:
+async def run(folder: Path, request: CreateTerminal, permissions: PermissionHandler | None = None) -> str:
     """Run a command to its end; why it was refused, or nothing."""
-    async with Workspace([folder], environment={"PATH": "/usr/bin:/bin"}, decider=decider) as workspace:
+    async with Workspace([folder], environment={"PATH": "/usr/bin:/bin"}, permissions=permissions) as workspace:
         try:
             terminal = await workspace.terminals.create(request)
         except RequestFailed as error:
@@ -42,9 +46,9 @@ async def test_a_variable_whose_name_is_none_is_refused_before_anything_is_judge
         asked.append(request)
         return "allow"
 
-    decider = Decider(Policy(rules=(Rule("allow", command="*"),)), [tmp_path], ask)
+    permissions = PermissionHandler(PermissionPolicy(rules=(PermissionRule("allow", command="*"),)), [tmp_path], ask)
     request = CreateTerminal("s", "touch", [str(tmp_path / "made")], [EnvVariable(name, "x")])
-    async with Workspace([tmp_path], environment={}, decider=decider) as workspace:
+    async with Workspace([tmp_path], environment={}, permissions=permissions) as workspace:
         with pytest.raises(RequestFailed, match="the name of a variable is letters") as refused:
             await workspace.terminals.create(request)
     assert (refused.value.code, asked, list(tmp_path.iterdir())) == (INVALID_PARAMS, [], [])
@@ -102,8 +106,8 @@ async def test_terminals_of_others_get_no_odd_variables_either() -> None:
 async def test_a_rule_for_a_command_is_not_stretched(
     command: str, args: list[str], env: list[EnvVariable], tmp_path: Path
 ) -> None:
-    decider = Decider(Policy(rules=RULES[:1]), [tmp_path])
-    reason = await run(tmp_path, CreateTerminal("s", command, args, env), decider)
+    permissions = PermissionHandler(PermissionPolicy(rules=RULES[:1]), [tmp_path])
+    reason = await run(tmp_path, CreateTerminal("s", command, args, env), permissions)
     assert reason == "Not allowed: it runs a command, and there is no user to ask"
     assert list(tmp_path.iterdir()) == []
 
@@ -120,7 +124,12 @@ async def test_a_rule_for_a_command_is_not_stretched(
     ],
 )
 async def test_a_rule_for_a_command_covers_it_in_every_spelling(command: str, args: list[str], tmp_path: Path) -> None:
-    assert await run(tmp_path, CreateTerminal("s", command, args), Decider(Policy(rules=RULES), [tmp_path])) == ""
+    assert (
+        await run(
+            tmp_path, CreateTerminal("s", command, args), PermissionHandler(PermissionPolicy(rules=RULES), [tmp_path])
+        )
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -133,8 +142,10 @@ async def test_a_rule_for_a_command_covers_it_in_every_spelling(command: str, ar
 )
 async def test_a_rule_against_a_command_holds_in_every_shell(command: str, args: list[str], tmp_path: Path) -> None:
     (tmp_path / "made").touch()
-    rules = (Rule("allow", command="*"), *RULES)
-    reason = await run(tmp_path, CreateTerminal("s", command, args), Decider(Policy("all", rules), [tmp_path]))
+    rules = (PermissionRule("allow", command="*"), *RULES)
+    reason = await run(
+        tmp_path, CreateTerminal("s", command, args), PermissionHandler(PermissionPolicy("all", rules), [tmp_path])
+    )
     assert reason == "Not allowed: the rule reject command rm"
     assert (tmp_path / "made").exists()
 
@@ -146,8 +157,8 @@ async def test_a_line_is_run_by_bash_as_it_was_judged(tmp_path: Path) -> None:
 
 
 async def test_a_line_that_dash_would_read_as_two_commands_runs_as_the_one_that_was_allowed(tmp_path: Path) -> None:
-    decider = Decider(Policy(rules=RULES), [tmp_path])
-    assert await run(tmp_path, CreateTerminal("s", "git add &>/dev/null touch made"), decider) == ""
+    permissions = PermissionHandler(PermissionPolicy(rules=RULES), [tmp_path])
+    assert await run(tmp_path, CreateTerminal("s", "git add &>/dev/null touch made"), permissions) == ""
     assert list(tmp_path.iterdir()) == []
 
 
@@ -182,7 +193,7 @@ async def test_a_person_is_shown_what_runs(request_: CreateTerminal, shown: str,
     async def ask(request: RequestPermission) -> None:
         seen.append(request)
 
-    assert await Decider(Policy(), [tmp_path], ask).permits(request_) == "the user said no"
+    assert await PermissionHandler(PermissionPolicy(), [tmp_path], ask).permits(request_) == "the user said no"
     assert [(one.title, one.subject) for one in seen] == [(f"Run {shown}", CommandSubject(shown, str(tmp_path)))]
 
 
@@ -198,10 +209,10 @@ async def test_without_bash_a_line_asks_and_the_question_names_the_shell(
         return "allow"
 
     line = CreateTerminal("s", "git status 2>/dev/null")
-    reason = await run(tmp_path, line, Decider(Policy(rules=RULES), [tmp_path]))
+    reason = await run(tmp_path, line, PermissionHandler(PermissionPolicy(rules=RULES), [tmp_path]))
     why = "there is no bash here, and /bin/sh may read the line in another way"
     assert reason == f"Not allowed: {why}, and there is no user to ask"
-    assert await run(tmp_path, line, Decider(Policy(rules=RULES), [tmp_path], ask)) == ""
+    assert await run(tmp_path, line, PermissionHandler(PermissionPolicy(rules=RULES), [tmp_path], ask)) == ""
     assert seen == [CommandSubject("/bin/sh -c 'git status 2>/dev/null'", str(tmp_path))]
     assert terminal_argv(line, "/bin/sh") == ["/bin/sh", "-c", "git status 2>/dev/null"]
 
@@ -221,7 +232,7 @@ async def test_a_folder_behind_a_link_is_judged_and_shown_by_where_it_leads(tmp_
         seen.append(request.subject)
         return "allow"
 
-    decider = Decider(Policy(), [tmp_path], ask)
-    assert await run(tmp_path, CreateTerminal("s", "touch", ["made"], cwd=str(tmp_path / "link")), decider) == ""
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask)
+    assert await run(tmp_path, CreateTerminal("s", "touch", ["made"], cwd=str(tmp_path / "link")), permissions) == ""
     assert seen == [CommandSubject("touch made", str(tmp_path / "real"))]
     assert (tmp_path / "real" / "made").exists()

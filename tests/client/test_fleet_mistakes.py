@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from dragoman.client.located import parse
-from dragoman.client.registry import Fleet
+from dragoman.client.registry import AgentRegistry
 from dragoman.client.registry_edit import add_entry, remove_entry
-from dragoman.client.registry_file import FleetFile, FleetFileWrong, RegistryFileFound, read_file, read_usable
+from dragoman.client.registry_file import FleetFileWrong, RegistryFile, RegistryFileFound, read_file, read_usable
 from dragoman.errors import UsageError
 
 FILE = Path("/home/me/acp.json")
 FINE = '"fine": {"command": "x"}'
 
 
-def usable(text: str) -> FleetFile:
+def usable(text: str) -> RegistryFile:
     return read_usable(RegistryFileFound(FILE, text.encode()))
 
 
@@ -132,7 +132,7 @@ def test_a_file_with_a_key_twice_is_not_written_over(tmp_path: Path) -> None:
 
 def test_a_default_that_there_is_not_leaves_the_servers(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text(f'{{"servers": {{{FINE}}},\n"defaultServer": "z"}}')
-    fleet = Fleet.read(tmp_path, environment=os.environ)
+    fleet = AgentRegistry.read(tmp_path, environment=os.environ)
     assert fleet.entry("fine").command == "x"
     assert fleet.default_mistake == (
         f"{tmp_path}/acp.json, line 2: there is no server 'z' in this file (defaultServer)"
@@ -141,14 +141,14 @@ def test_a_default_that_there_is_not_leaves_the_servers(tmp_path: Path) -> None:
 
 def test_an_empty_list_of_servers_is_told(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text('{\n"servers": []}')
-    fleet = Fleet.read(tmp_path, environment=os.environ)
+    fleet = AgentRegistry.read(tmp_path, environment=os.environ)
     remark = f"{tmp_path}/acp.json, line 2: the list of servers is empty (servers)"
     assert list(fleet.remarks) == [remark]
     with pytest.raises(UsageError) as wrong:
         fleet.entry("fine")
     assert str(wrong.value).endswith(f". {remark}")
     (tmp_path / "acp.json").write_text('{"servers": {}}')
-    assert list(Fleet.read(tmp_path, environment=os.environ).remarks) == []
+    assert list(AgentRegistry.read(tmp_path, environment=os.environ).remarks) == []
 
 
 def test_the_last_server_that_is_removed_from_a_list_leaves_no_empty_list(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.policy import Decider, Policy, Rule
+from dragoman.client.policy import PermissionHandler, PermissionPolicy, PermissionRule
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.events import ToolCallUpdate
@@ -20,13 +20,13 @@ OPTIONS = [PermissionOption("yes", "Yes", "allow_once"), PermissionOption("no", 
 class Desk:
     """A user who answers, a folder with a file, and an agent's two ways to write it."""
 
-    def __init__(self, folder: Path, *rules: Rule) -> None:
+    def __init__(self, folder: Path, *rules: PermissionRule) -> None:
         self.file = folder / "a.txt"
         self.file.write_text("one\ntwo\n")
         self.answer = "yes"
         self.titles: list[str] = []
-        self.decider = Decider(Policy(rules=rules), [folder], self._ask)
-        self.workspace = Workspace([folder], environment={}, decider=self.decider)
+        self.permissions = PermissionHandler(PermissionPolicy(rules=rules), [folder], self._ask)
+        self.workspace = Workspace([folder], environment={}, permissions=self.permissions)
 
     async def _ask(self, request: RequestPermission) -> PermissionOption | None:
         self.titles.append(request.title)
@@ -36,7 +36,7 @@ class Desk:
     async def asks(self, *items: Any, session: str = "s") -> Any:
         """The agent asks for an edit; the answer."""
         call = ToolCallUpdate("c", kind="edit", content=list(items))
-        return await self.decider(RequestPermission(session, "Edit", OPTIONS, subject=ToolCallSubject(call)))
+        return await self.permissions(RequestPermission(session, "Edit", OPTIONS, subject=ToolCallSubject(call)))
 
     async def writes(self, content: str, *, session: str = "s", path: Path | None = None) -> bool:
         """The agent has us write the file; whether that was done."""
@@ -112,8 +112,8 @@ async def test_a_no_grants_nothing(desk: Desk) -> None:
 @pytest.mark.parametrize("end", ["new_turn", "dismiss"])
 async def test_it_ends_with_the_turn(end: str, desk: Desk) -> None:
     await desk.asks(desk.whole("x"))
-    getattr(desk.decider, end)()
-    desk.decider.new_turn()
+    getattr(desk.permissions, end)()
+    desk.permissions.new_turn()
     desk.answer = "no"
     assert not await desk.writes("x")
 
@@ -141,7 +141,7 @@ async def test_other_changes_grant_nothing(desk: Desk, tmp_path: Path) -> None:
 
 
 async def test_a_rule_against_it_holds(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, Rule("reject", path="a.txt"))
+    desk = Desk(tmp_path, PermissionRule("reject", path="a.txt"))
     await desk.asks(desk.whole("x"))
     assert not await desk.writes("x")
     assert desk.titles == []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.client.policy import Decider, Policy
-from dragoman.client.registry import Fleet
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
+from dragoman.client.registry import AgentRegistry
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import ToolCallUpdate
 from tests.coder.models.upstream import upstream
@@ -25,13 +25,16 @@ async def test_it_makes_a_new_file_and_changes_one_that_is_there(tmp_path: Path)
     program.write_text(f'#!/bin/sh\nexec {shlex.join(GEMINI_CLI.command())} "$@"\n')
     program.chmod(0o755)
     path = {"PATH": f"{programs}:{os.environ['PATH']}"}
-    fleet = Fleet.read(home, environment={**os.environ, **path})
-    decider = Decider(Policy("edit"), [work])
+    fleet = AgentRegistry.read(home, environment={**os.environ, **path})
+    permissions = PermissionHandler(PermissionPolicy("edit"), [work])
     new, old = work / "new.txt", work / "old.txt"
     old.write_text("before\n")
     model = FakeModel(GEMINI_CLI.voice)
-    async with upstream(model) as server, Workspace([work], environment=os.environ, decider=decider) as workspace:
-        given = {"permission": decider, "env": GEMINI_CLI.environment(home, server.url) | path}
+    async with (
+        upstream(model) as server,
+        Workspace([work], environment=os.environ, permissions=permissions) as workspace,
+    ):
+        given = {"permission": permissions, "env": GEMINI_CLI.environment(home, server.url) | path}
         async with fleet.connect("gemini", cwd=str(work), **given, **workspace.callbacks()) as client:
             await client.login("gemini-api-key")
             session = await client.new_session(work)
@@ -43,4 +46,4 @@ async def test_it_makes_a_new_file_and_changes_one_that_is_there(tmp_path: Path)
                 calls = [event for event in events if isinstance(event, ToolCallUpdate)]
                 assert calls[-1].status == "completed"
                 assert file.read_text() == "after\n"
-    assert decider.denied == 0
+    assert permissions.denied == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Policy, connect
+from dragoman import PermissionPolicy, connect
 from dragoman.errors import PeerMistake, UsageError
 from tests.client.connected import connected, new_session
 
@@ -46,7 +46,7 @@ async def no_arguments() -> None: ...
         ({"start_timeout": True}, "not True: write `start_timeout=30`"),
         ({"start_timeout": -1}, "not -1: write `start_timeout=30`"),
         ({"start_timeout": float("nan")}, "not nan: write `start_timeout=30`"),
-        ({"patience": 3}, "write `patience=Patience(startup=30)`"),
+        ({"timeouts": 3}, "write `timeouts=Timeouts(startup=30)`"),
         ({"info": "me"}, "write `info=Implementation('my-client', '1.0')`"),
         ({"env": "NAME=value"}, "write `connect(..., env={'NAME': 'value'})`"),
         ({"env": {"NAME": 1}}, "write `connect(..., env={'NAME': 'value'})`"),
@@ -154,5 +154,5 @@ async def test_a_program_that_sends_our_words_back_is_no_agent() -> None:
 )
 def test_a_policy_knows_its_words(words: dict[str, Any], complaint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Policy(**words)
+        PermissionPolicy(**words)
     assert complaint in str(caught.value)

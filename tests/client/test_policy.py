@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.client.call_facts import CallFacts, evidence
-from dragoman.client.policy import REASON_KEY, Decider, Denial, Policy, Rule, allowing, judge
+from dragoman.client.policy import (
+    REASON_KEY,
+    Denial,
+    PermissionHandler,
+    PermissionPolicy,
+    PermissionRule,
+    allowing,
+    judge,
+)
 from dragoman.client.policy import PathPosition as W
 from dragoman.client.workspace import Workspace
 from dragoman.errors import RequestCancelled, RequestFailed, UsageError
@@ -101,14 +109,14 @@ LEVELS: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("request_", "expected"), [row[1:] for row in LEVELS], ids=[row[0] for row in LEVELS])
 def test_levels_judge_by_what_is_carried(request_: Any, expected: str) -> None:
-    said = [judge(request_, Policy(level), WHERE).effect for level in ("read", "edit", "all")]
+    said = [judge(request_, PermissionPolicy(level), WHERE).effect for level in ("read", "edit", "all")]
     assert said == ["allow" if letter == "y" else "ask" for letter in expected]
 
 
 @pytest.mark.parametrize("request_", [row[1] for row in LEVELS], ids=[row[0] for row in LEVELS])
 def test_without_a_policy_everything_is_asked_and_a_denial_denies_everything(request_: Any) -> None:
-    assert judge(request_, Policy(), WHERE).effect == "ask"
-    assert judge(request_, Policy("all", deny_all=True), WHERE).effect == "reject"
+    assert judge(request_, PermissionPolicy(), WHERE).effect == "ask"
+    assert judge(request_, PermissionPolicy("all", deny_all=True), WHERE).effect == "reject"
 
 
 def test_title_and_name_are_no_evidence() -> None:
@@ -132,8 +140,8 @@ JSON = st.recursive(
 @given(JSON)
 def test_no_input_breaks_the_judge_and_none_makes_nothing_of_a_command(given_input: object) -> None:
     request = asked(kind="read", locations=at("/w/a"), raw_input={"x": given_input, "cmd": "rm"})
-    rules = (Rule("reject", path="/nowhere/*"), Rule("ask", command="make"))
-    assert judge(request, Policy("edit", rules), WHERE).effect == "ask"
+    rules = (PermissionRule("reject", path="/nowhere/*"), PermissionRule("ask", command="make"))
+    assert judge(request, PermissionPolicy("edit", rules), WHERE).effect == "ask"
 
 
 # F6, and what a rule about a command must not be stretched to.
@@ -153,7 +161,7 @@ def test_no_input_breaks_the_judge_and_none_makes_nothing_of_a_command(given_inp
     ],
 )
 def test_a_rule_about_a_command_covers_that_command_alone(command: str, effect: str) -> None:
-    policy = Policy(rules=(Rule("allow", command="git status"),))
+    policy = PermissionPolicy(rules=(PermissionRule("allow", command="git status"),))
     subject = RequestPermission("s", "t", OPTIONS, subject=CommandSubject(command, "/w/"))
     call = asked(kind="execute", raw_input={"command": ["bash", "-lc", command], "cwd": "/w/"})
     for request in (subject, call, CreateTerminal("s", command)):
@@ -161,69 +169,119 @@ def test_a_rule_about_a_command_covers_that_command_alone(command: str, effect: 
 
 
 def test_variables_given_to_a_terminal_are_part_of_its_command() -> None:
-    policy = Policy(rules=(Rule("allow", command="git status"),))
+    policy = PermissionPolicy(rules=(PermissionRule("allow", command="git status"),))
     plain = CreateTerminal("s", "git", ["status"])
     bent = CreateTerminal("s", "git", ["status"], [EnvVariable("GIT_DIR", "/tmp/evil")])
     assert [judge(one, policy, WHERE).effect for one in (plain, bent)] == ["allow", "ask"]
 
 
 def test_a_command_in_a_folder_outside_needs_more_than_a_rule_for_it() -> None:
-    policy = Policy(rules=(Rule("allow", command="*"),))
+    policy = PermissionPolicy(rules=(PermissionRule("allow", command="*"),))
     assert judge(CreateTerminal("s", "ls", cwd="/w/"), policy, WHERE).effect == "allow"
     assert judge(CreateTerminal("s", "ls", cwd="/etc"), policy, WHERE).effect == "ask"
 
 
-RULED: list[tuple[str, tuple[Rule, ...], Any, str]] = [
-    ("allowed by path", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/src/a/b.py")), "allow"),
-    ("another path", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/docs/a")), "ask"),
-    ("one path too many", (Rule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/src/a", "/w/b")), "ask"),
-    ("a name anywhere", (Rule("allow", path="*.md"),), asked(kind="edit", locations=at("/w/docs/a.md")), "allow"),
+RULED: list[tuple[str, tuple[PermissionRule, ...], Any, str]] = [
+    (
+        "allowed by path",
+        (PermissionRule("allow", path="src/**"),),
+        asked(kind="edit", locations=at("/w/src/a/b.py")),
+        "allow",
+    ),
+    ("another path", (PermissionRule("allow", path="src/**"),), asked(kind="edit", locations=at("/w/docs/a")), "ask"),
+    (
+        "one path too many",
+        (PermissionRule("allow", path="src/**"),),
+        asked(kind="edit", locations=at("/w/src/a", "/w/b")),
+        "ask",
+    ),
+    (
+        "a name anywhere",
+        (PermissionRule("allow", path="*.md"),),
+        asked(kind="edit", locations=at("/w/docs/a.md")),
+        "allow",
+    ),
     (
         "a path is not a command",
-        (Rule("allow", path="**"),),
+        (PermissionRule("allow", path="**"),),
         asked(locations=at("/w/a"), raw_input={"cmd": "x"}),
         "ask",
     ),
     (
         "kind and path",
-        (Rule("allow", kind="read", path="src/**"),),
+        (PermissionRule("allow", kind="read", path="src/**"),),
         asked(kind="edit", locations=at("/w/src/a")),
         "ask",
     ),
-    ("kind alone stays inside", (Rule("allow", kind="read"),), asked(kind="read", locations=at("/etc/a")), "ask"),
-    ("kind alone, inside", (Rule("allow", kind="read"),), READ, "allow"),
-    ("nothing but a kind", (Rule("allow", kind="read"),), asked(kind="read"), "ask"),
-    ("a terminal", (Rule("allow", path="**"),), asked(locations=at("/w/a"), content=[ClientTerminalItem("t")]), "ask"),
-    ("a lie about the kind", (Rule("allow", kind="read"),), asked(kind="read", raw_input={"cmd": "rm /w/a"}), "ask"),
-    ("any address", (Rule("allow", kind="fetch"),), asked(kind="read", raw_input={"url": "https://x"}), "allow"),
-    ("reject beats allow", (Rule("allow", kind="edit"), Rule("reject", path="*.lock")), EDIT, "allow"),
+    (
+        "kind alone stays inside",
+        (PermissionRule("allow", kind="read"),),
+        asked(kind="read", locations=at("/etc/a")),
+        "ask",
+    ),
+    ("kind alone, inside", (PermissionRule("allow", kind="read"),), READ, "allow"),
+    ("nothing but a kind", (PermissionRule("allow", kind="read"),), asked(kind="read"), "ask"),
+    (
+        "a terminal",
+        (PermissionRule("allow", path="**"),),
+        asked(locations=at("/w/a"), content=[ClientTerminalItem("t")]),
+        "ask",
+    ),
+    (
+        "a lie about the kind",
+        (PermissionRule("allow", kind="read"),),
+        asked(kind="read", raw_input={"cmd": "rm /w/a"}),
+        "ask",
+    ),
+    (
+        "any address",
+        (PermissionRule("allow", kind="fetch"),),
+        asked(kind="read", raw_input={"url": "https://x"}),
+        "allow",
+    ),
+    (
+        "reject beats allow",
+        (PermissionRule("allow", kind="edit"), PermissionRule("reject", path="*.lock")),
+        EDIT,
+        "allow",
+    ),
     (
         "reject beats allow, and any path is enough",
-        (Rule("allow", kind="edit"), Rule("reject", path="*.lock")),
+        (PermissionRule("allow", kind="edit"), PermissionRule("reject", path="*.lock")),
         asked(kind="edit", locations=at("/w/a", "/w/x.lock")),
         "reject",
     ),
-    ("ask beats allow", (Rule("allow", kind="edit"), Rule("ask", path="a")), EDIT, "ask"),
-    ("reject beats ask", (Rule("ask", path="a"), Rule("reject", path="a")), EDIT, "reject"),
+    ("ask beats allow", (PermissionRule("allow", kind="edit"), PermissionRule("ask", path="a")), EDIT, "ask"),
+    ("reject beats ask", (PermissionRule("ask", path="a"), PermissionRule("reject", path="a")), EDIT, "reject"),
     (
         "a denied program in a wrapper",
-        (Rule("allow", command="*"), Rule("reject", command="rm")),
+        (PermissionRule("allow", command="*"), PermissionRule("reject", command="rm")),
         CreateTerminal("s", "env", ["sh", "-c", "rm x"]),
         "reject",
     ),
-    ("an absolute rule", (Rule("reject", path="/w/src/**"),), asked(locations=at("/w/src/a")), "reject"),
-    ("outside by a rule", (Rule("allow", path="/etc/*"),), asked(kind="read", locations=at("/etc/hosts")), "allow"),
-    ("a relative path", (Rule("reject", path="src/secret"),), asked(raw_input={"path": "src/secret"}), "reject"),
+    ("an absolute rule", (PermissionRule("reject", path="/w/src/**"),), asked(locations=at("/w/src/a")), "reject"),
+    (
+        "outside by a rule",
+        (PermissionRule("allow", path="/etc/*"),),
+        asked(kind="read", locations=at("/etc/hosts")),
+        "allow",
+    ),
+    (
+        "a relative path",
+        (PermissionRule("reject", path="src/secret"),),
+        asked(raw_input={"path": "src/secret"}),
+        "reject",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("rules", "request_", "effect"), [r[1:] for r in RULED], ids=[r[0] for r in RULED])
-def test_rules(rules: tuple[Rule, ...], request_: Any, effect: str) -> None:
-    assert judge(request_, Policy(rules=rules), WHERE).effect == effect
+def test_rules(rules: tuple[PermissionRule, ...], request_: Any, effect: str) -> None:
+    assert judge(request_, PermissionPolicy(rules=rules), WHERE).effect == effect
 
 
 def test_a_reject_rule_holds_although_everything_is_allowed() -> None:
-    policy = Policy("all", (Rule("reject", command="git push"),))
+    policy = PermissionPolicy("all", (PermissionRule("reject", command="git push"),))
     assert judge(CreateTerminal("s", "git push --force"), policy, WHERE).effect == "reject"
 
 
@@ -254,9 +312,9 @@ def test_a_reject_rule_holds_although_everything_is_allowed() -> None:
     ],
 )
 def test_a_rule_against_a_command_takes_wildcards(command: str, line: str, effect: str) -> None:
-    policy = Policy("all", (Rule("reject", command=command),))
+    policy = PermissionPolicy("all", (PermissionRule("reject", command=command),))
     assert judge(CreateTerminal("s", line), policy, WHERE).effect == effect
-    asks = Policy("all", (Rule("ask", command=command),))
+    asks = PermissionPolicy("all", (PermissionRule("ask", command=command),))
     assert judge(CreateTerminal("s", line), asks, WHERE).effect == ("ask" if effect == "reject" else "allow")
 
 
@@ -274,26 +332,26 @@ def test_a_rule_against_a_command_takes_wildcards(command: str, line: str, effec
 )
 def test_a_rule_against_a_folder_is_about_all_that_is_in_it(path: str, file: str, effect: str) -> None:
     where = W(WHERE.inside, WHERE.names, real=lambda given: given.replace("/alias", "/real"))
-    policy = Policy("all", (Rule("reject", path=path),))
+    policy = PermissionPolicy("all", (PermissionRule("reject", path=path),))
     assert judge(ReadTextFile("s", file), policy, where).effect == effect
     # A rule to allow is for what it names, as it really is called.
-    allows = Policy(rules=(Rule("allow", path=path.rstrip("/")),))
+    allows = PermissionPolicy(rules=(PermissionRule("allow", path=path.rstrip("/")),))
     assert judge(ReadTextFile("s", file), allows, where).effect == "ask"
 
 
 async def test_a_rule_may_name_the_folder_as_it_was_given(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "given").symlink_to("real")
-    rule = Rule("allow", "edit", path=f"{tmp_path}/given/src/**")
-    decider = Decider(Policy(rules=(rule,)), [tmp_path / "given"])
-    assert await decider.permits(WriteTextFile("s", f"{tmp_path}/real/src/a", "x")) is None
-    assert await decider.permits(WriteTextFile("s", f"{tmp_path}/real/b", "x")) is not None
+    rule = PermissionRule("allow", "edit", path=f"{tmp_path}/given/src/**")
+    permissions = PermissionHandler(PermissionPolicy(rules=(rule,)), [tmp_path / "given"])
+    assert await permissions.permits(WriteTextFile("s", f"{tmp_path}/real/src/a", "x")) is None
+    assert await permissions.permits(WriteTextFile("s", f"{tmp_path}/real/b", "x")) is not None
 
 
 @pytest.mark.parametrize("fields", [{}, {"kind": "reed"}, {"path": "{" * 40}, {"command": "'"}])
 def test_a_rule_that_means_nothing_is_refused(fields: dict[str, str]) -> None:
     with pytest.raises(UsageError):
-        Rule("allow", **fields)
+        PermissionRule("allow", **fields)
 
 
 # -- deciding --------------------------------------------------------------------------------------------------------
@@ -308,24 +366,24 @@ def test_yes_is_once_before_always_and_never_another_kind(options: list[Permissi
 
 
 async def test_nobody_to_ask_is_a_no_with_its_reason(tmp_path: Path) -> None:
-    decider = Decider(Policy("read"), [tmp_path])
-    answer = await decider(asked(kind="execute", raw_input={"command": "make"}))
+    permissions = PermissionHandler(PermissionPolicy("read"), [tmp_path])
+    answer = await permissions(asked(kind="execute", raw_input={"command": "make"}))
     reason = "it runs a command, and there is no user to ask"
     assert answer == PermissionAnswer(Selected("no"), meta={REASON_KEY: reason})
-    assert (decider.denied, decider.refused, decider.denials[0].reason) == (1, 0, reason)
+    assert (permissions.denied, permissions.refused, permissions.denials[0].reason) == (1, 0, reason)
 
 
 async def test_an_agent_that_offers_no_yes_gets_none(tmp_path: Path) -> None:
-    decider = Decider(Policy("all"), [tmp_path])
-    answer = await decider(asked(locations=at("/x"), options=[PermissionOption("x", "X", "bless")]))
+    permissions = PermissionHandler(PermissionPolicy("all"), [tmp_path])
+    answer = await permissions(asked(locations=at("/x"), options=[PermissionOption("x", "X", "bless")]))
     assert isinstance(answer, PermissionAnswer)
-    assert (answer.outcome, decider.denied) == (Dismissed(), 1)
+    assert (answer.outcome, permissions.denied) == (Dismissed(), 1)
 
 
 async def test_accept_all_counts_only_where_nobody_is_there(tmp_path: Path) -> None:
     request = asked(kind="execute", raw_input={"command": "make"})
-    alone = Decider(Policy(unasked="allow"), [tmp_path])
-    watched = Decider(Policy(unasked="allow"), [tmp_path], ask=answering(NO))
+    alone = PermissionHandler(PermissionPolicy(unasked="allow"), [tmp_path])
+    watched = PermissionHandler(PermissionPolicy(unasked="allow"), [tmp_path], ask=answering(NO))
     assert (await alone(request), await watched(request)) == (YES, NO)
     assert (alone.denied, watched.denied, watched.refused) == (0, 0, 1)
 
@@ -342,15 +400,15 @@ def answering(answer: Any, seen: list[RequestPermission] | None = None) -> Any:
 
 async def test_a_person_is_asked_about_files_and_commands_as_about_everything_else(tmp_path: Path) -> None:
     seen: list[RequestPermission] = []
-    decider = Decider(Policy(), [tmp_path], ask=answering("allow", seen))
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering("allow", seen))
     path = str(tmp_path / "a")
     requests: list[Any] = [ReadTextFile("s", path), WriteTextFile("s", path, "new"), CreateTerminal("s", "ls", ["-l"])]
-    assert [await decider.permits(request) for request in requests] == [None, None, None]
+    assert [await permissions.permits(request) for request in requests] == [None, None, None]
     assert [evidence(request) for request in seen[:2]] == [evidence(request) for request in requests[:2]]
     assert seen[2].subject == CommandSubject("ls -l", str(tmp_path))
     for no in (None, "reject", "of nobody's"):
-        decider = Decider(Policy(), [tmp_path], ask=answering(no))
-        assert [await decider.permits(request) for request in requests] == ["the user said no"] * 3
+        permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering(no))
+        assert [await permissions.permits(request) for request in requests] == ["the user said no"] * 3
 
 
 async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_path: Path) -> None:
@@ -358,20 +416,20 @@ async def test_the_same_thing_is_asked_again_after_a_yes_and_not_after_a_no(tmp_
     request = asked(kind="execute", raw_input={"command": "make"})
     for answer, questions in ((YES, 5), (None, 1)):
         seen: list[RequestPermission] = []
-        decider = Decider(Policy(), [tmp_path], ask=answering(answer, seen))
-        said = await asyncio.gather(*(decider(request) for _ in range(5)))
+        permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering(answer, seen))
+        said = await asyncio.gather(*(permissions(request) for _ in range(5)))
         assert (said, len(seen)) == ([answer] * 5, questions)
-    decider.new_turn()
-    await decider(request)
+    permissions.new_turn()
+    await permissions(request)
     assert len(seen) == 2
 
 
 async def test_a_thousand_askings_are_one_question_after_a_no(tmp_path: Path) -> None:
     seen: list[RequestPermission] = []
-    decider = Decider(Policy(), [tmp_path], ask=answering(NO, seen))
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=answering(NO, seen))
     for _ in range(1_000):
-        await decider(asked(kind="execute", raw_input={"command": "make"}))
-    assert (len(seen), decider.refused) == (1, 1_000)
+        await permissions(asked(kind="execute", raw_input={"command": "make"}))
+    assert (len(seen), permissions.refused) == (1, 1_000)
 
 
 async def test_links_and_look_alikes_do_not_lie_inside(tmp_path: Path) -> None:
@@ -379,12 +437,12 @@ async def test_links_and_look_alikes_do_not_lie_inside(tmp_path: Path) -> None:
     root.mkdir()
     other.mkdir()
     (root / "link").symlink_to(other)
-    decider = Decider(Policy("edit"), [root])
+    permissions = PermissionHandler(PermissionPolicy("edit"), [root])
     inside = [str(root / "a"), str(root / "sub" / ".." / "a"), "a"]
     outside = [str(other / "a"), str(root / "link" / "a"), str(root / ".." / "x"), "../x", "~/x", "$HOME/x", "a\0b"]
     for paths, allowed in ((inside, True), (outside, False)):
         for path in paths:
-            answer = await decider(asked(kind="edit", locations=at(path)))
+            answer = await permissions(asked(kind="edit", locations=at(path)))
             assert (answer == YES) is allowed, path
 
 
@@ -393,28 +451,31 @@ async def test_a_path_with_a_variable_is_rejected_by_where_it_may_lead_and_never
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     told = asked(kind="edit", locations=at("$HOME/.ssh/id"))
-    reject = Decider(Policy("all", (Rule("reject", path="/home/me/**"),)), [tmp_path])
+    reject = PermissionHandler(PermissionPolicy("all", (PermissionRule("reject", path="/home/me/**"),)), [tmp_path])
     await reject(told)
     assert [denial.reason for denial in reject.denials] == ["the rule reject path /home/me/**"]
-    allow = Decider(Policy(rules=(Rule("allow", path=f"{tmp_path}/**"), Rule("allow", path="**"))), [tmp_path])
+    allow = PermissionHandler(
+        PermissionPolicy(rules=(PermissionRule("allow", path=f"{tmp_path}/**"), PermissionRule("allow", path="**"))),
+        [tmp_path],
+    )
     assert await allow(told) != YES
 
 
 @pytest.mark.parametrize("path", ["out.pem", "*.pem", "**/secrets/**", "**/out.pem", "secrets", "**/*.{key,pem}"])
 async def test_a_rule_against_a_name_is_about_files_outside_of_the_folder_too(tmp_path: Path, path: str) -> None:
-    rule = Rule("reject", path=path)
-    decider = Decider(Policy("all", (rule,)), [tmp_path])
-    assert await decider.permits(ReadTextFile("s", "/nowhere/secrets/out.pem")) == str(rule)
-    assert await decider.permits(ReadTextFile("s", "/nowhere/src/out.txt")) is None
+    rule = PermissionRule("reject", path=path)
+    permissions = PermissionHandler(PermissionPolicy("all", (rule,)), [tmp_path])
+    assert await permissions.permits(ReadTextFile("s", "/nowhere/secrets/out.pem")) == str(rule)
+    assert await permissions.permits(ReadTextFile("s", "/nowhere/src/out.txt")) is None
 
 
 async def test_what_gives_orders_to_tools_is_not_covered_by_edit(tmp_path: Path) -> None:
-    decider = Decider(Policy("edit"), [tmp_path])
+    permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
     hook = str(tmp_path / ".git" / "hooks" / "pre-commit")
-    assert await decider.permits(WriteTextFile("s", hook, "evil")) == (
+    assert await permissions.permits(WriteTextFile("s", hook, "evil")) == (
         f"{hook} is a protected file, and there is no user to ask"
     )
-    assert await decider.permits(ReadTextFile("s", hook)) is None
+    assert await permissions.permits(ReadTextFile("s", hook)) is None
 
 
 async def test_a_file_that_changes_while_it_is_shown_is_shown_again(tmp_path: Path) -> None:
@@ -430,8 +491,8 @@ async def test_a_file_that_changes_while_it_is_shown_is_shown_again(tmp_path: Pa
             file.write_text("changed")
         return "allow"
 
-    decider = Decider(Policy(), [tmp_path], ask=change_once)
-    async with Workspace([tmp_path], environment={}, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=change_once)
+    async with Workspace([tmp_path], environment={}, permissions=permissions) as workspace:
         await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
     assert shown == [[Diff.of(str(file), "old", "new")], [Diff.of(str(file), "changed", "new")]]
     assert file.read_text() == "new"
@@ -444,13 +505,13 @@ async def test_a_file_that_never_stops_changing_is_not_written(tmp_path: Path) -
         file.write_text(file.read_text() + "x" if file.exists() else "x")
         return "allow"
 
-    decider = Decider(Policy(), [tmp_path], ask=change)
-    async with Workspace([tmp_path], environment={}, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=change)
+    async with Workspace([tmp_path], environment={}, permissions=permissions) as workspace:
         with pytest.raises(RequestFailed, match="keeps changing"):
             await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
     assert set(file.read_text()) == {"x"}
     reason = "the file keeps changing while the user looks at it"
-    assert (decider.denied, decider.refused, decider.denials) == (1, 0, [Denial(f"Write {file}", reason)])
+    assert (permissions.denied, permissions.refused, permissions.denials) == (1, 0, [Denial(f"Write {file}", reason)])
 
 
 async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behind_it(tmp_path: Path) -> None:
@@ -460,20 +521,20 @@ async def test_a_question_nobody_will_answer_is_cancelled_and_so_are_those_behin
         seen.append(request)
         await asyncio.get_running_loop().create_future()
 
-    decider = Decider(Policy(), [tmp_path], ask=never)
+    permissions = PermissionHandler(PermissionPolicy(), [tmp_path], ask=never)
     for count in (1, 2):
         # The second waits for the answer to the first: it is the same question.
-        asking = [asyncio.ensure_future(decider.permits(CreateTerminal("s", "ls"))) for _ in range(2)]
-        asking.append(asyncio.ensure_future(decider.permits(CreateTerminal("s", "pwd"))))
+        asking = [asyncio.ensure_future(permissions.permits(CreateTerminal("s", "ls"))) for _ in range(2)]
+        asking.append(asyncio.ensure_future(permissions.permits(CreateTerminal("s", "pwd"))))
         await until(lambda count=count: len(seen) == 2 * count)  # type: ignore[misc]
-        decider.dismiss()
-        asking.append(asyncio.ensure_future(decider.permits(CreateTerminal("s", "id"))))
+        permissions.dismiss()
+        asking.append(asyncio.ensure_future(permissions.permits(CreateTerminal("s", "id"))))
         ended = await asyncio.gather(*asking, return_exceptions=True)
         assert [type(end) for end in ended] == [RequestCancelled] * 4
-        assert (await decider(EDIT)) == PermissionAnswer(Dismissed())
+        assert (await permissions(EDIT)) == PermissionAnswer(Dismissed())
         assert len(seen) == 2 * count  # nothing was shown after the cancel
-        decider.new_turn()  # and nothing is remembered
-    assert decider.refused == 0
+        permissions.new_turn()  # and nothing is remembered
+    assert permissions.refused == 0
 
 
 async def test_a_person_is_shown_where_the_links_in_a_path_lead(tmp_path: Path) -> None:
@@ -482,8 +543,8 @@ async def test_a_person_is_shown_where_the_links_in_a_path_lead(tmp_path: Path) 
     other.mkdir()
     (root / "link").symlink_to(other)
     seen: list[RequestPermission] = []
-    decider = Decider(Policy("edit"), [root], ask=answering(NO, seen))
-    await decider(asked(kind="edit", raw_input={"path": "link/a", "content": "x"}))
+    permissions = PermissionHandler(PermissionPolicy("edit"), [root], ask=answering(NO, seen))
+    await permissions(asked(kind="edit", raw_input={"path": "link/a", "content": "x"}))
     (request,) = seen
     assert isinstance(request.subject, ToolCallSubject)
     assert request.subject.tool_call.locations == at(str(other / "a"))

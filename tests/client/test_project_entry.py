@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
-from dragoman.client.registry import Fleet
-from dragoman.client.rules import Policy, Rule
+from dragoman.client.registry import AgentRegistry
+from dragoman.client.rules import PermissionPolicy, PermissionRule
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
 
@@ -33,7 +33,7 @@ class Place:
         trust(self.home / "trust.json", self.project, secrets={"acp.json x": list(allowed)})
 
     def entry(self, name: str = "x", environment: dict[str, str] = SECRETS) -> AgentEntry:
-        return Fleet.read(self.home, environment=environment, folder=self.project).entry(name)
+        return AgentRegistry.read(self.home, environment=environment, folder=self.project).entry(name)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def place(tmp_path: Path) -> Place:
     return Place(tmp_path)
 
 
-ALLOW, ASK, REJECT = (Rule(effect, command="rm") for effect in ("allow", "ask", "reject"))
+ALLOW, ASK, REJECT = (PermissionRule(effect, command="rm") for effect in ("allow", "ask", "reject"))
 WIDE: dict[str, Any] = {
     "permissionPolicy": "auto-approve",
     "nonInteractivePolicy": {"mode": "accept_all"},
@@ -51,32 +51,36 @@ WIDE: dict[str, Any] = {
 
 def test_a_project_can_forbid_and_not_allow(place: Place) -> None:
     place.theirs(servers={"x": {"command": "agent", **WIDE}})
-    assert place.entry().policy() == Policy(rules=(ASK, REJECT))
-    assert place.entry().policy("edit") == Policy("edit", (ASK, REJECT))
+    assert place.entry().policy() == PermissionPolicy(rules=(ASK, REJECT))
+    assert place.entry().policy("edit") == PermissionPolicy("edit", (ASK, REJECT))
 
 
 def test_what_holds_for_all_agents_of_a_project_is_no_wider(place: Place) -> None:
     place.theirs(**WIDE, servers={"x": {"command": "agent"}})
-    assert place.entry().policy() == Policy(rules=(ASK, REJECT))
+    assert place.entry().policy() == PermissionPolicy(rules=(ASK, REJECT))
 
 
 def test_what_the_user_forbids_holds_for_agents_of_a_project(place: Place) -> None:
     place.own(permissionPolicy="deny", permissions={"reject": [{"path": "*.key"}], "allow": [{"kind": "read"}]})
     place.theirs(servers={"x": {"command": "agent", **WIDE}})
-    assert place.entry().policy() == Policy(rules=(Rule("reject", path="*.key"), ASK, REJECT), deny_all=True)
+    assert place.entry().policy() == PermissionPolicy(
+        rules=(PermissionRule("reject", path="*.key"), ASK, REJECT), deny_all=True
+    )
 
 
 def test_what_the_user_allows_to_an_agent_is_not_for_another_program_of_its_name(place: Place) -> None:
     place.own(servers={"x": {"command": "agent", **WIDE, "permissions": {"allow": [{"kind": "read"}]}}})
     place.theirs(servers={"x": {"command": "another", **WIDE}})
-    assert place.entry().policy() == Policy(rules=(ASK, REJECT))
+    assert place.entry().policy() == PermissionPolicy(rules=(ASK, REJECT))
 
 
 def test_what_the_user_allows_to_an_agent_stays_where_a_project_says_the_same_of_it(place: Place) -> None:
     wide = {**WIDE, "permissions": {"allow": [{"kind": "read"}]}}
     place.own(servers={"x": {"command": "agent", **wide}})
     place.theirs(servers={"x": {"command": "agent", **WIDE}})
-    assert place.entry().policy() == Policy("all", (ASK, REJECT, Rule("allow", "read")), unasked="allow")
+    assert place.entry().policy() == PermissionPolicy(
+        "all", (ASK, REJECT, PermissionRule("allow", "read")), unasked="allow"
+    )
     assert place.entry().project == ""
 
 
@@ -182,7 +186,7 @@ def test_relative_names_of_a_project_lead_to_its_own_files(place: Place, monkeyp
     below.mkdir()
     monkeypatch.chdir(below)
     place.theirs(servers={"x": {"command": "./agent.sh"}, "y": {"command": "bin/agent", "cwd": "below"}})
-    fleet = Fleet.read(place.home, environment=os.environ, folder=".")
+    fleet = AgentRegistry.read(place.home, environment=os.environ, folder=".")
     x, y = fleet.entry("x").expanded(SECRETS), fleet.entry("y").expanded(SECRETS)
     assert (x.command, x.cwd) == (f"{place.project}/agent.sh", str(place.project))
     assert (y.command, y.cwd) == (f"{place.project}/below/bin/agent", f"{place.project}/below")

@@ -12,7 +12,7 @@ import pytest
 
 from dragoman.client import registry as fleet_module
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.registry import AgentFailed, Fleet
+from dragoman.client.registry import AgentFailed, AgentRegistry
 from dragoman.client.registry_file import FleetFileWrong
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, StartFailed, TimedOut, UsageError
@@ -26,10 +26,10 @@ from tests.host.machine import lives
 pytestmark = pytest.mark.anyio
 
 
-def written(home: Path, **servers: Any) -> Fleet:
+def written(home: Path, **servers: Any) -> AgentRegistry:
     home.mkdir(exist_ok=True)
     (home / "acp.json").write_text(json.dumps({"servers": servers}))
-    return Fleet.read(home, environment=os.environ)
+    return AgentRegistry.read(home, environment=os.environ)
 
 
 def server(*manners: str, **fields: Any) -> dict[str, Any]:
@@ -66,7 +66,7 @@ async def test_environment_and_folder_come_from_the_entry(tmp_path: Path) -> Non
     entry = {"command": sys.executable, "args": ["-c", script, "${WORD}"], "env": {"GIVEN": "<$WORD>"}, "cwd": "sub"}
     (tmp_path / "sub").mkdir()
     (tmp_path / "acp.json").write_text(json.dumps({"servers": {"mine": entry}}))
-    fleet = Fleet.read(tmp_path, environment={**os.environ, "WORD": "w"})
+    fleet = AgentRegistry.read(tmp_path, environment={**os.environ, "WORD": "w"})
     with pytest.raises(LinkClosed):
         async with fleet.connect("mine"):
             pass
@@ -103,7 +103,7 @@ async def test_an_agent_is_offered_what_its_entry_says(
 
 
 async def test_known_agents_are_there_and_say_how_to_get_them(tmp_path: Path) -> None:
-    fleet = Fleet.read(tmp_path, environment={"PATH": str(tmp_path)})
+    fleet = AgentRegistry.read(tmp_path, environment={"PATH": str(tmp_path)})
     assert set(KNOWN) <= set(fleet.names())
     assert fleet.status("gemini").installed is False
     with pytest.raises(StartFailed, match=r"gemini is not installed\. Install it with: npm install"):
@@ -123,9 +123,9 @@ async def test_a_projects_agents_come_after_trust_and_win_over_the_users(tmp_pat
     written(home, mine=server(description="ours"))
     project.mkdir()
     (project / "acp.json").write_text(json.dumps({"servers": {"mine": server(description="theirs")}}))
-    assert Fleet.read(home, environment=os.environ, folder=project).entry("mine").description == "ours"
+    assert AgentRegistry.read(home, environment=os.environ, folder=project).entry("mine").description == "ours"
     trust(home / "trust.json", project)
-    assert Fleet.read(home, environment=os.environ, folder=project).entry("mine").description == "theirs"
+    assert AgentRegistry.read(home, environment=os.environ, folder=project).entry("mine").description == "theirs"
 
 
 async def test_a_projects_agent_is_looked_at_again_before_every_start(tmp_path: Path) -> None:
@@ -136,7 +136,7 @@ async def test_a_projects_agent_is_looked_at_again_before_every_start(tmp_path: 
     (project / "agent.sh").chmod(0o755)
     (project / "acp.json").write_text('{"servers": {"theirs": {"command": "./agent.sh"}}}')
     trust(home / "trust.json", project, named=named_files(str(project), [Launch("./agent.sh")], os.environ))
-    async with Fleet.read(home, environment=os.environ, folder=project) as fleet:
+    async with AgentRegistry.read(home, environment=os.environ, folder=project) as fleet:
         assert (await fleet.client("theirs")).state == "ready"
         await fleet.stop("theirs")
         with (project / "agent.sh").open("a") as script:
@@ -157,7 +157,7 @@ async def test_a_dialect_pins_what_is_spoken(tmp_path: Path, dialect: str, versi
 async def test_a_file_with_a_mistake_is_no_fleet(tmp_path: Path) -> None:
     (tmp_path / "acp.json").write_text("{")
     with pytest.raises(FleetFileWrong, match="line 1"):
-        Fleet.read(tmp_path, environment=os.environ)
+        AgentRegistry.read(tmp_path, environment=os.environ)
 
 
 async def test_timeouts_come_from_the_entry(tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.located import parse
 from dragoman.client.offered_capabilities import FORMS_ALONE, OfferedCapabilities
-from dragoman.client.policy import Policy, Rule
+from dragoman.client.policy import PermissionPolicy, PermissionRule
 from dragoman.client.registry_edit import add_entry, remove_entry
 from dragoman.client.registry_file import (
-    FleetFile,
     FleetFileWrong,
+    RegistryFile,
     RegistryFileFound,
     find_files,
     nearest,
@@ -23,7 +23,7 @@ from dragoman.client.registry_file import (
     read_usable,
     untrusted,
 )
-from dragoman.client.timeouts import Patience
+from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
 from dragoman.host.trust import trust
 from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpSse, McpStdio
@@ -31,7 +31,7 @@ from dragoman.vocabulary.requests import EnvVariable, HttpHeader, McpHttp, McpSs
 FILE = Path("/home/me/acp.json")
 
 
-def read(document: object) -> FleetFile:
+def read(document: object) -> RegistryFile:
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
     return read_file(RegistryFileFound(FILE, text.encode()))
 
@@ -74,7 +74,11 @@ def test_a_server_with_everything() -> None:
         3000,
         "deny",
         "accept_all",
-        (Rule("allow", "read"), Rule("allow", command="git status"), Rule("reject", path="*.key")),
+        (
+            PermissionRule("allow", "read"),
+            PermissionRule("allow", command="git status"),
+            PermissionRule("reject", path="*.key"),
+        ),
         auto_start=False,
         max_recoverable_restarts=0,
         process="session",
@@ -85,13 +89,13 @@ def test_a_server_with_everything() -> None:
         lent=OfferedCapabilities(read=False, terminal=False),
         source="/home/me/acp.json, line 3",
     )
-    assert found.patience() == Patience(1, 2, 3)
+    assert found.timeouts() == Timeouts(1, 2, 3)
 
 
 def test_what_a_server_is_without_being_told() -> None:
     found = entry()
-    assert found.patience() == Patience(startup=60, request=60, prompt_idle=300)
-    assert (found.auto_start, found.max_recoverable_restarts, found.policy()) == (True, 3, Policy())
+    assert found.timeouts() == Timeouts(startup=60, request=60, prompt_idle=300)
+    assert (found.auto_start, found.max_recoverable_restarts, found.policy()) == (True, 3, PermissionPolicy())
 
 
 def test_servers_as_a_list_with_what_holds_for_all() -> None:
@@ -122,20 +126,24 @@ def test_servers_as_a_list_with_what_holds_for_all() -> None:
 @pytest.mark.parametrize(
     ("fields", "level", "policy"),
     [
-        ({"permissionPolicy": "auto-approve"}, "", Policy("all")),
-        ({"permissionPolicy": "prompt"}, "", Policy()),
-        ({"permissionPolicy": "deny"}, "", Policy(deny_all=True)),
-        ({"nonInteractivePolicy": {"mode": "accept_all"}}, "", Policy(unasked="allow")),
-        ({"nonInteractivePolicy": {"mode": "reject_all"}}, "", Policy()),
-        ({"permissionPolicy": "auto-approve", "nonInteractivePolicy": {"mode": "accept_all"}}, "read", Policy("read")),
+        ({"permissionPolicy": "auto-approve"}, "", PermissionPolicy("all")),
+        ({"permissionPolicy": "prompt"}, "", PermissionPolicy()),
+        ({"permissionPolicy": "deny"}, "", PermissionPolicy(deny_all=True)),
+        ({"nonInteractivePolicy": {"mode": "accept_all"}}, "", PermissionPolicy(unasked="allow")),
+        ({"nonInteractivePolicy": {"mode": "reject_all"}}, "", PermissionPolicy()),
+        (
+            {"permissionPolicy": "auto-approve", "nonInteractivePolicy": {"mode": "accept_all"}},
+            "read",
+            PermissionPolicy("read"),
+        ),
         (
             {"permissions": {"reject": [{"kind": "fetch"}]}},
             "all",
-            Policy("all", (Rule("reject", "fetch"),)),
+            PermissionPolicy("all", (PermissionRule("reject", "fetch"),)),
         ),
     ],
 )
-def test_policies_of_a_file(fields: dict[str, Any], level: Any, policy: Policy) -> None:
+def test_policies_of_a_file(fields: dict[str, Any], level: Any, policy: PermissionPolicy) -> None:
     assert entry(**fields).policy(level) == policy
 
 

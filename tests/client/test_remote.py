@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import connect, connect_sync
 from dragoman.agent.agent import Agent
-from dragoman.client.registry import Fleet
+from dragoman.client.registry import AgentRegistry
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.store.contract import Store
@@ -174,7 +174,7 @@ async def test_an_agent_of_the_fleet_may_be_elsewhere(scheme: str, tmp_path: Pat
         (tmp_path / "acp.json").write_text(json.dumps({"servers": servers}))
         (tmp_path / "token").touch(mode=0o600)
         (tmp_path / "token").write_text(far.token)
-        fleet = Fleet.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
+        fleet = AgentRegistry.read(tmp_path, environment={"WHERE": address(far, scheme), "TOKEN": far.token})
         async with Workspace([tmp_path], environment=os.environ) as workspace:
             for name in ("file", "variable"):
                 assert (fleet.status(name).installed, fleet.status(name).state) == (True, "configured")

@@ -17,7 +17,7 @@ import pytest
 from dragoman import limits
 from dragoman.client.connect import Client, connect
 from dragoman.client.conversation import Conversation
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import LinkClosed
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent
@@ -105,15 +105,15 @@ async def test_sessions_that_were_never_opened_get_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize("level", ["read", "edit"])
 async def test_a_command_that_is_called_reading_is_asked_about(tmp_path: Path, manner: str, level: Any) -> None:
     """F3; with `bare` the agent asks by the id of a call it has told of before."""
-    decider = Decider(Policy(level), [tmp_path])
-    async with connect(rough(manner), cwd=str(tmp_path), permission=decider) as client:
+    permissions = PermissionHandler(PermissionPolicy(level), [tmp_path])
+    async with connect(rough(manner), cwd=str(tmp_path), permission=permissions) as client:
         answer, _, rest = (await says(client, tmp_path)).rpartition(" ")
     assert rest == "done"
     assert json.loads(answer) == {
         "_meta": {"dragoman/reason": "it runs a command, and there is no user to ask"},
         "outcome": {"outcome": "selected", "optionId": "no"},
     }
-    assert decider.denied == 1
+    assert permissions.denied == 1
 
 
 async def test_an_agent_that_dies_in_a_turn_says_how(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from dragoman import limits
 from dragoman.client.connect import connect
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.errors import DragomanError, RequestFailed, UsageError
 from dragoman.transports.memory import memory_pair
@@ -302,8 +302,8 @@ async def test_f8_what_is_swapped_between_the_question_and_the_yes_leads_nowhere
             (root / "sub" / "a.txt").symlink_to(outside / "a.txt")
         return "allow"
 
-    decider = Decider(Policy(), [root], ask=swap_and_say_yes)
-    async with Workspace([root], environment={}, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy(), [root], ask=swap_and_say_yes)
+    async with Workspace([root], environment={}, permissions=permissions) as workspace:
         try:
             await workspace.write_text_file(WriteTextFile("s", str(root / "sub" / "a.txt"), "ours"))
         except RequestFailed:
@@ -320,9 +320,9 @@ async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, 
         folder.mkdir(parents=True)
     (root / "link").symlink_to(outside)
     written = 0
-    decider = Decider(Policy("edit"), [root])
+    permissions = PermissionHandler(PermissionPolicy("edit"), [root])
     with swapper(root / "sub", root / "link") as swaps:
-        async with Workspace([root], environment={}, decider=decider) as workspace:
+        async with Workspace([root], environment={}, permissions=permissions) as workspace:
             while written < writes or swaps[0] < least:
                 try:
                     await workspace.write_text_file(WriteTextFile("s", str(root / "sub" / "a.txt"), "ours"))
@@ -333,13 +333,13 @@ async def test_f8_a_thread_that_swaps_all_the_time_finds_no_gap(tmp_path: Path, 
 
 
 async def test_f9_a_yes_to_a_call_does_not_cover_what_the_call_becomes(tmp_path: Path) -> None:
-    decider = Decider(Policy("edit"), [tmp_path])
+    permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
     options = [
         {"optionId": "y", "name": "Yes", "kind": "allow_once"},
         {"optionId": "n", "name": "No", "kind": "reject_once"},
     ]
 
-    async with connected(1, permission=decider) as (client, agent):
+    async with connected(1, permission=permissions) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("hi")
         number = await agent.accept()
@@ -360,4 +360,4 @@ async def test_f9_a_yes_to_a_call_does_not_cover_what_the_call_becomes(tmp_path:
         assert await ask("q2") == "n"
         agent.finish(number)
         await turn.read()
-    assert [denial.reason.partition(",")[0] for denial in decider.denials] == ["it runs a command"]
+    assert [denial.reason.partition(",")[0] for denial in permissions.denials] == ["it runs a command"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.rule import Effect, Rule, RuleRefused
+from dragoman.client.rule import Effect, PermissionRule, RuleRefused
 from tests.cli import rogue
 from tests.cli.rogue import permission
 from tests.cli.test_run import run
@@ -19,21 +19,21 @@ def test_a_kind_that_no_command_has_is_refused(effect: Effect, kind: str, comman
     with pytest.raises(
         RuleRefused, match=f"a command is of the kind execute and of no other, so never {kind}"
     ) as refused:
-        Rule(effect, kind=kind, command=command)
+        PermissionRule(effect, kind=kind, command=command)
     assert refused.value.field == "kind"
 
 
 @pytest.mark.parametrize("effect", ["reject", "ask"])
 def test_a_path_beside_a_command_is_refused_in_a_rule_against_it(effect: Effect) -> None:
     with pytest.raises(RuleRefused, match="which files a command touches is not known") as refused:
-        Rule(effect, command="touch *", path="src/**")
+        PermissionRule(effect, command="touch *", path="src/**")
     assert refused.value.field == "path"
 
 
 @pytest.mark.parametrize("effect", ["allow", "reject", "ask"])
 @pytest.mark.parametrize("kind", ["", "execute"])
 def test_a_command_alone_or_with_its_own_kind_is_a_rule(effect: Effect, kind: str) -> None:
-    assert Rule(effect, kind=kind, command="touch x").command == "touch x"
+    assert PermissionRule(effect, kind=kind, command="touch x").command == "touch x"
 
 
 @pytest.mark.parametrize(

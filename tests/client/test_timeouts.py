@@ -8,7 +8,7 @@ import pytest
 
 from dragoman import limits
 from dragoman.client.connect import Client, connect
-from dragoman.client.timeouts import Patience
+from dragoman.client.timeouts import Timeouts
 from dragoman.errors import TimedOut
 from dragoman.transports.memory import memory_pair
 from tests.agent.raw import PIPE, Message, greeting, until
@@ -20,7 +20,7 @@ from tests.host.machine import lives
 pytestmark = pytest.mark.anyio
 
 # The clock counts the loop's own steps: a machine that is busy with other things does not make it run.
-QUICK = Patience(startup=60, request=0.2, prompt_idle=0.2, grace=0.2)
+QUICK = Timeouts(startup=60, request=0.2, prompt_idle=0.2, grace=0.2)
 
 
 async def timed_out(work: Any) -> str:
@@ -34,7 +34,7 @@ def said(agent: RawAgent, method: str) -> list[Message]:
 
 
 async def test_an_agent_that_does_not_start_is_stopped(tmp_path: Path) -> None:
-    client = connect(rough("dumb", "child"), patience=Patience(startup=0.5))
+    client = connect(rough("dumb", "child"), timeouts=Timeouts(startup=0.5))
     message = await timed_out(client.__aenter__())
     assert message.startswith("the agent did not answer initialize within 0.5 s and was stopped")
     assert "child" in message  # what it wrote to stderr
@@ -45,7 +45,7 @@ async def test_an_agent_that_does_not_start_is_stopped(tmp_path: Path) -> None:
 
 @both_versions
 async def test_a_request_that_takes_too_long_is_withdrawn(version: int) -> None:
-    async with connected(version, patience=QUICK) as (client, agent):
+    async with connected(version, timeouts=QUICK) as (client, agent):
         session = await new_session(client, agent)
         message = await timed_out(session.close())
         assert message == "the agent did not answer CloseSession within 0.2 s; the request was withdrawn"
@@ -60,7 +60,7 @@ async def test_a_request_that_takes_too_long_is_withdrawn(version: int) -> None:
 async def test_a_login_and_a_turn_are_no_requests() -> None:
     ours, theirs = memory_pair(PIPE)
     agent = RawAgent(theirs, 1)
-    client = connect(ours, patience=Patience(request=0.2, prompt_idle=None))
+    client = connect(ours, timeouts=Timeouts(request=0.2, prompt_idle=None))
     entering = asyncio.ensure_future(client.__aenter__())
     hello = greeting(1) | {"authMethods": [{"id": "m", "name": "M"}]}
     agent.say({"id": (await agent.request("initialize"))["id"], "result": hello})
@@ -80,7 +80,7 @@ async def test_a_login_and_a_turn_are_no_requests() -> None:
 
 @both_versions
 async def test_a_turn_that_goes_on_is_not_disturbed_and_one_that_does_not_is_cancelled(version: int) -> None:
-    async with connected(version, patience=QUICK) as (client, agent):
+    async with connected(version, timeouts=QUICK) as (client, agent):
         session = await new_session(client, agent)
         answer = asyncio.ensure_future(session.ask("go"))
         number = await agent.accept()
@@ -98,7 +98,7 @@ async def test_a_turn_that_goes_on_is_not_disturbed_and_one_that_does_not_is_can
 
 
 async def test_what_was_told_before_the_silence_is_read_first() -> None:
-    async with connected(1, patience=QUICK) as (client, agent):
+    async with connected(1, timeouts=QUICK) as (client, agent):
         session = await new_session(client, agent)
         turn = session.prompt("go")
         number = await agent.accept()
@@ -122,7 +122,7 @@ async def turn_of(client: Client, folder: Path) -> str:
 
 async def test_an_agent_that_understands_only_a_withdrawal_is_told_so(tmp_path: Path) -> None:
     # A process of its own gets a second to react, however busy the machine is.
-    async with connect(rough("stubborn"), patience=Patience(prompt_idle=0.2, grace=1)) as client:
+    async with connect(rough("stubborn"), timeouts=Timeouts(prompt_idle=0.2, grace=1)) as client:
         message = await turn_of(client, tmp_path)
         assert message.endswith("did not react to session/cancel; the prompt was withdrawn")
         assert client.state == "ready"
@@ -131,7 +131,7 @@ async def test_an_agent_that_understands_only_a_withdrawal_is_told_so(tmp_path: 
 async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CHILD_EXIT_SECONDS", 0.05)
     monkeypatch.setattr(limits, "CHILD_TERM_SECONDS", 0.1)
-    async with connect(rough("silent", "deaf"), patience=Patience(prompt_idle=0.2, grace=0.2)) as client:
+    async with connect(rough("silent", "deaf"), timeouts=Timeouts(prompt_idle=0.2, grace=0.2)) as client:
         message = await turn_of(client, tmp_path)
         assert message.endswith("reacted neither to session/cancel nor to $/cancel_request; it was stopped")
         await client.link.wait_until_closed()
@@ -148,7 +148,7 @@ async def test_the_clock_stands_still_while_somebody_is_asked(version: int) -> N
     async def think(request: Any) -> str:
         return await answer
 
-    async with connected(version, patience=QUICK, permission=think) as (client, agent):
+    async with connected(version, timeouts=QUICK, permission=think) as (client, agent):
         session = await new_session(client, agent)
         turn = asyncio.ensure_future(session.ask("go"))
         request = asyncio.ensure_future(client.request("_x"))
@@ -171,7 +171,7 @@ async def test_the_clock_stands_still_while_the_agent_waits_for_us() -> None:
     async def read(request: Any) -> str:
         return await reading
 
-    async with connected(1, patience=QUICK, read_text_file=read) as (client, agent):
+    async with connected(1, timeouts=QUICK, read_text_file=read) as (client, agent):
         session = await new_session(client, agent)
         turn = asyncio.ensure_future(session.ask("go"))
         number = await agent.accept()
@@ -184,7 +184,7 @@ async def test_the_clock_stands_still_while_the_agent_waits_for_us() -> None:
 
 
 async def test_a_caller_that_is_cancelled_is_not_told_of_time() -> None:
-    async with connected(1, patience=QUICK) as (client, agent):
+    async with connected(1, timeouts=QUICK) as (client, agent):
         asking = asyncio.ensure_future(client.request("_x"))
         await agent.request("_x")
         asking.cancel()

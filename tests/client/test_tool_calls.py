@@ -9,7 +9,7 @@ import pytest
 from dragoman.client import tool_calls as calls_module
 from dragoman.client.client import Client
 from dragoman.client.conversation import Conversation
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
@@ -57,16 +57,16 @@ async def in_turn(client: Client, agent: RawAgent) -> Conversation:
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "inside"])
 async def test_a_diff_that_was_told_as_a_chunk_is_judged(path: str, tmp_path: Path) -> None:
-    decider = Decider(Policy("edit"), [tmp_path])
+    permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
     file = str(tmp_path / "a.txt")
-    async with connected(2, permission=decider) as (client, agent):
+    async with connected(2, permission=permissions) as (client, agent):
         await in_turn(client, agent)
         agent.say(told(sessionUpdate="tool_call_update", kind="edit", locations=[{"path": file}]))
         agent.say(diff_chunk(file if path == "inside" else path), asking())
         answer = (await agent.answer("q"))["result"]
     assert answer["outcome"] == chosen("yes" if path == "inside" else "no")["outcome"]
     reason = "/etc/passwd is outside of the workspace, and there is no user to ask"
-    assert [denial.reason for denial in decider.denials] == ([] if path == "inside" else [reason])
+    assert [denial.reason for denial in permissions.denials] == ([] if path == "inside" else [reason])
 
 
 async def test_a_person_is_shown_what_was_told_as_chunks() -> None:
@@ -85,8 +85,8 @@ async def test_a_person_is_shown_what_was_told_as_chunks() -> None:
 
 
 async def test_what_was_told_before_the_session_was_known_is_judged_too(tmp_path: Path) -> None:
-    decider = Decider(Policy("edit"), [tmp_path])
-    async with connected(2, permission=decider) as (client, agent):
+    permissions = PermissionHandler(PermissionPolicy("edit"), [tmp_path])
+    async with connected(2, permission=permissions) as (client, agent):
         opening = asyncio.ensure_future(client.new_session("/"))
         number = (await agent.request("session/new"))["id"]
         agent.say(diff_chunk("/etc/passwd"), asking(kind="edit", locations=[{"path": str(tmp_path / "a")}]))

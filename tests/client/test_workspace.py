@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.client import workspace as workspace_module
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.terminals import PER_SESSION
 from dragoman.client.workspace import FILE_BYTES, Workspace
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, TOO_MANY_IN_FLIGHT, RequestFailed
@@ -121,12 +121,12 @@ async def test_what_is_no_text_or_too_much_of_it_is_refused(workspace: Workspace
 
 async def test_a_policy_stands_before_files_and_commands(root: Path) -> None:
     (root / "a").write_text("x")
-    decider = Decider(Policy("read"), [root])
-    async with Workspace([root], environment=ENVIRONMENT, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy("read"), [root])
+    async with Workspace([root], environment=ENVIRONMENT, permissions=permissions) as workspace:
         assert await workspace.read_text_file(read(root / "a")) == "x"
         write = await refusal(workspace.write_text_file(WriteTextFile("s", str(root / "a"), "y")))
         run = await refusal(workspace.terminals.create(CreateTerminal("s", "touch", [str(root / "b")])))
-    assert (write.code, run.code, decider.denied) == (INVALID_REQUEST, INVALID_REQUEST, 2)
+    assert (write.code, run.code, permissions.denied) == (INVALID_REQUEST, INVALID_REQUEST, 2)
     assert write.message == "Not allowed: it changes files, and there is no user to ask"
     assert [(file.name, file.read_text()) for file in root.iterdir()] == [("a", "x")]
 
@@ -140,8 +140,8 @@ async def test_what_a_person_refuses_is_neither_read_nor_written_nor_run(root: P
         asked.append(request.title)
         return answer
 
-    decider = Decider(Policy(), [root], ask=ask)
-    async with Workspace([root], environment=ENVIRONMENT, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy(), [root], ask=ask)
+    async with Workspace([root], environment=ENVIRONMENT, permissions=permissions) as workspace:
         for work in (
             workspace.read_text_file(read(root / "a")),
             workspace.write_text_file(WriteTextFile("s", str(root / "a"), "y")),
@@ -161,8 +161,8 @@ async def test_a_command_is_not_run_in_another_folder_than_the_one_that_was_show
         (root / "shown").symlink_to(root / "other")
         return "allow"
 
-    decider = Decider(Policy(), [root], ask=ask)
-    async with Workspace([root], environment=ENVIRONMENT, decider=decider) as workspace:
+    permissions = PermissionHandler(PermissionPolicy(), [root], ask=ask)
+    async with Workspace([root], environment=ENVIRONMENT, permissions=permissions) as workspace:
         refused = await refusal(start(workspace, "touch", "ran", cwd=str(root / "shown")))
     assert (refused.code, refused.message) == (INVALID_REQUEST, "The working folder has changed meanwhile")
     assert list((root / "other").iterdir()) == []
@@ -354,7 +354,9 @@ async def test_a_file_that_cannot_be_shown_is_not_replaced(
         shown.append(request)
         return "allow"
 
-    async with Workspace([tmp_path], environment={}, decider=Decider(Policy(), [tmp_path], ask)) as workspace:
+    async with Workspace(
+        [tmp_path], environment={}, permissions=PermissionHandler(PermissionPolicy(), [tmp_path], ask)
+    ) as workspace:
         with pytest.raises(RequestFailed) as refused:
             await workspace.write_text_file(WriteTextFile("s", str(file), "new"))
     assert (refused.value.code, shown, file.read_text()) == (INVALID_PARAMS, [], "what there is")

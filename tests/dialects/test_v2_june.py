@@ -9,7 +9,7 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.dialects.contract import RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.first_bytes import greet
 from dragoman.dialects.handshake.initialize import DecodedClientHello, decode_agent, decode_client, encode_agent
@@ -521,14 +521,14 @@ def test_8_2_12_an_option_that_is_none_is_refused(option: Any) -> None:
 @pytest.mark.parametrize("kind", ["_sudo", "allow", "allow_all", "Allow_once", ""])
 async def test_8_2_12_an_option_of_an_unknown_kind_is_never_a_yes_of_ours(kind: str) -> None:
     odd = {**ODD, "kind": kind}
-    decider = Decider(Policy(allow="all"), ["/"])
-    refused = await decider(question_of(odd, OTHERS[1]))
+    permissions = PermissionHandler(PermissionPolicy(allow="all"), ["/"])
+    refused = await permissions(question_of(odd, OTHERS[1]))
     assert isinstance(refused, services.PermissionAnswer)
     assert refused.outcome == services.Selected("no")
-    nobody = await decider(question_of(odd))
+    nobody = await permissions(question_of(odd))
     assert isinstance(nobody, services.PermissionAnswer)
     assert nobody.outcome == services.Dismissed()
-    assert await decider(question_of(odd, *OTHERS)) == services.PermissionOption("yes", "Yes", "allow_once")
+    assert await permissions(question_of(odd, *OTHERS)) == services.PermissionOption("yes", "Yes", "allow_once")
 
 
 @pytest.mark.parametrize(

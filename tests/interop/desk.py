@@ -11,8 +11,8 @@ from typing import Any
 from dragoman import connect
 from dragoman.client.connect import Client
 from dragoman.client.conversation import Conversation
-from dragoman.client.policy import Decider
-from dragoman.client.registry import Fleet
+from dragoman.client.policy import PermissionHandler
+from dragoman.client.registry import AgentRegistry
 from dragoman.vocabulary.events import (
     AgentMessage,
     AgentMessageChunk,
@@ -55,14 +55,14 @@ class Desk:
 
     @asynccontextmanager
     async def connected(
-        self, decider: Decider | None = None, *, by_name: bool = False, **lent: Any
+        self, permissions: PermissionHandler | None = None, *, by_name: bool = False, **lent: Any
     ) -> AsyncIterator[Client]:
         """The agent, logged in. Whatever it sends that we have to skip fails the test, and so does what it leaves.
 
         `by_name`: as an entry of a fleet, which says everything that `connect` is told otherwise.
         """
         heard = {
-            "permission": decider or self.user,
+            "permission": permissions or self.user,
             "on_event": lambda conversation, event: self.outside.append(event),
             "on_noise": self.noise.append,
         }
@@ -98,7 +98,7 @@ class Desk:
             "startupTimeoutMs": int(START_SECONDS * 1000),
         }
         (self.fleet / "acp.json").write_text(json.dumps({"servers": {"theirs": entry}}))
-        return Fleet.read(self.fleet, environment=os.environ).connect("theirs", **settings)
+        return AgentRegistry.read(self.fleet, environment=os.environ).connect("theirs", **settings)
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

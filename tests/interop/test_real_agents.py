@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import connect
-from dragoman.client.policy import Decider, Policy
+from dragoman.client.policy import PermissionHandler, PermissionPolicy
 from dragoman.client.workspace import Workspace
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Running, ToolCallUpdate
 from dragoman.vocabulary.services import RequestPermission
@@ -60,12 +60,12 @@ async def test_a_file_is_written_after_a_yes_and_not_after_a_no(desk: Desk) -> N
 @every_agent
 async def test_lent_files_and_a_policy_that_knows_the_folder_from_elsewhere(desk: Desk, tmp_path: Path) -> None:
     model, agent = desk.model, desk.agent
-    decider = Decider(Policy("edit"), [desk.work])
-    workspace = Workspace([desk.work], environment=os.environ, decider=decider)
+    permissions = PermissionHandler(PermissionPolicy("edit"), [desk.work])
+    workspace = Workspace([desk.work], environment=os.environ, permissions=permissions)
     # A file that is there: Gemini CLI cannot tell from any error that a lent file does not exist.
     desk.made.write_text("before\n")
     outside = tmp_path / "outside.txt"
-    async with workspace, desk.connected(decider, **workspace.callbacks()) as client:
+    async with workspace, desk.connected(permissions, **workspace.callbacks()) as client:
         session = await client.new_session(desk.work)
         model.plays(
             model.says("I read it.", agent.reading(desk.made)),  # some write only what they have read
@@ -73,13 +73,13 @@ async def test_lent_files_and_a_policy_that_knows_the_folder_from_elsewhere(desk
             model.says("Done."),
         )
         inside = await events_of(session, "change it")
-        assert (desk.made.read_text(), decider.denied) == ("after\n", 0)
+        assert (desk.made.read_text(), permissions.denied) == ("after\n", 0)
         model.plays(model.says("Elsewhere.", agent.writing(outside, "hello\n")), model.says("Done."))
         elsewhere = await events_of(session, "write it elsewhere")
     assert list(calls(inside).values()) == ["completed", "completed"]
     assert list(calls(elsewhere).values()) == ["failed"]
     assert not outside.exists()
-    reasons = [denial.reason for denial in decider.denials]
+    reasons = [denial.reason for denial in permissions.denials]
     # Gemini CLI does not ask: it refuses by itself.
     assert reasons == [] if agent == GEMINI_CLI else len(reasons) == 1 and str(outside) in reasons[0]
 

@@ -77,11 +77,11 @@ CLIENTS: Final = (
     Shown("dragoman.client.turn", "Turn"),
     Shown("dragoman", "connect_sync"),
     Shown("dragoman.client.workspace", "Workspace", ("callbacks", "close"), made=True),
-    Shown("dragoman.client.policy", "Decider", ("permits", "new_turn"), made=True),
-    Shown("dragoman.client.rules", "Policy", made=True),
-    Shown("dragoman.client.rules", "Rule", made=True),
-    Shown("dragoman.client.registry", "Fleet"),
-    Shown("dragoman.client.timeouts", "Patience", made=True),
+    Shown("dragoman.client.policy", "PermissionHandler", ("permits", "new_turn"), made=True),
+    Shown("dragoman.client.rules", "PermissionPolicy", made=True),
+    Shown("dragoman.client.rules", "PermissionRule", made=True),
+    Shown("dragoman.client.registry", "AgentRegistry"),
+    Shown("dragoman.client.timeouts", "Timeouts", made=True),
 )
 TESTING: Final = tuple(
     Shown("dragoman.testing", name, made=True)

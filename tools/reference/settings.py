@@ -46,7 +46,7 @@ FLEET_KEYS: Final = {
     "permissionPolicy": "`prompt` (ask, the default), `auto-approve`, `deny`",
     "nonInteractivePolicy": "`mode` is `reject_all` (the default) or `accept_all`: the answer without a user to ask",
     "permissions": "lists `allow`, `ask`, `reject` of rules (`kind`, `path`, `command`); reject beats ask beats allow",
-    "autoStart": "whether `Fleet.start` starts it",
+    "autoStart": "whether `AgentRegistry.start` starts it",
     "description": "a line for `dragoman agents list`",
     "maxRecoverableRestarts": "how often in a row it is started again after it has died",
     "process": "behind `dragoman serve`: `shared` (one process for a connection's sessions) or `session` (one each)",

@@ -18,7 +18,7 @@ from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
 from dragoman.cli.settings import SettingsError
 from dragoman.client.connect import connect
 from dragoman.client.known_agents import KNOWN
-from dragoman.client.registry import AgentStatus, Fleet, find_program
+from dragoman.client.registry import AgentRegistry, AgentStatus, find_program
 from dragoman.client.registry_edit import add_entry, remove_entry
 from dragoman.client.registry_file import NAME, untrusted
 from dragoman.client.targets import is_address
@@ -35,7 +35,7 @@ _DEEPER: Final = "    "
 
 def list_agents(arguments: argparse.Namespace) -> int:
     """The agents, a line or an object each."""
-    fleet = Fleet.read(home(), environment=os.environ, folder=".")
+    fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
     if arguments.check:
         try:
             hide_keys()
@@ -98,7 +98,7 @@ def remove_agent(arguments: argparse.Namespace) -> int:
     return complain(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
 
 
-async def _check(fleet: Fleet) -> None:
+async def _check(fleet: AgentRegistry) -> None:
     """Say hello to every agent that is installed; what came of it stays in its status."""
     room = asyncio.Semaphore(_AT_ONCE)
 
@@ -112,7 +112,7 @@ async def _check(fleet: Fleet) -> None:
     await asyncio.gather(*(check(name) for name in fleet.names() if fleet.status(name).installed))
 
 
-def _as_json(status: AgentStatus, fleet: Fleet) -> dict[str, object]:
+def _as_json(status: AgentStatus, fleet: AgentRegistry) -> dict[str, object]:
     entry = status.entry
     body: dict[str, object] = {
         "name": status.name,

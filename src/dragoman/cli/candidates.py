@@ -134,9 +134,11 @@ def _dialects() -> Iterator[CompletionCandidate]:
 
 def _agents() -> Iterator[CompletionCandidate]:
     from dragoman.cli.home import home
-    from dragoman.client.registry import Fleet
+    from dragoman.client.registry import AgentRegistry
 
-    return (CompletionCandidate(name) for name in Fleet.read(home(), environment=os.environ, folder=".").names())
+    return (
+        CompletionCandidate(name) for name in AgentRegistry.read(home(), environment=os.environ, folder=".").names()
+    )
 
 
 def _sessions() -> Iterator[CompletionCandidate]:

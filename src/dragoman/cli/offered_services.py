@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from dragoman.client.decision import OnDecision
-    from dragoman.client.policy import Decider, Denial, Policy
+    from dragoman.client.policy import Denial, PermissionHandler, PermissionPolicy
     from dragoman.client.workspace import Workspace
     from dragoman.vocabulary.services import (
         CreateTerminal,
@@ -40,7 +40,7 @@ class Offer:
     def __init__(
         self,
         folder: str,
-        policy: "Callable[[], Policy]",
+        policy: "Callable[[], PermissionPolicy]",
         ask: "Ask | None",
         on_output: "Callable[[str, str, bool], None] | None" = None,
         *,
@@ -56,7 +56,7 @@ class Offer:
         self._on_output = on_output
         self._agent = agent
         self._watching: dict[str, asyncio.Task[None]] = {}
-        self._decider: Decider | None = None
+        self._permissions: PermissionHandler | None = None
         self._workspace: Workspace | None = None
 
     def callbacks(self) -> dict[str, Any]:
@@ -71,22 +71,22 @@ class Offer:
     @property
     def denied(self) -> int:
         """How many requests were refused without a person having said so."""
-        return 0 if self._decider is None else self._decider.denied
+        return 0 if self._permissions is None else self._permissions.denied
 
     @property
     def denials(self) -> "list[Denial]":
         """Which, and why."""
-        return [] if self._decider is None else self._decider.denials
+        return [] if self._permissions is None else self._permissions.denials
 
     @property
     def refused(self) -> int:
         """How many requests a person has refused."""
-        return 0 if self._decider is None else self._decider.refused
+        return 0 if self._permissions is None else self._permissions.refused
 
     def new_turn(self) -> None:
         """A person's no was for the turn that is over."""
-        if self._decider is not None:
-            self._decider.new_turn()
+        if self._permissions is not None:
+            self._permissions.new_turn()
 
     def dismiss(self) -> None:
         """The turn is cancelled: a question that stands there goes away, and no other comes."""
@@ -159,16 +159,16 @@ class Offer:
             self._on_output(terminal_id, shown.output, ended)
         return ended
 
-    def _judge(self) -> "Decider":
-        if self._decider is None:
+    def _judge(self) -> "PermissionHandler":
+        if self._permissions is None:
             from dragoman.cli.started_files import started_files
-            from dragoman.client.policy import Decider
+            from dragoman.client.policy import PermissionHandler
 
             files = started_files()
-            self._decider = Decider(
+            self._permissions = PermissionHandler(
                 self._policy(), [self._folder], self._ask, protected_paths=files, on_decision=self._recorder()
             )
-        return self._decider
+        return self._permissions
 
     def _recorder(self) -> "OnDecision | None":
         if not self._agent:

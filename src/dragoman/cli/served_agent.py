@@ -61,11 +61,11 @@ def our_agent(
 
 def fleet_agent(name: str) -> ServedAgent:
     """Return an agent of the fleet, which is started, or called at its address, when a client needs it."""
-    from dragoman.client.registry import Fleet, find_program
+    from dragoman.client.registry import AgentRegistry, find_program
     from dragoman.gateway.stdio_relay import far_of
     from dragoman.gateway.token_store import read_token
 
-    fleet = Fleet.read(home(), environment=os.environ, folder=".")
+    fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
     entry = fleet.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation
     from dragoman.client.offered_capabilities import OfferedCapabilities
-    from dragoman.client.policy import Level, Policy
-    from dragoman.client.registry import Fleet
+    from dragoman.client.policy import Level, PermissionPolicy
+    from dragoman.client.registry import AgentRegistry
 
 
 # As much of an `acp.json` as counts.
@@ -33,7 +33,7 @@ class Target(NamedTuple):
     # Our own keeps its own rules about files, and is told its model and mode when it starts.
     ours: bool = False
     # One of the fleet is started by it; one behind an address is a fleet of its own.
-    fleet: "Fleet | None" = None
+    fleet: "AgentRegistry | None" = None
     # Of a command that is a known agent: which one, why it is not given its keys, and what it is lent.
     known: str = ""
     kept_back: str = ""
@@ -49,15 +49,15 @@ class Target(NamedTuple):
         """Whether its files are not ours, as far as we can know."""
         return self.fleet is not None and bool(self.fleet.entry(self.name).url)
 
-    def policy(self, level: "Level", *, otherwise: "Level" = "") -> "Policy":
+    def policy(self, level: "Level", *, otherwise: "Level" = "") -> "PermissionPolicy":
         """Return its policy; `level` is what the user allows now, `otherwise` counts where nothing is configured."""
         if self.fleet is not None:
             return self.fleet.entry(self.name).policy(level, otherwise=otherwise)
-        from dragoman.client.policy import Policy
+        from dragoman.client.policy import PermissionPolicy
 
-        return Policy(level or otherwise)
+        return PermissionPolicy(level or otherwise)
 
-    def run_policy(self, level: "Level", folder: str) -> "Policy":
+    def run_policy(self, level: "Level", folder: str) -> "PermissionPolicy":
         """Return its policy in `dragoman run`: by default an agent that works on this machine may read its folder.
 
         Not in one that holds the whole home: which files there are private, no list of names can say.
@@ -210,8 +210,8 @@ def _is_address(agent: str | None) -> bool:
 def _at_address(arguments: argparse.Namespace) -> Target:
     from dragoman.client.agent_entry import AgentEntry
     from dragoman.client.offered_capabilities import FORMS_ALONE
-    from dragoman.client.registry import Fleet
-    from dragoman.client.registry_file import FleetFile
+    from dragoman.client.registry import AgentRegistry
+    from dragoman.client.registry_file import RegistryFile
 
     url: str = arguments.agent
     token = "" if arguments.token_file is not None else os.environ.get("DRAGOMAN_TOKEN", "")
@@ -220,16 +220,16 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
     if token or arguments.token_file is not None:
         warn_of_plain_http(url)
-    return Target(url, (), fleet=Fleet(FleetFile({url: entry}), environment=os.environ))
+    return Target(url, (), fleet=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
 
 
-def _fleet(folder: str) -> "Fleet":
+def _fleet(folder: str) -> "AgentRegistry":
     from dragoman.cli.home import home
-    from dragoman.client.registry import Fleet
+    from dragoman.client.registry import AgentRegistry
     from dragoman.errors import DragomanError
 
     try:
-        return Fleet.read(home(), environment=os.environ, folder=folder)
+        return AgentRegistry.read(home(), environment=os.environ, folder=folder)
     except DragomanError as error:
         raise CommandError(str(error)) from None
 

@@ -22,7 +22,7 @@ from dragoman.cli.project_servers import part_of as server_part
 from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import Limited, part_of, project_entries
-from dragoman.client.registry_file import FleetFile, FleetFileWrong, RegistryFileFound, find_files, read_usable
+from dragoman.client.registry_file import FleetFileWrong, RegistryFile, RegistryFileFound, find_files, read_usable
 from dragoman.coder.mcp.config import HIDDEN, name_of, texts_of, written
 from dragoman.errors import UsageError
 from dragoman.host.environment import is_kept_unseen, is_secret, without_keys
@@ -106,9 +106,9 @@ def _agents(
         yield _agent(folder, file, limit, own.entries.get(entry_name) or KNOWN.get(entry_name), environment)
 
 
-def _own(home: Path) -> FleetFile:
+def _own(home: Path) -> RegistryFile:
     """The user's own file."""
-    return next((read_usable(file) for file in find_files(home, None)), FleetFile({}))
+    return next((read_usable(file) for file in find_files(home, None)), RegistryFile({}))
 
 
 def _agent(

@@ -9,15 +9,15 @@ from typing import Final, Literal
 from dragoman import limits
 from dragoman.client.elsewhere import carried_elsewhere
 from dragoman.client.offered_capabilities import EVERYTHING, OfferedCapabilities
-from dragoman.client.rules import Level, Policy, Rule
-from dragoman.client.timeouts import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Patience
+from dragoman.client.rules import Level, PermissionPolicy, PermissionRule
+from dragoman.client.timeouts import PROMPT_IDLE_SECONDS, REQUEST_SECONDS, Timeouts
 from dragoman.errors import UsageError
 from dragoman.host.launch_names import Launch
 from dragoman.host.paths import is_inside
 from dragoman.host.variables import VariableMissing, fill, secret_variables
 from dragoman.vocabulary.requests import McpServer
 
-PermissionPolicy = Literal["auto-approve", "prompt", "deny"]
+PolicyName = Literal["auto-approve", "prompt", "deny"]
 NonInteractive = Literal["reject_all", "accept_all"]
 DIALECTS: Final = ("v1", "v2", "v2-june", "iac-code", "elephant", "agentao", "simse")
 DEFAULT_RESTARTS: Final = 3
@@ -41,9 +41,9 @@ class AgentEntry:
     startup_ms: int = int(limits.START_SECONDS * 1000)
     request_ms: int = int(REQUEST_SECONDS * 1000)
     prompt_idle_ms: int = int(PROMPT_IDLE_SECONDS * 1000)
-    permission_policy: PermissionPolicy = "prompt"
+    permission_policy: PolicyName = "prompt"
     non_interactive: NonInteractive = "reject_all"
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     auto_start: bool = True
     max_recoverable_restarts: int = DEFAULT_RESTARTS
     process: Processes = "shared"
@@ -126,18 +126,18 @@ class AgentEntry:
             return self.token_file
         return os.path.realpath(os.path.expanduser(file)) if file else ""
 
-    def patience(self) -> Patience:
+    def timeouts(self) -> Timeouts:
         """How long to wait for it."""
-        return Patience(self.startup_ms / 1000, self.request_ms / 1000, self.prompt_idle_ms / 1000)
+        return Timeouts(self.startup_ms / 1000, self.request_ms / 1000, self.prompt_idle_ms / 1000)
 
-    def policy(self, level: Level = "", *, otherwise: Level = "") -> Policy:
+    def policy(self, level: Level = "", *, otherwise: Level = "") -> PermissionPolicy:
         """Return its policy. A `level` that the user names now replaces what is configured; rules count always.
 
         `otherwise` counts where neither says more than that the user is to be asked.
         """
         if level:
-            return Policy(level, self.rules)
-        return Policy(
+            return PermissionPolicy(level, self.rules)
+        return PermissionPolicy(
             {"auto-approve": "all", "prompt": otherwise, "deny": ""}[self.permission_policy],
             self.rules,
             deny_all=self.permission_policy == "deny",

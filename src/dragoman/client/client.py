@@ -15,7 +15,7 @@ from dragoman.client.early_events import EarlyEvents
 from dragoman.client.handlers import ClientHandlers
 from dragoman.client.services import Services
 from dragoman.client.targets import Target, open_target
-from dragoman.client.timeouts import Clock, Patience
+from dragoman.client.timeouts import Clock, Timeouts
 from dragoman.client.turn import TurnEvents
 from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
@@ -66,7 +66,7 @@ class Client:
         info: Implementation | None,
         spoken: tuple[int, ...],
         dialect: str = "",
-        patience: Patience,
+        timeouts: Timeouts,
         trace: Trace | None,
     ) -> None:
         self.agent: AgentHello = AgentHello(None)
@@ -81,7 +81,7 @@ class Client:
         self._info = info or Implementation("dragoman", VERSION)
         self._spoken = spoken
         self._dialect = dialect
-        self._patience = patience
+        self._timeouts = timeouts
         self._trace = trace
         self._link: Link | None = None
         self._child: Child | None = None
@@ -91,7 +91,7 @@ class Client:
         self._unread: set[TurnEvents] = set()
         self._early = EarlyEvents(self.on_noise)
         self._services = Services(face, self._conversations, self._early, self.on_noise, self.on_bug)
-        self.clock = Clock(patience, self, lambda: self._services.busy)
+        self.clock = Clock(timeouts, self, lambda: self._services.busy)
         # Why the agent cannot be talked to any more, if that was not our own doing.
         self.failure: Exception | None = None
 
@@ -105,7 +105,7 @@ class Client:
             transport, self._child = open_target(self._target, self._cwd, self._env, self._on_stderr)
             self._link = Link(transport, self, "client", spoken=self._spoken, trace=self._trace, dialect=self._dialect)
             self._link.start()
-            async with asyncio.timeout(self._patience.startup):
+            async with asyncio.timeout(self._timeouts.startup):
                 self.agent = await self._link.initialize(ClientHello(self._face.capabilities(), self._info))
         except TimeoutError:
             self.failure = self._too_slow()
@@ -121,7 +121,7 @@ class Client:
 
     def _too_slow(self) -> TimedOut:
         lines = self.stderr_tail().splitlines()[-_STDERR_LINES:]
-        message = f"the agent did not answer initialize within {self._patience.startup:g} s and was stopped"
+        message = f"the agent did not answer initialize within {self._timeouts.startup:g} s and was stopped"
         return TimedOut("\n".join([f"{message}. It last wrote to stderr:", *lines]) if lines else message)
 
     async def __aexit__(

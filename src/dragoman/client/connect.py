@@ -7,6 +7,7 @@ async with connect(["gemini", "--acp"]) as client:
 """
 
 import os
+import warnings
 from collections.abc import Callable, Mapping
 
 from dragoman import limits
@@ -24,7 +25,7 @@ from dragoman.client.handlers import (
     WriteCallback,
 )
 from dragoman.client.targets import Target, resolved
-from dragoman.client.timeouts import Patience
+from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
 from dragoman.link import Trace
 from dragoman.vocabulary.hello import Implementation
@@ -54,19 +55,23 @@ def connect(
     info: Implementation | None = None,
     protocol: int | None = None,
     dialect: str | None = None,
-    patience: Patience | None = None,
+    timeouts: Timeouts | None = None,
     start_timeout: float = limits.START_SECONDS,
     trace: Trace | None = None,
+    patience: Timeouts | None = None,
 ) -> Client:
     """A client for an agent: a command to start, an address, or a transport. Use it with `async with`.
 
     An address begins with https://, http://, wss:// or ws://; `token`, or what stands in `token_file`, is shown there.
     `env` is added to a scrubbed copy of our environment. Without `permission` every request is rejected. `on_event`
     hears what an agent tells outside of turns; `on_trouble`, in sentences, that an address cannot be reached for now,
-    and the next time that it can be; `on_stderr` what the agent's process writes there. `patience` says how long to
+    and the next time that it can be; `on_stderr` what the agent's process writes there. `timeouts` says how long to
     wait for what, and replaces `start_timeout`. `dialect` is the name of a documented way to speak; without it the
-    agent's version decides.
+    agent's version decides. `patience` is the former name of `timeouts`.
     """
+    if patience is not None:
+        warnings.warn("patience= is called timeouts= now", DeprecationWarning, stacklevel=2)
+        timeouts = timeouts or patience
     if dialect is not None:
         from dragoman.dialects.vendors.named import check_name, pinned
 
@@ -80,7 +85,7 @@ def connect(
     check_plain(on_trouble, "on_trouble", "sentence")
     check_plain(on_stderr, "on_stderr", "data")
     check_plain(trace, "trace", "direction", "frame")
-    _check_values(cwd, env, info, patience, start_timeout)
+    _check_values(cwd, env, info, timeouts, start_timeout)
     face = ClientHandlers(
         permission=permission,
         elicitation=elicitation,
@@ -103,12 +108,12 @@ def connect(
         info=info,
         spoken=spoken,
         dialect=dialect or "",
-        patience=patience or Patience(startup=start_timeout),
+        timeouts=timeouts or Timeouts(startup=start_timeout),
         trace=trace,
     )
 
 
-def _check_values(cwd: object, env: object, info: object, patience: object, start_timeout: object) -> None:
+def _check_values(cwd: object, env: object, info: object, timeouts: object, start_timeout: object) -> None:
     """Raise `UsageError` for settings of another type, which would only fail where the agent is started."""
     if cwd is not None and not isinstance(cwd, (str, os.PathLike)):
         raise UsageError(f"cwd is a folder, not {cwd!r}: write `connect(..., cwd='/path/to/project')`")
@@ -118,8 +123,8 @@ def _check_values(cwd: object, env: object, info: object, patience: object, star
             raise UsageError("env is a dict of text: write `connect(..., env={'NAME': 'value'})`")
     if info is not None and not isinstance(info, Implementation):
         raise UsageError(f"info is an Implementation, not {info!r}: write `info=Implementation('my-client', '1.0')`")
-    if patience is not None and not isinstance(patience, Patience):
-        raise UsageError(f"patience is a Patience, not {patience!r}: write `patience=Patience(startup=30)`")
+    if timeouts is not None and not isinstance(timeouts, Timeouts):
+        raise UsageError(f"timeouts is a Timeouts, not {timeouts!r}: write `timeouts=Timeouts(startup=30)`")
     if start_timeout is not None and not _is_duration(start_timeout):
         raise UsageError(f"start_timeout is a number of seconds, not {start_timeout!r}: write `start_timeout=30`")
 

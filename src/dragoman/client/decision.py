@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.client.call_facts import Judged
 from dragoman.client.command_lines import terminal_line
-from dragoman.client.rule import Rule
+from dragoman.client.rule import PermissionRule
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, RequestPermission, WriteTextFile
 
 By = Literal["user", "rule", "policy"]
@@ -31,7 +31,7 @@ class PermissionDecision(NamedTuple):
     option: str = ""
     # What decided, where the user did not: in a few words without content, the rule if it was one, and why.
     basis: str = ""
-    rule: Rule | None = None
+    rule: PermissionRule | None = None
     reason: str = ""
 
 

@@ -16,7 +16,7 @@ from dragoman.client.decision import By, OnDecision, PermissionDecision, method_
 from dragoman.client.file_questions import question_about, title_for_user
 from dragoman.client.granted_writes import GrantedWrites
 from dragoman.client.questions import Questions
-from dragoman.client.rules import Effect, Level, PathPosition, Policy, Rule, Verdict, judge
+from dragoman.client.rules import Effect, Level, PathPosition, PermissionPolicy, PermissionRule, Verdict, judge
 from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
@@ -38,7 +38,18 @@ from dragoman.vocabulary.services import (
 )
 from dragoman.vocabulary.tools import Location
 
-__all__ = ["Decider", "Denial", "Effect", "Level", "PathPosition", "Policy", "Rule", "Verdict", "allowing", "judge"]
+__all__ = [
+    "Denial",
+    "Effect",
+    "Level",
+    "PathPosition",
+    "PermissionHandler",
+    "PermissionPolicy",
+    "PermissionRule",
+    "Verdict",
+    "allowing",
+    "judge",
+]
 
 Ask = Callable[[RequestPermission], Awaitable["PermissionOption | str | None"]]
 # A file as it is now; None if there is none.
@@ -71,7 +82,7 @@ class Denial(NamedTuple):
         return {"what": self.what, "reason": self.reason}
 
 
-class Decider:
+class PermissionHandler:
     """A policy at work: the `permission` callback of `connect`, and the gate of a `Workspace`.
 
     `denied` counts requests that the policy denied, also those denied because there was no user to ask; `refused`
@@ -80,7 +91,7 @@ class Decider:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: PermissionPolicy,
         roots: Sequence[str | os.PathLike[str]],
         ask: Ask | None = None,
         *,
@@ -233,7 +244,7 @@ class Decider:
         """Return the least level at which the user need not be asked; empty: a rule stands against it at every one."""
         levels: tuple[Level, ...] = ("read", "edit", "all")
         for level in levels:
-            if judge(request, Policy(level, self.policy.rules), self._where).effect == "allow":
+            if judge(request, PermissionPolicy(level, self.policy.rules), self._where).effect == "allow":
                 return level
         return ""
 

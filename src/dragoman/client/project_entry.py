@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from dragoman.client.agent_entry import AgentEntry, PermissionPolicy
+from dragoman.client.agent_entry import AgentEntry, PolicyName
 from dragoman.client.offered_capabilities import EVERYTHING, FORMS_ALONE, OfferedCapabilities
-from dragoman.client.registry_file import FleetFile, Terms, project_folder
-from dragoman.client.rules import Rule
+from dragoman.client.registry_file import RegistryFile, Terms, project_folder
+from dragoman.client.rules import PermissionRule
 from dragoman.host.trust import TrustState
 
-_STRICTNESS: Final[tuple[PermissionPolicy, ...]] = ("auto-approve", "prompt", "deny")
+_STRICTNESS: Final[tuple[PolicyName, ...]] = ("auto-approve", "prompt", "deny")
 _LENT: Final = {"read": "reading files", "write": "writing files", "terminal": "terminals", "elicitation": "forms"}
 
 
@@ -30,7 +30,7 @@ class Limited(NamedTuple):
 
 
 def project_entries(
-    path: Path, read: FleetFile, own: Mapping[str, AgentEntry], terms: Terms, trust_state: TrustState
+    path: Path, read: RegistryFile, own: Mapping[str, AgentEntry], terms: Terms, trust_state: TrustState
 ) -> dict[str, Limited]:
     """Return what counts of a project's file. `own`: the agents without it; `terms`: the user's, for all agents."""
     folder = project_folder(path)
@@ -108,5 +108,5 @@ def _ignored(given: AgentEntry, counted: AgentEntry) -> Iterator[str]:
         yield f"capabilities: {', '.join(lost)}"
 
 
-def _gone(given: tuple[Rule, ...], counted: tuple[Rule, ...]) -> list[Rule]:
+def _gone(given: tuple[PermissionRule, ...], counted: tuple[PermissionRule, ...]) -> list[PermissionRule]:
     return [rule for rule in given if rule not in counted]

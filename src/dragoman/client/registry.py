@@ -1,7 +1,7 @@
 """The agents in the configuration files: found by name, started, watched, restarted within bounds.
 
-fleet = Fleet.read(home, environment=os.environ, folder=".")
-async with fleet.connect("gemini", permission=decider) as client:
+fleet = AgentRegistry.read(home, environment=os.environ, folder=".")
+async with fleet.connect("gemini", permission=permissions) as client:
     ...
 
 `connect` gives a connection of the caller's own. `client` gives the one the fleet keeps: started when first wanted, and
@@ -22,8 +22,8 @@ from dragoman.client.agent_entry import AgentEntry
 from dragoman.client.connect import Client, State, connect
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.project_entry import project_entries
-from dragoman.client.registry_file import FleetFile, Terms, changed_since, find_files, read_usable, untrusted
-from dragoman.client.timeouts import Patience
+from dragoman.client.registry_file import RegistryFile, Terms, changed_since, find_files, read_usable, untrusted
+from dragoman.client.timeouts import Timeouts
 from dragoman.errors import DragomanError, LinkClosed, StartFailed, UsageError, WorldError
 
 # The first restart waits so long, each further one twice as long, up to a bound: what dies at once must not spin.
@@ -53,12 +53,12 @@ class AgentStatus:
     version: str = ""
 
 
-class Fleet:
+class AgentRegistry:
     """Agents by name. Used with `async with`, or closed by hand, where `client` or `start` is used."""
 
     def __init__(
         self,
-        file: FleetFile,
+        file: RegistryFile,
         *,
         environment: Mapping[str, str],
         left_out: Callable[[], object | None] = lambda: None,
@@ -109,7 +109,7 @@ class Fleet:
         # Not even a built-in one in its place, nor a project's: what the user says of it cannot be known.
         entries = {name: entry for name, entry in entries.items() if name not in mistakes}
         return cls(
-            FleetFile(entries, default, mistakes=mistakes, default_mistake=default_mistake, remarks=remarks),
+            RegistryFile(entries, default, mistakes=mistakes, default_mistake=default_mistake, remarks=remarks),
             environment=environment,
             left_out=lambda: None if folder is None else untrusted(Path(home), Path(folder)),
             changed=changed,
@@ -210,7 +210,7 @@ class _Member:
 
     async def check(self, seconds: float) -> None:
         try:
-            async with self.connect({"patience": Patience(startup=seconds)}) as client:
+            async with self.connect({"timeouts": Timeouts(startup=seconds)}) as client:
                 self._greeted(client)
                 self._healthy = True
         except DragomanError as error:
@@ -232,7 +232,7 @@ class _Member:
         return self._latest
 
     def _connect(self, entry: AgentEntry, settings: Mapping[str, Any]) -> Client:
-        given = {"patience": entry.patience()} | entry.lent.of(settings)
+        given = {"timeouts": entry.timeouts()} | entry.lent.of(settings)
         given["dialect"] = given.get("dialect") or entry.dialect or None
         if entry.url:
             return connect(entry.url, token=entry.token or None, token_file=entry.token_file or None, **given)

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast, get_args
 
-from dragoman.client.agent_entry import DIALECTS, AgentEntry, NonInteractive, PermissionPolicy, Processes
+from dragoman.client.agent_entry import DIALECTS, AgentEntry, NonInteractive, PolicyName, Processes
 from dragoman.client.config_tables import ConfigTable, kind_of, misplaced
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.located import Located, Misplaced, parse
 from dragoman.client.located import Path as Place
 from dragoman.client.offered_capabilities import FORMS_ALONE, OfferedCapabilities
-from dragoman.client.rule import Effect, Rule, RuleRefused
+from dragoman.client.rule import Effect, PermissionRule, RuleRefused
 from dragoman.client.targets import SCHEMES
 from dragoman.errors import WorldError
 from dragoman.host.regular_file import read_regular
@@ -40,12 +40,12 @@ class FleetFileWrong(WorldError):
 class Terms(NamedTuple):
     """What a file says for all of its agents about permissions."""
 
-    permission_policy: PermissionPolicy = "prompt"
+    permission_policy: PolicyName = "prompt"
     non_interactive: NonInteractive = "reject_all"
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
 
 
-class FleetFile(NamedTuple):
+class RegistryFile(NamedTuple):
     """What a file says."""
 
     entries: Mapping[str, AgentEntry]
@@ -154,7 +154,7 @@ def file_bytes(path: Path) -> bytes | None:
     return data
 
 
-def read_file(found: RegistryFileFound) -> FleetFile:
+def read_file(found: RegistryFileFound) -> RegistryFile:
     """What a file says, or `FleetFileWrong`: also for a mistake in one of its entries, or in the default."""
     read = read_usable(found)
     for sentence in (*read.mistakes.values(), read.default_mistake):
@@ -163,7 +163,7 @@ def read_file(found: RegistryFileFound) -> FleetFile:
     return read
 
 
-def read_usable(found: RegistryFileFound) -> FleetFile:
+def read_usable(found: RegistryFileFound) -> RegistryFile:
     """Return what a file says, without the entries that have a mistake; `FleetFileWrong` for any other mistake."""
     try:
         text = found.data.decode("utf-8-sig")
@@ -216,9 +216,9 @@ class _Reader:
         self._located = located
         self._path = path
 
-    def read(self) -> FleetFile:
+    def read(self) -> RegistryFile:
         top = ConfigTable(self._located, (), self._located.value, _TOP)
-        policy, unasked = top.choice("permissionPolicy", get_args(PermissionPolicy)), self._non_interactive(top)
+        policy, unasked = top.choice("permissionPolicy", get_args(PolicyName)), self._non_interactive(top)
         shared = {
             "permission_policy": policy,
             "non_interactive": unasked,
@@ -243,10 +243,10 @@ class _Reader:
             wrong_default = top.wrong("defaultServer", f"there is no server {default!r} in this file")
             default_mistake = self.sentence(wrong_default)
         remarks = [top.wrong("servers", "the list of servers is empty")] if top.given("servers") == [] else []
-        return FleetFile(
+        return RegistryFile(
             {name: entry for name, entry in entries.items() if name not in mistakes},  # one of two of a name is there
             default,
-            Terms(cast(PermissionPolicy, policy or "prompt"), unasked or "reject_all", rules),
+            Terms(cast(PolicyName, policy or "prompt"), unasked or "reject_all", rules),
             mistakes,
             default_mistake,
             tuple(map(self.sentence, remarks)),
@@ -302,7 +302,7 @@ class _Reader:
         name: str,
         table: ConfigTable,
         common: Mapping[str, object],
-        rules: tuple[Rule, ...],
+        rules: tuple[PermissionRule, ...],
         servers: tuple[McpServer, ...],
     ) -> AgentEntry:
         base = self._base(name, table)
@@ -314,7 +314,7 @@ class _Reader:
             "startup_ms": table.number("startupTimeoutMs", _LONGEST_MS),
             "request_ms": self._request_ms(table),
             "prompt_idle_ms": table.number("promptIdleTimeoutMs", _LONGEST_MS),
-            "permission_policy": table.choice("permissionPolicy", get_args(PermissionPolicy)),
+            "permission_policy": table.choice("permissionPolicy", get_args(PolicyName)),
             "non_interactive": self._non_interactive(table),
             "auto_start": table.flag("autoStart"),
             "max_recoverable_restarts": table.number("maxRecoverableRestarts", _MOST_RESTARTS, least=0),
@@ -393,11 +393,11 @@ class _Reader:
             raise inner.wrong("mode", "mode is reject_all or accept_all")
         return cast(NonInteractive, mode)
 
-    def _rules(self, table: ConfigTable) -> tuple[Rule, ...]:
+    def _rules(self, table: ConfigTable) -> tuple[PermissionRule, ...]:
         if table.given("permissions") is None:
             return ()
         inner = table.table("permissions", frozenset(_EFFECTS))
-        found: list[Rule] = []
+        found: list[PermissionRule] = []
         for effect in _EFFECTS:
             for rule in inner.tables(effect, frozenset({"kind", "path", "command"})):
                 named = {key: text for key in ("kind", "path", "command") if (text := rule.text(key)) is not None}
@@ -407,7 +407,7 @@ class _Reader:
                 if named.get("path", "").startswith("~/"):
                     named["path"] = os.path.expanduser(named["path"])
                 try:
-                    found.append(Rule(effect, **named))
+                    found.append(PermissionRule(effect, **named))
                 except RuleRefused as error:
                     place = (*rule.place, error.field) if error.field else rule.place
                     raise misplaced(self._located, place, str(error)) from None

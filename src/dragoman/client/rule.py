@@ -39,7 +39,7 @@ class RuleRefused(UsageError):
 
 
 @dataclass(frozen=True)
-class Rule:
+class PermissionRule:
     """One rule of a policy. Everything it names has to match: the kind of act, the paths, the commands.
 
     A rule to allow has to match everything in a request; one to reject or to ask, anything in it.
@@ -98,7 +98,7 @@ def wild_words_of(command: str) -> tuple[str, ...]:
     return (first.removesuffix(":*") or "*", *(word for word in others if word.strip("*")))
 
 
-def _check_command(rule: Rule) -> None:
+def _check_command(rule: PermissionRule) -> None:
     command, words = rule.command, words_of(rule.command)
     if not words:
         raise RuleRefused("command", f"the command {command!r} cannot be read; write its words as in a shell, or *")
@@ -159,7 +159,7 @@ def names_folder(pattern: str) -> bool:
     return not _WILD.search(pattern.rstrip("/").rpartition("/")[2])
 
 
-def _check_path(rule: Rule) -> None:
+def _check_path(rule: PermissionRule) -> None:
     path = rule.path
     reason = _mistake_in_path(path, rule.effect)
     if reason:

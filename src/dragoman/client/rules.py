@@ -12,7 +12,7 @@ from dragoman.client.command_lines import BASH, CommandLine
 from dragoman.client.rule import (
     RULE_KINDS,
     Effect,
-    Rule,
+    PermissionRule,
     RuleRefused,
     names_folder,
     path_patterns,
@@ -26,7 +26,17 @@ from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile
 
-__all__ = ["RULE_KINDS", "Effect", "Level", "PathPosition", "Policy", "Rule", "RuleRefused", "Verdict", "judge"]
+__all__ = [
+    "RULE_KINDS",
+    "Effect",
+    "Level",
+    "PathPosition",
+    "PermissionPolicy",
+    "PermissionRule",
+    "RuleRefused",
+    "Verdict",
+    "judge",
+]
 
 # "": nothing is said; "none": nothing is allowed, and that is said.
 Level = Literal["", "none", "read", "edit", "all"]
@@ -52,16 +62,16 @@ class Verdict(NamedTuple):
 
     effect: Effect
     reason: str
-    rule: Rule | None = None
+    rule: PermissionRule | None = None
     basis: str = ""
 
 
 @dataclass(frozen=True)
-class Policy:
+class PermissionPolicy:
     """What is settled beforehand. Without anything, everything is asked."""
 
     allow: Level = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[PermissionRule, ...] = ()
     deny_all: bool = False
     # What a question is worth when there is no person to ask.
     unasked: Literal["allow", "reject"] = "reject"
@@ -70,7 +80,9 @@ class Policy:
         """Raise `UsageError` for words that are no level and no answer: a misspelt one must not pass for another."""
         levels = get_args(Level)
         if self.allow not in levels:
-            raise UsageError(f"there is no level {self.allow!r}; write Policy(allow=...) with one of {levels}")
+            raise UsageError(
+                f"there is no level {self.allow!r}; write PermissionPolicy(allow=...) with one of {levels}"
+            )
         if self.unasked not in ("allow", "reject"):
             raise UsageError(f'unasked is "allow" or "reject", and not {self.unasked!r}')
 
@@ -96,7 +108,7 @@ class PathPosition:
     shell: str = BASH
 
 
-def judge(request: Judged, policy: Policy, where: PathPosition) -> Verdict:
+def judge(request: Judged, policy: PermissionPolicy, where: PathPosition) -> Verdict:
     """What the policy says about a request."""
     found = evidence(request, where.shell)
     if isinstance(request, RequestPermission):
@@ -166,7 +178,7 @@ def _guarded(found: CallFacts, where: PathPosition) -> str:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def _covers(rule: Rule, found: CallFacts, where: PathPosition) -> bool:
+def _covers(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool:
     """Whether an allow rule is about everything a request carries."""
     if found.unclear or (rule.kind and rule.kind != found.kind):
         return False
@@ -196,7 +208,7 @@ def _names_guarded(pattern: str) -> bool:
     return is_protected(parts) or (bool(parts) and is_credential(f"/{'/'.join(parts)}", ""))
 
 
-def _touches(rule: Rule, found: CallFacts, where: PathPosition) -> bool:
+def _touches(rule: PermissionRule, found: CallFacts, where: PathPosition) -> bool:
     """Whether a reject or ask rule may be about anything a request carries."""
     if found.is_cut:
         return True

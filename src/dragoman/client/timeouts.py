@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """Seconds; None waits for ever. `request` is never about a prompt, `prompt_idle` counts from the last update."""
 
     startup: float | None = limits.START_SECONDS
@@ -54,20 +54,20 @@ class _Wait:
 class Clock:
     """Counts waiting time for one client. None counts while `stands()`: the agent waits for us or the user."""
 
-    def __init__(self, patience: Patience, client: "Client", stands: Callable[[], bool]) -> None:
-        self.patience: Final = patience
+    def __init__(self, timeouts: Timeouts, client: "Client", stands: Callable[[], bool]) -> None:
+        self.timeouts: Final = timeouts
         self._client = client
         self._stands = stands
         self._waits: set[_Wait] = set()
         self._quiet: dict[TurnEvents, float] = {}
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
-        bounds = [bound for bound in (patience.request, patience.prompt_idle) if bound is not None]
+        bounds = [bound for bound in (timeouts.request, timeouts.prompt_idle) if bound is not None]
         self._step = max(_SHORTEST_STEP, min(_LONGEST_STEP, *(bound / _STEPS for bound in bounds), _LONGEST_STEP))
 
     async def answer(self, what: str, work: Coroutine[Any, Any, T]) -> T:
         """Wait for an answer, but not for ever: giving up withdraws the request."""
-        if self.patience.request is None:
+        if self.timeouts.request is None:
             return await work
         wait = _Wait(asyncio.current_task())
         self._waits.add(wait)
@@ -77,7 +77,7 @@ class Clock:
             return await work
         except asyncio.CancelledError:
             if wait.expired and wait.task is not None and not wait.task.uncancel():
-                bound = f"within {self.patience.request:g} s"
+                bound = f"within {self.timeouts.request:g} s"
                 raise TimedOut(f"the agent did not answer {what} {bound}; the request was withdrawn") from None
             raise
         finally:
@@ -85,7 +85,7 @@ class Clock:
 
     def watch(self, run: "TurnEvents") -> None:
         """A turn that must show signs of life until it is over."""
-        if self.patience.prompt_idle is not None:
+        if self.timeouts.prompt_idle is not None:
             self._quiet[run] = 0.0
             self._run()
 
@@ -110,7 +110,7 @@ class Clock:
             self._run()
 
     def _count_waits(self) -> None:
-        bound = self.patience.request
+        bound = self.timeouts.request
         for wait in list(self._waits):
             wait.seconds += self._step
             if bound is not None and wait.seconds >= bound and not wait.expired and wait.task is not None:
@@ -118,7 +118,7 @@ class Clock:
                 wait.task.cancel()
 
     def _count_turns(self) -> None:
-        bound = self.patience.prompt_idle
+        bound = self.timeouts.prompt_idle
         for run, quiet in list(self._quiet.items()):
             if run.over.done():
                 del self._quiet[run]
@@ -149,5 +149,5 @@ class Clock:
         await self._client.give_up(error)
 
     async def _is_over(self, run: "TurnEvents") -> bool:
-        await asyncio.wait([run.over], timeout=self.patience.grace)
+        await asyncio.wait([run.over], timeout=self.timeouts.grace)
         return run.over.done()

@@ -1,16 +1,17 @@
 """What a client offers an agent: files inside the roots and nowhere else, and terminals that are real processes.
 
-workspace = Workspace(["/path/to/project"], environment=os.environ, decider=decider)
-async with workspace, connect(command, permission=decider, **workspace.callbacks()) as client:
+workspace = Workspace(["/path/to/project"], environment=os.environ, permissions=permissions)
+async with workspace, connect(command, permission=permissions, **workspace.callbacks()) as client:
     ...
 
-With a decider, every file and every command is judged before it is touched: where it really lies, links followed, and
-that place is shown and opened. What lies outside of the roots is lent at no level of a policy, and the decider counts
-and records that as a denial. `close` leaves no process behind.
+With a `PermissionHandler`, every file and every command is judged before it is touched: where it really lies, links
+followed, and that place is shown and opened. What lies outside of the roots is lent at no level of a policy, and the
+handler counts and records that as a denial. `close` leaves no process behind.
 """
 
 import asyncio
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TypedDict
@@ -27,7 +28,7 @@ from dragoman.limits import MIB
 from dragoman.vocabulary.services import CreateTerminal, ReadTextFile, WriteTextFile
 
 if TYPE_CHECKING:
-    from dragoman.client.policy import Decider, Look
+    from dragoman.client.policy import Look, PermissionHandler
 
 # A source file of more is generated. A quarter of a frame: escaping may make four bytes of one.
 FILE_BYTES: Final = 16 * MIB
@@ -49,13 +50,17 @@ class Workspace:
         roots: Sequence[str | os.PathLike[str]],
         *,
         environment: Mapping[str, str],
-        decider: "Decider | None" = None,
+        permissions: "PermissionHandler | None" = None,
+        decider: "PermissionHandler | None" = None,
     ) -> None:
+        if decider is not None:
+            warnings.warn("decider= is called permissions= now", DeprecationWarning, stacklevel=2)
+            permissions = decider
         if not roots:
             raise UsageError("a workspace has at least one root")
         self.roots: Final = tuple(os.path.abspath(root) for root in roots)
         self._places = Roots(self.roots)
-        self._decider = decider
+        self._permissions = permissions
         self.terminals: Final[RealTerminals] = _LentTerminals(self, environment)
 
     def callbacks(self) -> Callbacks:
@@ -98,7 +103,7 @@ class Workspace:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
 
     async def _permit(self, request: ReadTextFile | WriteTextFile | CreateTerminal, look: "Look | None" = None) -> None:
-        reason = None if self._decider is None else await self._decider.permits(request, look)
+        reason = None if self._permissions is None else await self._permissions.permits(request, look)
         if reason is not None:
             raise _not_allowed(reason)
 
@@ -114,15 +119,15 @@ class Workspace:
                 raise ValueError
             return self._places.place(path)
         except PathRefused as error:
-            if self._decider is not None:
-                raise _not_allowed(self._decider.deny_outside(request, path)) from None
+            if self._permissions is not None:
+                raise _not_allowed(self._permissions.deny_outside(request, path)) from None
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
         except (OSError, ValueError):  # more links or more letters than a path may have, or some that no name may have
             raise RequestFailed(INVALID_PARAMS, "That is no path.") from None
 
 
 class _LentTerminals(RealTerminals):
-    """The terminals of a workspace; unlike others they have its decider deny a working folder outside of the roots."""
+    """The terminals of a workspace; unlike others, they deny a working folder outside of the roots."""
 
     def __init__(self, workspace: Workspace, environment: Mapping[str, str]) -> None:
         super().__init__(workspace._places, environment, permit=workspace._permit)
