@@ -11,7 +11,7 @@ from dragoman.version import VERSION as __version__
 if TYPE_CHECKING:
     from dragoman import errors as errors
     from dragoman.agent.agent import Agent as Agent
-    from dragoman.agent.prompt import Prompt as Prompt
+    from dragoman.agent.session import Prompt as Prompt
     from dragoman.agent.session import Session as Session
     from dragoman.bridge.bridge import Bridge as Bridge
     from dragoman.client.client import Client as Client
@@ -56,7 +56,7 @@ _HOMES = {
     "PermissionPolicy": "dragoman.client.rules",
     "PermissionRule": "dragoman.client.rules",
     "PlanEntry": "dragoman.vocabulary.options",
-    "Prompt": "dragoman.agent.prompt",
+    "Prompt": "dragoman.agent.session",
     "RequestPermission": "dragoman.vocabulary.services",
     "Select": "dragoman.vocabulary.options",
     "Session": "dragoman.agent.session",

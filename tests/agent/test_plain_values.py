@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent
-from dragoman.agent.prompt import Prompt
-from dragoman.agent.session import Session
+from dragoman.agent.session import Prompt, Session
 from dragoman.errors import UsageError
 from dragoman.store.sqlite import SqliteStore
 from dragoman.testing import pair

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent
-from dragoman.agent.prompt import Prompt
-from dragoman.agent.session import Session
+from dragoman.agent.session import Prompt, Session
 from dragoman.coder.agent import coding_agent
 from dragoman.coder.models.offline.model import OfflineModel
 from dragoman.coder.setup import Setup

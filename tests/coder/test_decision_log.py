@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent.announced_events import AnnouncedEvents
+from dragoman.agent.connection import AnnouncedEvents
 from dragoman.agent.permission import Permission
 from dragoman.agent.session import Session
 from dragoman.coder.decision_log import DECISION, answered_by

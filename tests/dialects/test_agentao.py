@@ -352,7 +352,7 @@ async def test_8_4_20_a_preset_needs_a_session_with_modes() -> None:
 
 
 def test_8_4_20_everywhere_else_an_unknown_mode_is_refused() -> None:
-    from dragoman.agent.option_values import options_with
+    from dragoman.agent.options import options_with
 
     mode = options.Select("mode", "Mode", "ask", [options.Choice("ask", "Ask")], category="mode")
     with pytest.raises(RequestFailed) as caught:

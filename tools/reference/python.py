@@ -43,7 +43,7 @@ AGENTS: Final = (
     ),
     Shown("dragoman.agent.session", "Prompt"),
     Shown("dragoman.agent.session", "Permission"),
-    Shown("dragoman.agent.remembered_permissions", "RememberedPermission"),
+    Shown("dragoman.agent.permission", "RememberedPermission"),
     Shown("dragoman.agent.tool", "ToolCall", ("update", "add", "diff", "end")),
     Shown("dragoman.agent.terminal", "DisplayTerminal"),
     Shown("dragoman.agent.terminal", "ClientTerminal"),

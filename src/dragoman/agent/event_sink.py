@@ -1,10 +1,14 @@
-"""Where a session's events go. The agent's side of `persist, say, send`, behind one small interface."""
+"""Where a session's events go, and which turn the running code belongs to: nothing of an ended turn leaves."""
 
-from typing import Protocol
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
+
+if TYPE_CHECKING:
+    from dragoman.agent.turn import RunningTurn
 
 
 class TextSink(Protocol):
@@ -31,3 +35,24 @@ class EventSink(Protocol):
     async def ask(self, request: Request) -> Reply: ...
 
     async def note(self, note: Note) -> None: ...
+
+
+# Tasks that a turn starts inherit this.
+CURRENT_TURN: ContextVar["RunningTurn | None"] = ContextVar("dragoman_turn", default=None)
+# Bound once: it is called for every piece of text.
+current_turn: Final = CURRENT_TURN.get
+
+
+def check_turn() -> None:
+    """Stop the code that calls this, if its turn has ended."""
+    turn = current_turn()
+    if turn is not None and turn.ended:
+        raise too_late()
+
+
+def too_late() -> BaseException:
+    """What code is told that speaks after the end of its turn."""
+    # Imported here: an author who names `Session` in an annotation must not wait for asyncio before `initialize`.
+    from asyncio import CancelledError
+
+    return CancelledError("the turn has ended")

@@ -4,20 +4,79 @@ A journal stands between a session and its client. What the session says is appe
 committed, it is said, in the same order. Committing goes on in the store's thread while the session goes on speaking:
 the pieces of a message that come meanwhile are gathered, kept as one entry, and said as the pieces they were. A
 session that speaks too fast for the disk or the client waits.
+
+A log also has notes among the events: the options as they were left, the MCP servers the session was begun with, and
+the answers to permission requests that count for the rest of it (`read_settings`). Of the servers only a fingerprint is
+kept: their settings hold secrets.
 """
 
 import asyncio
 from collections import deque
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Iterable
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from dragoman.agent.event_sink import EventSink, TextSink
 from dragoman.agent.history import History
-from dragoman.errors import LinkClosed
-from dragoman.store.contract import Log, StoreFailed
+from dragoman.agent.permission import NOTE as PERMISSIONS
+from dragoman.agent.session import Session
+from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, NOT_FOUND, LinkClosed, RequestFailed, echo
+from dragoman.store.contract import (
+    BadCursor,
+    Log,
+    SessionDamaged,
+    SessionHeld,
+    SessionMissing,
+    SessionOpenHere,
+    StoreFailed,
+)
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
+from dragoman.vocabulary import requests as ask
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
+from dragoman.vocabulary.options import Option, Select, Toggle
+
+T = TypeVar("T")
+
+
+async def told(session_id: str, work: Awaitable[T]) -> T:
+    """What the store does; if it fails, `RequestFailed` with what the client is told."""
+    try:
+        return await work
+    except StoreFailed as error:
+        raise as_told(session_id, error) from error
+
+
+def as_told(session_id: str, error: StoreFailed) -> RequestFailed:
+    """One failure of a store, in the client's words."""
+    match error:
+        case SessionMissing():
+            return missing(session_id)
+        case SessionOpenHere():
+            return open_here("The session is already open in this process, on another connection: close it there first")
+        case SessionHeld():
+            message = "The session is open in another process: close it there first"
+            return RequestFailed(INVALID_REQUEST, message, {"reason": "held"})
+        case SessionDamaged():
+            return RequestFailed(INTERNAL_ERROR, "The session cannot be read", {"reason": "damaged"})
+        case BadCursor():
+            return RequestFailed(INVALID_PARAMS, "Bad cursor")
+        case _:
+            return RequestFailed(INTERNAL_ERROR, str(error).capitalize(), {"reason": "store"})
+
+
+def open_here(message: str) -> RequestFailed:
+    """Return the error for a session that is open, opening or closing here; `message` says where and what to do."""
+    return RequestFailed(INVALID_REQUEST, message, {"reason": "open"})
+
+
+def missing(session_id: str) -> RequestFailed:
+    """Return the error for a session id that is neither open nor stored."""
+    return RequestFailed(NOT_FOUND, "Session not found", {"sessionId": echo(session_id)})
+
 
 # What may wait for the disk or the wire: entries, and the pieces of text among them, each by itself.
 WAITING: Final = 1024
@@ -261,3 +320,77 @@ class JournalStream:
 
 def _count(unsaid: "Entry | _Pieces") -> int:
     return len(unsaid.texts) if isinstance(unsaid, _Pieces) else 1
+
+
+_OPTIONS: Final = "options"
+_SERVERS: Final = "mcp servers"
+
+
+class StoredSettings(NamedTuple):
+    """A log that was read."""
+
+    story: History
+    options: dict[str, object]  # values by the id of their option
+    servers: object  # the fingerprint, or None if the log has none
+    permissions: list[object]  # notes of answers that count for the rest of the session
+
+    def restored(self, options: Iterable[Option]) -> list[Option]:
+        """The options with the values they were left with, where they still have them."""
+        return [_restored(option, self.options) for option in options]
+
+
+async def read_settings(session_id: str, log: Log) -> StoredSettings:
+    """Everything a log keeps, read in one go."""
+    story = History()
+    options: dict[str, object] = {}
+    servers: object = None
+    permissions: list[object] = []
+    try:
+        async for records in log.read():
+            entries = [record.entry for record in records]
+            story.take(entries)
+            for entry in entries:
+                if isinstance(entry, NoteEntry) and entry.kind == _OPTIONS and isinstance(entry.value, dict):
+                    options.update(entry.value)
+                elif isinstance(entry, NoteEntry) and entry.kind == _SERVERS:
+                    servers = entry.value
+                elif isinstance(entry, NoteEntry) and entry.kind == PERMISSIONS:
+                    permissions.append(entry.value)
+    except StoreFailed as error:
+        raise as_told(session_id, error) from error
+    return StoredSettings(story, options, servers, permissions)
+
+
+async def keep_option(session: Session, config_id: str, value: object) -> None:
+    """Remember an option over restarts; it is on disk when this returns."""
+    if session.journal is not None:
+        await told(session.id, _keep(session, session.journal, {config_id: value}))
+
+
+async def _keep(session: Session, journal: Journal, options: dict[str, object]) -> None:
+    if session.turn is None:
+        await journal.mend()  # a running turn is told of the failure itself
+    await journal.remember(_OPTIONS, options)
+    await journal.log.flush()
+
+
+async def keep_servers(session: Session) -> None:
+    """Remember with which servers the session was begun."""
+    await told(session.id, session.record_note(_SERVERS, fingerprint(session.opening)))
+
+
+def fingerprint(request: ask.NewSession | ask.ResumeSession) -> str:
+    """The servers as one short text that tells nothing of their secrets; their order counts."""
+    import hashlib
+
+    return hashlib.sha256(msgspec.json.encode(request.mcp_servers or [])).hexdigest()
+
+
+def _restored(option: Option, values: dict[str, object]) -> Option:
+    """An option with the value it was left with, if it still has that value."""
+    if not isinstance(option, (Select, Toggle)) or option.config_id not in values:
+        return option
+    value = values[option.config_id]
+    if isinstance(option, Toggle):
+        return replace(option, current_value=value) if isinstance(value, bool) else option
+    return replace(option, current_value=value) if any(c.value == value for c in option.choices()) else option

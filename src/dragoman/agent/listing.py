@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from dragoman.agent.store_failures import told
+from dragoman.agent.journal import told
 from dragoman.store.contract import ArchiveFilter, SessionMeta, Store
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 

@@ -1,29 +1,164 @@
 """A question of permission and its answer. Anything but a known yes, to an option that was offered, is a no.
 
-"Always" is offered where the session can keep it (`remembered`), and says how far it reaches.
+"Always" is offered where the session can remember it, and says how far it reaches. A question whose answer can be
+remembered has an `AnswerKey`. It is the author's own (`remember="bash: npm test"`), or a fingerprint of everything the
+user was shown: the question, and the call or the command as it stood then. A call that differs in any of that has
+another key, so an "always" can never cover what the user has not seen. Remembered answers end with their session. With
+a store they are notes in its log, which name the session: a fork has a copy of the log and is asked anew. An answer
+that is lost, evicted or cannot be read is asked for again.
+
+While a question is open, the session is in `requires_action`. A user may take an hour, so there is no timeout here: a
+question ends with its turn, and is not answered then.
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple, get_args
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, get_args
 
+import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from dragoman.agent.checks import check_fields, check_known, check_list, check_optional_text, check_text
-from dragoman.agent.remembered_permissions import AnswerKey, Subject, answer_key
+from dragoman.agent.checks import (
+    check_fields,
+    check_known,
+    check_list,
+    check_optional_text,
+    check_schema,
+    check_text,
+    plain_text,
+)
+from dragoman.agent.event_sink import EventSink, check_turn
 from dragoman.agent.tool import ToolCall
-from dragoman.errors import UsageError
+from dragoman.errors import PeerError, UsageError
 from dragoman.vocabulary.asking import Reply
-from dragoman.vocabulary.identity import LOCAL, Identity
+from dragoman.vocabulary.events import RequiresAction, Running
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs, identity_in, with_needs
 from dragoman.vocabulary.services import (
     CommandSubject,
+    Elicit,
+    ElicitationAnswer,
+    Form,
     PermissionAnswer,
     PermissionKind,
     PermissionOption,
     RequestPermission,
     Selected,
+    SessionScope,
     ToolCallSubject,
 )
+
+if TYPE_CHECKING:
+    from dragoman.agent.session import Session
+
+# How the notes are called in a log.
+NOTE: Final = "remembered permission"
+# So many answers one session remembers; the oldest are evicted, and asked for again.
+ANSWERS: Final = 256
+# A longer key does not fit on a button.
+KEY_CHARACTERS: Final = 200
+
+Subject = ToolCallSubject | CommandSubject | UnsetType
+
+
+class AnswerKey(NamedTuple):
+    """What an answer is remembered for. `name` is for people; `by_author`: the author gave the key itself."""
+
+    key: str
+    name: str
+    by_author: bool
+
+
+class RememberedPermission(NamedTuple):
+    """An answer that counts for the rest of the session. `covers` is the author's key, the command, or the title."""
+
+    covers: str
+    allowed: bool
+
+
+class _Answer(NamedTuple):
+    name: str
+    option_id: str
+    kind: str
+
+
+def answer_key(
+    title: str, description: str | UnsetType, subject: Subject, tool: ToolCall | None, remember: str | None
+) -> AnswerKey | None:
+    """Return what an answer to this question may cover; None: nothing but this one question."""
+    if remember is not None:
+        readable = remember.strip() and remember.isprintable() and len(remember) <= KEY_CHARACTERS
+        return AnswerKey(f"key:{remember}", remember, True) if readable else None
+    if isinstance(subject, CommandSubject):
+        return _fingerprint(subject.command, title, description, [subject.command, subject.cwd])
+    if isinstance(subject, ToolCallSubject) and tool is not None:
+        call = replace(subject.tool_call, tool_call_id="", status=UNSET, raw_output=UNSET, capabilities=UNSET)
+        return _fingerprint(tool.title, title, description, [call, tool.added])
+    return None
+
+
+def _fingerprint(name: str, title: str, description: str | UnsetType, subject: Sequence[object]) -> AnswerKey | None:
+    """Return the key of a question: a hash of everything the user is shown."""
+    import hashlib  # most agents never ask
+
+    whole = [title, description or None, *subject]
+    try:
+        data = msgspec.json.encode(whole, enc_hook=repr, order="deterministic")
+    except (TypeError, ValueError):
+        return None  # it holds what has no JSON, so two of them cannot be compared
+    return AnswerKey(f"shown:{hashlib.sha256(data).hexdigest()}", name, False)
+
+
+class RememberedAnswers:
+    """The answers of one session, by their keys."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._answers: dict[str, _Answer] = {}
+
+    def find(self, key: AnswerKey | None, options: Iterable[PermissionOption]) -> PermissionOption | None:
+        """Return the option that was chosen under this key, if it is offered now as well."""
+        answer = None if key is None else self._answers.get(key.key)
+        if answer is None:
+            return None
+        same = [option for option in options if (option.option_id, option.kind) == (answer.option_id, answer.kind)]
+        return same[0] if len(same) == 1 else None
+
+    def add(self, key: AnswerKey, option: PermissionOption) -> dict[str, object]:
+        """Remember a choice; return the note for the log."""
+        self._put(key.key, _Answer(key.name, option.option_id, option.kind))
+        answer = {"covers": key.name, "option": option.option_id, "kind": option.kind}
+        return {"session": self._session_id, "key": key.key, **answer}
+
+    def forget(self, covers: str | None) -> dict[str, object]:
+        """Forget the answers with this name, or all; return the note for the log."""
+        self._answers = {key: one for key, one in self._answers.items() if covers is not None and one.name != covers}
+        return {"session": self._session_id, "forget": covers}
+
+    def list(self) -> list[RememberedPermission]:
+        """List the answers, oldest first."""
+        return [RememberedPermission(one.name, one.kind == "allow_always") for one in self._answers.values()]
+
+    def restore(self, notes: Iterable[object]) -> None:
+        """Apply the notes of a log in order. What is no note of this session, or of ours, is passed over."""
+        for note in notes:
+            match note:
+                case {"session": self._session_id, "forget": str() | None as covers}:
+                    self.forget(covers)
+                case {
+                    "session": self._session_id,
+                    "key": str() as key,
+                    "covers": str() as name,
+                    "option": str() as option_id,
+                    "kind": "allow_always" | "reject_always" as kind,
+                }:
+                    self._put(key, _Answer(name, option_id, kind))
+
+    def _put(self, key: str, answer: _Answer) -> None:
+        self._answers.pop(key, None)
+        self._answers[key] = answer
+        while len(self._answers) > ANSWERS:
+            del self._answers[next(iter(self._answers))]
+
 
 YES_OR_NO: Final = (
     PermissionOption("allow_once", "Allow once", "allow_once"),
@@ -139,3 +274,58 @@ def chosen(reply: Reply, request: RequestPermission) -> PermissionOption | None:
         return None
     named = [option for option in request.options if option.option_id == reply.outcome.option_id]
     return named[0] if len(named) == 1 else None
+
+
+class UserQuestions:
+    """Asks the user of one session; the session is in `requires_action` meanwhile."""
+
+    def __init__(self, session: "Session", speech: EventSink) -> None:
+        self._session = session
+        self._speech = speech
+
+    async def permission(self, question: PermissionQuestion, needs: Needs | None) -> Permission:
+        """Return the answer to a question, which may be one that was given to it before in this session."""
+        check_turn()
+        session = self._session
+        known = session.answers.find(question.key, question.request.options)
+        if known is not None:
+            return Permission(known, remembered=True)
+        permission = await self._permission(question.request, needs)
+        if question.key is not None and permission.option is not None and permission.always:
+            await session.record_note(NOTE, session.answers.add(question.key, permission.option))
+        return permission
+
+    async def _permission(self, request: RequestPermission, needs: Needs | None) -> Permission:
+        shared = self._session.trusts_identities
+        if needs is not None and shared:
+            request = with_needs(request, needs)
+        try:
+            reply = await self._ask(request)
+        except PeerError:
+            # Refused, or answered with what cannot be read: that is no yes, and says of no client that it answered.
+            return Permission(None, Identity() if shared else LOCAL)
+        return Permission(chosen(reply, request), identity_in(reply) if shared else LOCAL)
+
+    async def form(self, message: str, schema: dict[str, object]) -> dict[str, object] | None:
+        """Return the form as it was filled in; None: the person declined, or is gone."""
+        if not self._speech.client.elicitation_form:
+            raise UsageError("the client cannot show forms; look at session.client.elicitation_form first")
+        check_text(message, "a question", 'session.ask_user("Which one?", schema)')
+        form = Form(check_schema(schema))
+        reply = await self._ask(Elicit(plain_text(message), form, SessionScope(self._session.id)))
+        if isinstance(reply, ElicitationAnswer) and reply.action == "accept" and isinstance(reply.content, dict):
+            return reply.content
+        return None
+
+    async def _ask(self, request: RequestPermission | Elicit) -> Reply:
+        check_turn()
+        await self._state(RequiresAction())
+        try:
+            return await self._speech.ask(request)
+        finally:
+            await self._state(Running())
+
+    async def _state(self, state: RequiresAction | Running) -> None:
+        turn = self._session.turn
+        if turn is not None and not turn.ended:
+            await self._session.record(state)

@@ -14,7 +14,7 @@ from dragoman.vocabulary.requests import PromptAccepted
 if TYPE_CHECKING:
     import asyncio
 
-    from dragoman.agent.prompt import Prompt
+    from dragoman.agent.session import Prompt
 
 
 class QueuedPrompt(NamedTuple):

@@ -3,9 +3,9 @@
 All of it goes to the client alone and never through the journal: the log has it already.
 """
 
-from dragoman.agent import stored_settings
 from dragoman.agent.event_sink import EventSink
 from dragoman.agent.history import History
+from dragoman.agent.journal import read_settings
 from dragoman.agent.session import Session
 from dragoman.errors import INVALID_PARAMS, LinkClosed, RequestFailed
 from dragoman.vocabulary.events import Idle, Notice, OptionsChanged, SessionInfoChanged
@@ -16,7 +16,7 @@ async def retell(session: Session, speech: EventSink, story: History | None = No
     if session.journal is None:
         raise RequestFailed(INVALID_PARAMS, "This agent keeps no history to replay")
     if story is None:
-        story = (await stored_settings.read(session.id, session.journal.log)).story
+        story = (await read_settings(session.id, session.journal.log)).story
     for event in story.retold():
         # The log has the options as they were after some turn; since then they may have been set, or have other values.
         now = OptionsChanged(session.options) if isinstance(event, OptionsChanged) else event

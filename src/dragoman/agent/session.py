@@ -4,7 +4,9 @@ A session knows no wire and no version; it speaks vocabulary into its `EventSink
 to that turn: once the turn has ended, whatever still runs of it is told so and nothing of it leaves.
 """
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from os import PathLike
 from typing import TYPE_CHECKING, Final
 
@@ -13,23 +15,26 @@ from msgspec.structs import replace
 
 from dragoman import limits
 from dragoman.agent import checks
-from dragoman.agent.client_services import ClientServices
-from dragoman.agent.current_turn import check_turn, current_turn, too_late
-from dragoman.agent.event_sink import EventSink, TextSink
+from dragoman.agent.checks import exact_text, plain, plain_text
+from dragoman.agent.event_sink import EventSink, TextSink, check_turn, current_turn, too_late
 from dragoman.agent.handlers import extension_name
-from dragoman.agent.identity import new_id
-from dragoman.agent.permission import Permission, check_question, question, subject_of
-from dragoman.agent.plain_values import exact_text, plain, plain_text
-from dragoman.agent.prompt import Prompt
+from dragoman.agent.permission import (
+    NOTE,
+    Permission,
+    RememberedAnswers,
+    RememberedPermission,
+    UserQuestions,
+    check_question,
+    question,
+    subject_of,
+)
 from dragoman.agent.prompt_queue import PromptQueue
-from dragoman.agent.questions import UserQuestions
-from dragoman.agent.remembered_permissions import NOTE, RememberedAnswers, RememberedPermission
-from dragoman.agent.terminal import ClientTerminal, DisplayTerminal
+from dragoman.agent.terminal import ClientServices, ClientTerminal, DisplayTerminal
 from dragoman.agent.titles import is_order, title_from
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
-from dragoman.vocabulary.content import Content, Text
+from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
     AgentThoughtChunk,
@@ -49,7 +54,7 @@ from dragoman.vocabulary.events import (
     UserMessage,
 )
 from dragoman.vocabulary.hello import ClientCapabilities
-from dragoman.vocabulary.identity import Needs
+from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 from dragoman.vocabulary.options import MAIN_PLAN, AnyCommand, Option, PlanEntry, PlanItems, Select, Toggle
 from dragoman.vocabulary.requests import NewSession
 from dragoman.vocabulary.services import (
@@ -62,6 +67,53 @@ if TYPE_CHECKING:
 
     from dragoman.agent.journal import Journal
     from dragoman.agent.turn import RunningTurn
+
+
+def new_id(prefix: str) -> str:
+    """A fresh id: 96 bits of chance under a readable prefix."""
+    return f"{prefix}_{os.urandom(12).hex()}"
+
+
+def new_session_id() -> str:
+    """Return a new session id with 128 random bits: the id is all that a client needs to address the session."""
+    return f"sess_{os.urandom(16).hex()}"
+
+
+CALLER: ContextVar[Identity] = ContextVar("dragoman_caller", default=LOCAL)
+caller: Final = CALLER.get
+
+
+class Prompt:
+    """What the user said. `identity` is who that was, as a trusted gateway tells; else the user at this machine."""
+
+    def __init__(self, content: Sequence[Content], message_id: str, identity: Identity = LOCAL) -> None:
+        self.content: Final = list(content)
+        self.message_id: Final = message_id
+        self.identity: Final = identity
+
+    @property
+    def text(self) -> str:
+        """The prompt as plain text."""
+        return text_of(self.content)
+
+    @property
+    def command(self) -> tuple[str, str]:
+        """The name and the arguments of a slash command; both are empty if the prompt is none.
+
+        Only what the user typed counts: the first block, if it is text. What goes along, a file or a link, is data
+        whatever it says, and a blank text before it makes no command of it.
+        """
+        first = self.content[0] if self.content else None
+        words = first.text.split(maxsplit=1) if isinstance(first, Text) else []
+        if not words or not words[0].startswith("/"):
+            return "", ""
+        return words[0][1:], words[1].strip() if len(words) > 1 else ""
+
+    @property
+    def words(self) -> str:
+        """What the user has typed, without what goes along; what goes along, where that is all."""
+        return " ".join(block.text for block in self.content if isinstance(block, Text)) or self.text
+
 
 # Authors have all three from here.
 __all__ = ["Permission", "Prompt", "Session"]

@@ -2,27 +2,34 @@
 
 A session is its log. Opening one reads the log as a story, mends what a crash has cut off, tells it again where that
 is asked for, and goes on. Without a store a session lives as long as its connection and there is nothing to find.
+
+Opening takes a while: the log is read and replayed. A second request for the same session meanwhile is rejected if it
+would open the session, and waits if it would end it (`Transitions`).
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Final
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import TYPE_CHECKING, Final, Literal
 
 from msgspec import UNSET
 
-from dragoman.agent import stored_settings
-from dragoman.agent.announced_events import AnnouncedEvents
 from dragoman.agent.event_sink import EventSink
-from dragoman.agent.folders import check_folders, check_same
 from dragoman.agent.history import History
-from dragoman.agent.identity import new_session_id
-from dragoman.agent.journal import Journal
+from dragoman.agent.journal import (
+    Journal,
+    as_told,
+    fingerprint,
+    keep_servers,
+    missing,
+    open_here,
+    read_settings,
+    told,
+)
 from dragoman.agent.listing import listed, newest
 from dragoman.agent.replay import retell, retell_behind, tell_of_damage
-from dragoman.agent.session import Session
-from dragoman.agent.store_failures import as_told, missing, told
-from dragoman.agent.transitions import Transitions
+from dragoman.agent.session import Session, new_session_id
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RequestFailed
 from dragoman.link.deadline import LOGS, SESSIONS, Deadline
 from dragoman.store.contract import Log, SessionMeta, SessionOpenHere, Store, StoreFailed
@@ -32,6 +39,62 @@ from dragoman.vocabulary.events import Idle, Running, SessionInfoChanged
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
+    from dragoman.agent.connection import AnnouncedEvents
+
+
+def check_folders(cwd: str, more: object) -> None:
+    """Refuse a session whose folders are not all there."""
+    for path in [cwd, *(more if isinstance(more, list) else [])]:
+        if not os.path.isdir(path):
+            raise RequestFailed(INVALID_PARAMS, f"Not a folder on the agent's machine: {path}", {"path": path})
+
+
+def check_same(known: str, cwd: str) -> None:
+    """Refuse to open a session again in another folder than its own, and say which one that is.
+
+    A client that may not know the folder is not told of the session: a gateway has refused it before.
+    """
+    if not is_same(known, cwd):
+        message = f"The session belongs to another folder: open it with the cwd {known}"
+        raise RequestFailed(INVALID_PARAMS, message, {"cwd": known})
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two paths are one folder."""
+    return one == other or os.path.realpath(one) == os.path.realpath(other)
+
+
+Change = Literal["opened", "closed", "deleted"]
+
+
+class Transitions:
+    """The changes that are under way, by session id."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, tuple[Change, asyncio.Future[None]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Transitions {[f'{id} {change}' for id, (change, _) in self._changes.items()]}>"
+
+    @contextmanager
+    def begin(self, session_id: str, change: Change) -> Iterator[None]:
+        """Mark a session as changing inside the `with` block; `RequestFailed` if another change is under way."""
+        if session_id in self._changes:
+            now = self._changes[session_id][0]
+            raise open_here(f"The session is just being {now} on this connection: wait for that answer, then ask again")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changes[session_id] = (change, done)
+        try:
+            yield
+        finally:
+            del self._changes[session_id]
+            done.set_result(None)
+
+    async def wait(self, session_id: str) -> None:
+        """Wait until nothing changes about this session."""
+        while session_id in self._changes:
+            await asyncio.wait([self._changes[session_id][1]])
+
 
 # What a session's author may take to free what it holds, when the client closes it. At the end there is less.
 _CLOSED_SECONDS: Final = 2.0
@@ -41,7 +104,9 @@ _freeing: Final[set["asyncio.Task[None]"]] = set()
 class OpenSessions:
     """Every session of one client."""
 
-    def __init__(self, agent: "Agent", speech: EventSink, announced: AnnouncedEvents, *, trusted: bool = False) -> None:
+    def __init__(
+        self, agent: "Agent", speech: EventSink, announced: "AnnouncedEvents", *, trusted: bool = False
+    ) -> None:
         self.open: Final[dict[str, Session]] = {}
         self._agent = agent
         self._speech = speech
@@ -71,7 +136,7 @@ class OpenSessions:
         async with self._made(session_id):
             session = await self._opened(session_id, request, log, {})
         if self._agent.manner.same_servers:
-            await stored_settings.keep_servers(session)
+            await keep_servers(session)
         self._announced.announce_next(session_id)
         return _answer(session)
 
@@ -118,7 +183,7 @@ class OpenSessions:
             session, story = await self._reopen(request)
         else:
             check_same(session.cwd, request.cwd)
-            self._check_servers(stored_settings.fingerprint(session.opening), request)
+            self._check_servers(fingerprint(session.opening), request)
             check_folders(request.cwd, request.additional_directories)
             session.reroot(request.additional_directories)
         # The client has named it, so it may be spoken of before the answer.
@@ -173,7 +238,7 @@ class OpenSessions:
     ) -> tuple[Session, History]:
         """A session as its log tells it, mended, and its story. `again`: the client has named it."""
         try:
-            found = await stored_settings.read(session_id, log)
+            found = await read_settings(session_id, log)
             story = found.story
             if again:
                 self._check_servers(found.servers, opening)
@@ -219,7 +284,7 @@ class OpenSessions:
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
         """Where that is asked of us, a session is opened again only with the servers it was begun with."""
-        if self._agent.manner.same_servers and known not in (None, stored_settings.fingerprint(request)):
+        if self._agent.manner.same_servers and known not in (None, fingerprint(request)):
             raise RequestFailed(INVALID_PARAMS, "The MCP servers are not those that the session was begun with")
 
     # -- closing -----------------------------------------------------------------------------------------------------

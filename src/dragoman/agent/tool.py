@@ -17,9 +17,9 @@ from dragoman.agent.checks import (
     check_text,
     contents,
     places,
+    plain,
     tool_content,
 )
-from dragoman.agent.plain_values import plain
 from dragoman.errors import UsageError
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import AnyEvent, ToolCallContentChunk, ToolCallUpdate

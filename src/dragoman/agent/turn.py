@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman import limits
-from dragoman.agent.current_turn import CURRENT_TURN
+from dragoman.agent.event_sink import CURRENT_TURN
 from dragoman.agent.session import Prompt, Session
 from dragoman.errors import INTERNAL_ERROR, LinkClosed, RequestFailed, UsageError, wire_error
 from dragoman.store.contract import StoreFailed

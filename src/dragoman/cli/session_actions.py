@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from dragoman.agent.event_json import info_json, update_json
-from dragoman.agent.identity import new_session_id
+from dragoman.agent.session import new_session_id
 from dragoman.cli.complain import CommandError, can_ask, complain, forget_typed
 from dragoman.cli.decisions import decisions_of
 from dragoman.cli.find_session import find_session

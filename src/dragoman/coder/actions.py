@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
+from dragoman.agent.journal import keep_option
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.agent.stored_settings import keep_option
 from dragoman.coder.ceilings import may_answer, may_write
 from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.compaction import Compaction

@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.agent.agent import Agent
-from dragoman.agent.caller import caller
-from dragoman.agent.session import Prompt, Session
+from dragoman.agent.session import Prompt, Session, caller
 from dragoman.coder.model_supply import METHODS
 from dragoman.coder.setup import Setup
 from dragoman.version import VERSION

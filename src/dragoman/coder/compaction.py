@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
-from dragoman.agent.identity import new_id
+from dragoman.agent.session import new_id
 from dragoman.coder.context import (
     Context,
     ContextAssistantMessage,

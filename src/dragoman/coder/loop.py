@@ -14,7 +14,7 @@ from typing import Final, Protocol, assert_never
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from dragoman.agent.identity import new_id
+from dragoman.agent.session import new_id
 from dragoman.coder.compaction import Compaction, ContextBudget
 from dragoman.coder.context import (
     Context,

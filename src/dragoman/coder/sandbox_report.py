@@ -11,7 +11,7 @@ that is loaded with one that was opened and not settled has lost it, and the mod
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.agent.identity import new_id
+from dragoman.agent.session import new_id
 from dragoman.coder.context import ContextUserMessage
 from dragoman.coder.tools.contract import title_text
 from dragoman.host.view import Conflict, ViewChange

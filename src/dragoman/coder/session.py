@@ -9,8 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeGuard
 
-from dragoman.agent.caller import caller
-from dragoman.agent.session import Prompt, Session
+from dragoman.agent.session import Prompt, Session, caller
 from dragoman.coder import commands
 from dragoman.coder.ceilings import check_folders, check_mode, check_not_private, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
-from dragoman.agent.identity import new_id
+from dragoman.agent.session import new_id
 from dragoman.agent.tool import ToolCall
 from dragoman.coder import loop
 from dragoman.coder.compaction import ContextBudget
