@@ -11,9 +11,9 @@ from msgspec import Raw
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
+from dragoman.dialects.vendors.elephant import IgnoredLogin
 from dragoman.dialects.vendors.named import named
 from dragoman.vocabulary import events, options, requests, services, tools
-from dragoman.vocabulary.asking import Ignored
 from dragoman.vocabulary.content import Audio, Image, Resource, Text, TextResource
 from tests.agent.raw import prompt
 from tests.dialects.schemas import text
@@ -58,7 +58,7 @@ async def test_8_3_4_the_version_is_always_1(version: int) -> None:
 
 
 async def test_8_3_5_a_login_is_taken_and_means_nothing() -> None:
-    assert heard(agent_of(NAME), "authenticate", {"methodId": "any"}) == Ignored()
+    assert heard(agent_of(NAME), "authenticate", {"methodId": "any"}) == IgnoredLogin()
     async with talking(an_agent(NAME)) as wire:
         caller = Caller(wire)
         await caller.hello()

@@ -29,8 +29,8 @@ from dragoman.agent.handlers import (
 )
 from dragoman.errors import METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Reply
+from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 from dragoman.vocabulary.hello import AgentCapabilities, AgentHello, AuthMethod, Implementation
-from dragoman.vocabulary.manner import PLAIN, Manner
 from dragoman.vocabulary.options import AnyCommand, Command, CommandInput, Option
 
 # `initialize` is answered before the rest is imported (see `run`): an author's program pays for what stands above.
@@ -91,7 +91,7 @@ class Agent:
         self.info: Final = Implementation(str.__str__(name), str.__str__(version), shown)
         self.options: Final = _check_options(options)
         # Who was given a dialect by name speaks that and nothing else; empty: the client's version decides.
-        self.dialect, self.manner, pinned = _chosen(dialect)
+        self.dialect, self.rules, pinned = _chosen(dialect)
         self.spoken: Final = _spoken(protocol if pinned is None else pinned)
         # The ids of the sessions that are open on any connection.
         self.open_sessions: Final[set[str]] = set()
@@ -342,15 +342,15 @@ def _kept(store: object, can: AgentCapabilities) -> AgentCapabilities:
     return replace(can, additional_directories=True, **dict.fromkeys(names, True))
 
 
-def _chosen(dialect: str | None) -> tuple[str, Manner, int | None]:
+def _chosen(dialect: str | None) -> tuple[str, DialectRules, int | None]:
     """A dialect by its name, what it asks of us, and the version where the name is that of a version."""
     if dialect is None:
-        return "", PLAIN, None
-    from dragoman.agent.dialect_rules import manner_of
+        return "", PROTOCOL_RULES, None
+    from dragoman.agent.dialect_rules import rules_of
     from dragoman.dialects.vendors.named import pinned
 
-    manner, version = manner_of(dialect), pinned(dialect)
-    return (dialect, manner, None) if version is None else ("", manner, version)
+    rules, version = rules_of(dialect), pinned(dialect)
+    return (dialect, rules, None) if version is None else ("", rules, version)
 
 
 def _spoken(protocol: int | None) -> tuple[int, ...]:

@@ -214,7 +214,7 @@ class ClientConnection:
         return {
             ask.PromptRequest: self._prompt,
             ask.SetOption: self._set_option,
-            ask.NameMode: self._name_mode,
+            ask.RecordNote: self._record_note,
             ask.NewSession: sessions.new,
             ask.ResumeSession: sessions.resume,
             ask.ForkSession: sessions.fork,
@@ -334,7 +334,7 @@ class ClientConnection:
         if setter is not None:
             after = setter(session, request.value)
         else:
-            after = options_with(before, request, open_models=self._agent.manner.open_models)
+            after = options_with(before, request, open_models=self._agent.rules.accepts_unlisted_models)
         for check in self._agent.option_checks:
             refusal = check(session, request.config_id, request.value)
             if refusal is not None:
@@ -344,9 +344,9 @@ class ClientConnection:
             return self._option_changed(session, request, before)
         return ask.OptionsSet(session.options)
 
-    async def _name_mode(self, request: ask.NameMode) -> Reply:
+    async def _record_note(self, request: ask.RecordNote) -> Reply:
         session = self.sessions.find(request.session_id)
-        await session.record_note("mode name", request.name)
+        await session.record_note(request.name, request.value)
         return Done()
 
     async def _option_changed(self, session: Session, request: ask.SetOption, before: list[Option]) -> Reply:

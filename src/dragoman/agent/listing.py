@@ -9,15 +9,15 @@ from dragoman.agent.journal import told
 from dragoman.store.contract import ArchiveFilter, SessionMeta, Store
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
-# At most this many sessions in one reply where a client asks for all of them: that is some MiB.
+# At most this many sessions in one reply for a client whose dialect has no cursor: that is some MiB.
 _LISTED: Final = 10_000
 # In `_meta` of a session in a list: it was opened, and never used.
 EMPTY: Final = "dragoman/empty"
 _FILTERS: Final[dict[object, ArchiveFilter]] = {"include": "include", "only": "only"}
 
 
-async def listed(store: Store, request: ListSessions) -> SessionList:
-    """One page, or all of them where that is asked for."""
+async def listed(store: Store, request: ListSessions, *, all_pages: bool) -> SessionList:
+    """Return one page of the sessions, or all pages in one list."""
     archived = _FILTERS.get(request.archived, "exclude")
     cursor = request.cursor or None
     found: list[SessionMeta] = []
@@ -25,7 +25,7 @@ async def listed(store: Store, request: ListSessions) -> SessionList:
         page = await told("", store.list(cwd=request.cwd or None, cursor=cursor, archived=archived))
         found.extend(page.sessions)
         cursor = page.cursor
-        if not request.whole or not cursor or len(found) >= _LISTED:
+        if not all_pages or not cursor or len(found) >= _LISTED:
             return SessionList([info_of(meta) for meta in found], cursor or UNSET)
 
 

@@ -135,7 +135,7 @@ class OpenSessions:
             log = await told(session_id, self._store.create(with_roots))
         async with self._made(session_id):
             session = await self._opened(session_id, request, log, {})
-        if self._agent.manner.same_servers:
+        if self._agent.rules.requires_same_servers:
             await keep_servers(session)
         self._announced.announce_next(session_id)
         return _answer(session)
@@ -147,7 +147,7 @@ class OpenSessions:
         """
         store = self._store
         wanted, self._to_resume = self._to_resume, None
-        is_named = bool(wanted) and not self._agent.manner.resume_misses
+        is_named = bool(wanted) and not self._agent.rules.opens_missing_session
         if store is None:
             return None
         try:
@@ -284,7 +284,7 @@ class OpenSessions:
 
     def _check_servers(self, known: object, request: ask.NewSession | ask.ResumeSession) -> None:
         """Where that is asked of us, a session is opened again only with the servers it was begun with."""
-        if self._agent.manner.same_servers and known not in (None, fingerprint(request)):
+        if self._agent.rules.requires_same_servers and known not in (None, fingerprint(request)):
             raise RequestFailed(INVALID_PARAMS, "The MCP servers are not those that the session was begun with")
 
     # -- closing -----------------------------------------------------------------------------------------------------
@@ -364,7 +364,7 @@ class OpenSessions:
         """A page of sessions, newest first."""
         if self._store is None:
             return ask.SessionList([ask.SessionInfo(s.id, s.cwd, title=s.title or UNSET) for s in self.open.values()])
-        return await listed(self._store, request)
+        return await listed(self._store, request, all_pages=self._agent.rules.lists_all_sessions)
 
     async def status(self, session_id: str) -> ask.SessionStatus:
         """What a session is doing."""

@@ -8,7 +8,7 @@ from dragoman.cli.complain import complain
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-    from dragoman.vocabulary.manner import Manner
+    from dragoman.vocabulary.dialect_rules import DialectRules
 
 _DESCRIPTION = """\
 Serve an agent on stdin and stdout, for an editor that starts it. stdout carries
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     from dragoman.errors import UsageError
 
     try:
-        setup = our_setup(arguments.model, arguments.mode, _manner(arguments.dialect))
+        setup = our_setup(arguments.model, arguments.mode, _rules(arguments.dialect))
     except (CommandError, UsageError) as error:
         return complain(str(error))
     trace = None
@@ -99,11 +99,11 @@ def _record(error: Exception) -> None:
     record("acp", error)
 
 
-def _manner(dialect: str | None) -> "Manner":
-    from dragoman.vocabulary.manner import PLAIN
+def _rules(dialect: str | None) -> "DialectRules":
+    from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES
 
     if dialect is None:
-        return PLAIN
-    from dragoman.agent.dialect_rules import manner_of
+        return PROTOCOL_RULES
+    from dragoman.agent.dialect_rules import rules_of
 
-    return manner_of(dialect)
+    return rules_of(dialect)

@@ -10,7 +10,7 @@ from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.cli.started_files import started_files
 from dragoman.coder.model_supply import OFFLINE, ModelSupply, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
-from dragoman.vocabulary.manner import PLAIN, Manner
+from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _ADDRESS_VARIABLES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BA
 def our_setup(
     model: str | None,
     mode: str | None,
-    manner: Manner = PLAIN,
+    rules: DialectRules = PROTOCOL_RULES,
     *,
     audit_content: bool = False,
     private: "Sequence[str]" = (),
@@ -44,11 +44,11 @@ def our_setup(
         raise CommandError(str(error)) from None
     keep_keys_back(settings)
     config = config_of(settings)
-    provider = _provider() if manner.open_models else None
+    provider = _provider() if rules.accepts_unlisted_models else None
     wanted = model or settings.text("model")
     if provider is not None:
         config, wanted = _with_provider(config, provider, wanted)
-    chosen = _mode(mode, settings.text("mode"), manner)
+    chosen = _mode(mode, settings.text("mode"), rules)
     if chosen != DEFAULT_MODE:
         _check_mode(chosen)
     script = _script(wanted)
@@ -57,7 +57,7 @@ def our_setup(
     means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
     supply: Models = ModelSupply(means, script=script)
     _check_address(supply, config)
-    if manner.open_models:
+    if rules.accepts_unlisted_models:
         from dragoman.coder.resolver import Resolver
 
         supply = Resolver(supply, provider.name if provider is not None else "", _tell)
@@ -71,7 +71,7 @@ def our_setup(
         servers=lambda cwd: _servers(settings, cwd),
         remarks=_remarks,
         protected_paths=started_files,
-        fetches=manner.fetches,
+        fetches=rules.fetches_as_reading,
         sandbox_limits=_sandbox_limits(settings),
         private=private,
         audit_content=audit_content or settings.flag("audit_content"),
@@ -99,16 +99,16 @@ def _hide_keys() -> None:
     blank_secrets()
 
 
-def _mode(given: str | None, set_: str, manner: Manner) -> str:
+def _mode(given: str | None, set_: str, rules: DialectRules) -> str:
     """The mode to begin with. A dialect that has modes of its own begins with one of those."""
-    if not manner.modes:
+    if not rules.modes:
         chosen = given or set_
         return _ALIASES.get(chosen, chosen)
     if given:
-        if given not in manner.modes:
-            raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(manner.modes)}")
-        return manner.modes[given]
-    return set_ if set_ in manner.modes.values() else DEFAULT_MODE
+        if given not in rules.modes:
+            raise CommandError(f"unknown mode {given!r}; in this dialect there are {', '.join(rules.modes)}")
+        return rules.modes[given]
+    return set_ if set_ in rules.modes.values() else DEFAULT_MODE
 
 
 def _tell(text: str) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from dragoman.agent.dialect_rules import manner_of
+from dragoman.agent.dialect_rules import rules_of
 from dragoman.cli import builtin_agent
 from dragoman.cli.complain import CommandError
 from dragoman.cli.home import home, open_store
@@ -36,10 +36,10 @@ def our_agent(
     from dragoman.coder.agent import coding_agent
 
     # Its clients know four modes, and none that does not ask.
-    manner = manner_of("elephant" if arguments.elephant else None)
+    rules = rules_of("elephant" if arguments.elephant else None)
     try:
         setup = builtin_agent.our_setup(
-            arguments.model, arguments.mode, manner, audit_content=arguments.audit_content, private=private
+            arguments.model, arguments.mode, rules, audit_content=arguments.audit_content, private=private
         )
     except CommandError as error:
         raise UsageError(str(error)) from None

@@ -26,8 +26,8 @@ def to_read(request: Request) -> Request:
     Raise `RequestFailed` for a request that such a client may not send.
     """
     match request:
-        case ask.ListSessions(cwd, cursor, archived, whole):
-            return ask.ListSessions(cwd, cursor, archived, whole)
+        case ask.ListSessions(cwd, cursor, archived):
+            return ask.ListSessions(cwd, cursor, archived)
         case ask.ResumeSession(session_id, cwd):
             start = ask.ReplayFromStart() if request.replay_from else UNSET
             return ask.ResumeSession(session_id, cwd, mcp_servers=[], replay_from=start)

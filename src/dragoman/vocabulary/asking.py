@@ -17,10 +17,6 @@ class Note(Word, frozen=True, gc=False):
     """Something that is told, and never answered."""
 
 
-class Ignored(Note, frozen=True, gc=False):
-    """Heard, and nothing follows from it."""
-
-
 class Done(Reply, frozen=True, gc=False):
     """Yes, done; nothing more to say."""
 

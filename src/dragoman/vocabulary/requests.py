@@ -122,12 +122,11 @@ class ForkSession(Request, frozen=True, gc=False):
 
 
 class ListSessions(Request, frozen=True, gc=False):
-    """One page of the sessions there are; `whole`: all the pages at once, for a wire that knows no pages."""
+    """One page of the sessions there are."""
 
     cwd: str | None | UnsetType = UNSET
     cursor: str | None | UnsetType = UNSET
     archived: str | None | UnsetType = UNSET
-    whole: bool = False
 
 
 class CloseSession(Request, frozen=True, gc=False):
@@ -182,11 +181,12 @@ class SetOption(Request, frozen=True, gc=False):
     value: str | bool | UnknownValue
 
 
-class NameMode(Request, frozen=True, gc=False):
-    """The client's own name for how it works in a session. It is kept, and changes nothing."""
+class RecordNote(Request, frozen=True, gc=False):
+    """A value of the client's own to record in the session's log; it changes nothing else."""
 
     session_id: str
     name: str
+    value: str
 
 
 class PromptRequest(Request, frozen=True, gc=False):

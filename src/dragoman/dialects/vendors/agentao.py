@@ -30,8 +30,8 @@ from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPerm
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
 from dragoman.vocabulary import content, events, options, requests, services, tools
 from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.dialect_rules import DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.manner import Manner
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
@@ -141,7 +141,7 @@ class AgentAgentao(VendorAgent):
         session_id, mode = body["sessionId"], body["modeId"]
         self._modes_asked[id] = mode
         if mode not in PRESETS:
-            return requests.NameMode(session_id, mode)
+            return requests.RecordNote(session_id, "mode name", mode)
         told = self._sessions.get(session_id)
         if told is not None and not told.mode[1]:
             del self._modes_asked[id]
@@ -347,6 +347,6 @@ DIALECT: Final = NamedDialect(
     encode_client,
     decode_agent,
     ClientAgentao,
-    Manner(same_servers=True, open_models=True, resume_misses=True),
+    DialectRules(requires_same_servers=True, accepts_unlisted_models=True, opens_missing_session=True),
     NOT_INITIALIZED,
 )

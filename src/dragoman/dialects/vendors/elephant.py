@@ -23,9 +23,9 @@ from dragoman.dialects.vendors.named import NamedDialect
 from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
 from dragoman.errors import INVALID_PARAMS, PeerMistake, WireError
 from dragoman.vocabulary import requests
-from dragoman.vocabulary.asking import Ignored, Note, Request
+from dragoman.vocabulary.asking import Note, Request
+from dragoman.vocabulary.dialect_rules import DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.manner import Manner
 from dragoman.wire import v1 as w
 
 NAME: Final = "elephant"
@@ -40,6 +40,13 @@ _SHOWN: Final = (
 # What the client is told of a mode of ours that it could not have chosen: the nearest that is no stricter than true.
 _NEAREST: Final = {ours: theirs for theirs, ours in MODES.items()} | {"plan": "read-only"}
 _MESSAGE: Final = frozenset({"content"})
+
+
+class IgnoredLogin(Note, frozen=True, gc=False):
+    """An `authenticate` that is answered and has no effect.
+
+    A note of this module alone: no layer above has a route or a handler for it, so nothing is passed on.
+    """
 
 
 def decode_client(params: Raw) -> DecodedClientHello:
@@ -94,7 +101,7 @@ class AgentElephant(VendorAgent):
             body: Any = plain(params) if params else None
             if not isinstance(body, dict) or not isinstance(body.get("methodId"), str):
                 raise PeerMistake(INVALID_PARAMS, "methodId must be a text")
-            return Ignored()
+            return IgnoredLogin()
         request = super().hear(id, method, params)
         if method == "session/set_mode" and isinstance(request, requests.SetOption):
             if request.value not in MODES:
@@ -183,5 +190,5 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
 
 
 DIALECT: Final = NamedDialect(
-    decode_client, encode_agent, AgentElephant, encode_client, decode_agent, ClientElephant, Manner(modes=MODES)
+    decode_client, encode_agent, AgentElephant, encode_client, decode_agent, ClientElephant, DialectRules(modes=MODES)
 )

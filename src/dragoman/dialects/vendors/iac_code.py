@@ -34,8 +34,8 @@ from dragoman.errors import (
 )
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.dialect_rules import DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.manner import Manner
 from dragoman.wire import v1 as w
 
 NAME: Final = "iac-code"
@@ -119,15 +119,13 @@ class AgentIacCode(VendorAgent):
     def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_model` sets the model option.
 
-        A list of sessions is whole, without pages; raise `PeerMistake` if it lacks `cwd`.
+        Raise `PeerMistake` for a list of sessions without `cwd`.
         """
         if method == SET_MODEL:
             return self._decode_model(id, params)
         request = super().hear(id, method, params)
-        if isinstance(request, requests.ListSessions):
-            if not isinstance(request.cwd, str):
-                raise PeerMistake(INVALID_PARAMS, "cwd is required")
-            return replace(request, whole=True)
+        if isinstance(request, requests.ListSessions) and not isinstance(request.cwd, str):
+            raise PeerMistake(INVALID_PARAMS, "cwd is required")
         return request
 
     def _decode_model(self, id: Id, params: Raw) -> Request:
@@ -372,5 +370,11 @@ def decode_agent(result: Raw) -> DecodedAgentHello:
 
 
 DIALECT: Final = NamedDialect(
-    decode_client, encode_agent, AgentIacCode, encode_client, decode_agent, ClientIacCode, Manner(fetches=True)
+    decode_client,
+    encode_agent,
+    AgentIacCode,
+    encode_client,
+    decode_agent,
+    ClientIacCode,
+    DialectRules(fetches_as_reading=True, lists_all_sessions=True),
 )

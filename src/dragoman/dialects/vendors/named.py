@@ -12,8 +12,8 @@ import msgspec
 from dragoman.dialects.contract import Dialect
 from dragoman.dialects.handshake.initialize import JUNE, DecodedAgentHello, DecodedClientHello
 from dragoman.errors import INVALID_REQUEST, UsageError
+from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 from dragoman.vocabulary.hello import AgentHello, ClientHello
-from dragoman.vocabulary.manner import PLAIN, Manner
 
 _MODULES: Final = {
     JUNE: "v2_june.agent",
@@ -35,7 +35,7 @@ class NamedDialect(NamedTuple):
     encode_client: Callable[[ClientHello], bytes]
     decode_agent: Callable[[msgspec.Raw], DecodedAgentHello]
     client: Callable[[ClientHello, AgentHello], Dialect]
-    manner: Manner = PLAIN
+    rules: DialectRules = PROTOCOL_RULES
     not_initialized: int = INVALID_REQUEST
     # Its clients begin with a session and never say hello.
     needs_no_hello: bool = False
