@@ -39,7 +39,8 @@ ARROWS: dict[str, set[str]] = {
     # host: files that only the user may read are written by one function
     "gateway": {"bridge", "host", "link", "store"} | EDGE,
     # host: it composes, and the doctor looks at the machine itself
-    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "vocabulary"},
+    # transports, wire: `connect` passes frames between stdin and an address, and decodes none of them
+    "cli": {"background", "gateway", "coder", "client", "agent", "store", "host", "transports", "wire", "vocabulary"},
     "testing": {"agent", "client", "link", "transports", "vocabulary"},
     "dragoman": {"agent", "bridge", "client", "store", "vocabulary"},  # the package's own __init__: the public names
     "__main__": {"cli"},

@@ -10,9 +10,8 @@ from typing import Any
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import guard
-from dragoman.gateway.agents import Agents
+from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.hub import Hub
-from dragoman.gateway.local_agents import in_process
 from dragoman.gateway.server import GatewayServer
 from dragoman.gateway.token_store import TokenStore
 from dragoman.store.contract import SessionMeta
@@ -46,7 +45,7 @@ async def main(port: int, chunks: int, pause: float, stored: int) -> None:
             await asyncio.sleep(pause)
 
     guard.BURST = guard.RATE = 1e9  # type: ignore[misc]  # a thousand clients come from one address here
-    hub = Hub(Agents(in_process(agent.serve, print)), report=print)
+    hub = Hub(AgentSource(in_process(agent.serve, print)), report=print)
     await GatewayServer(hub, OneToken(folder / "tokens"), port=port).start()
     await asyncio.Event().wait()
 

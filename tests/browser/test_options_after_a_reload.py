@@ -37,8 +37,8 @@ async def test_a_mode_that_was_chosen_after_an_update_of_the_agent(page: Tab, se
         await page.until(f"{MODE} === 'plan'")
         await page.until(IDLE)
         await choose(page, "mode", "full-access")  # the agent sends an answer, and no update
-        (room,) = served.hub.rooms.values()
-        saved = f"JSON.parse(sessionStorage.dragoman).sessions[{room.id!r}].options"
+        (shared,) = served.hub.sessions.values()
+        saved = f"JSON.parse(sessionStorage.dragoman).sessions[{shared.id!r}].options"
         await page.until(f"{saved}.some((option) => option.currentValue === 'full-access')")
         for _ in range(2):
             await page.reload()

@@ -230,13 +230,13 @@ async def test_a_dropped_connection_loses_and_repeats_nothing(page: Tab, serve: 
         await prompt(page, "go")
         for count in (3, 12, 25):
             await page.until(f"document.querySelector('.message.agent')?.innerText.split(' ').length > {count}")
-            (front,) = served.hub.connections.values()
-            front.connection.main.close(1001)
+            (client_side,) = served.hub.connections.values()
+            client_side.connection.main.close(1001)
         await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
         assert await page.text(".message.agent") == ALL_WORDS
         assert len(served.hub.connections) == 1
         # The server forgets the connection: the story is told again, in a new one.
-        await served.hub.end(front, with_work=False)
+        await served.hub.end(client_side, with_work=False)
         await until(lambda: [one.connection.readers for one in served.hub.connections.values()] == [1])
         await page.until("document.querySelector('#transcript').dataset.state === 'idle'")
         await prompt(page, "again")

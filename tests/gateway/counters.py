@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dragoman.gateway.agents import Agents
-from dragoman.gateway.local_agents import spawned
+from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 from tests.transports.pairs import until
@@ -15,9 +14,9 @@ from .serving import Message, RawHttp, prompt, texts
 COUNTER = ROOT / "tests" / "gateway" / "peers" / "counter.py"
 
 
-def counters(folder: Path, **settings: Any) -> Agents:
+def counters(folder: Path, **settings: Any) -> AgentSource:
     command = nursery().command(COUNTER.read_text(), str(folder))
-    return Agents(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
+    return AgentSource(spawned(command, cwd=str(ROOT), env={}), (1,), **settings)
 
 
 def noted(folder: Path, name: str) -> list[str]:

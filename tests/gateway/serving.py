@@ -12,11 +12,10 @@ from typing import Any, Final, NamedTuple
 import httpx2
 
 from dragoman.agent.agent import Agent
-from dragoman.gateway.agents import Agents
+from dragoman.gateway.agent_source import AgentSource, in_process
 from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.guard import SCOPES, Scope
 from dragoman.gateway.hub import Hub, Knows
-from dragoman.gateway.local_agents import in_process
 from dragoman.gateway.logbook import Logbook
 from dragoman.gateway.open_questions import OnPermission
 from dragoman.gateway.server import GatewayServer
@@ -64,7 +63,7 @@ class Served(NamedTuple):
 
 @asynccontextmanager
 async def gateway(
-    agent: Agent | Agents,
+    agent: Agent | AgentSource,
     folder: Path,
     *,
     log: Logbook | None = None,
@@ -83,7 +82,7 @@ async def gateway(
     token = tokens.make("default")
     bugs: list[Exception] = []
     hub = Hub(
-        agent if isinstance(agent, Agents) else Agents(in_process(agent.serve, bugs.append), versions),
+        agent if isinstance(agent, AgentSource) else AgentSource(in_process(agent.serve, bugs.append), versions),
         owners=SessionDirectory(folder / "owners.jsonl"),
         knows=knows,
         report=bugs.append,

@@ -128,7 +128,7 @@ async def test_a_session_is_opened_again_by_the_right_of_whoever_opened_it(tmp_p
         folder = tmp_path / str(len(told))
         folder.mkdir()
         async with gateway(counting(1), folder, ceilings=ceilings) as served, raw_http(served) as raw:
-            opening = served.hub.rooms[await raw.session()].opening
+            opening = served.hub.sessions[await raw.session()].opening
             assert opening is not None
             told.append((identity_in(opening).token, bool(opening.meta)))
     assert told == [("default", True), (None, False)]

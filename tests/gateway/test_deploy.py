@@ -20,6 +20,7 @@ from dragoman.cli import serve
 from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed
 from dragoman.gateway import (
+    agent_source,
     app,
     connection,
     dead_peers,
@@ -27,7 +28,6 @@ from dragoman.gateway import (
     http_replies,
     hub,
     idle_sockets,
-    local_agents,
     open_questions,
     precheck,
     replay_buffer,
@@ -187,14 +187,14 @@ def test_the_limits_that_are_told_are_the_limits() -> None:
         "wrong tokens from an address": f"{guard._WRONG_RATE:g} a second, {guard._WRONG_BURST:g} at once",
         "connections": f"{hub.CONNECTIONS}, {hub.CONNECTIONS_EACH} of one principal",
         "streams of a connection": f"{connection.STREAMS}",
-        "held for a stream, read or not": f"{replay_buffer.WINDOW_BYTES // mib} MiB; "
+        "held for a stream, read or not": f"{replay_buffer.BUFFER_BYTES // mib} MiB; "
         f"{connection.HELD_BYTES // mib} MiB for all of a connection",
         "held of a turn for clients that join it": f"{shared_session.TURN_BYTES // mib} MiB",
         "a reader that stops": f"{replay_buffer.STALL_SECONDS:g} s",
         "a peer that is gone without a word": f"about {probing} s, by TCP keep-alive",
         "a connection whose client does not come back": f"{hub.KEPT_SECONDS / 60:g} minutes",
         "a question without a client that may answer it": f"{open_questions.ALONE_SECONDS / 60:g} minutes",
-        "processes of a fleet agent": f"{local_agents.PROCESSES}",
+        "processes of a fleet agent": f"{agent_source.PROCESSES}",
         "a stop": f"`--grace`, {server.GRACE_SECONDS:g} s; then turns are cancelled, {hub._CANCEL_SECONDS:g} s",
     }
     assert {name: rows.get(name) for name in expected} == expected

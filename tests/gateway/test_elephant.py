@@ -71,7 +71,7 @@ async def test_8_3_3_all_sessions_of_a_client_are_on_its_one_stream(tmp_path: Pa
 async def test_an_answer_may_be_asked_for_before_the_stream_is_there(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served) as client:
         assert await client.post(hello(1)) == 202
-        await until(lambda: any(front.link.version for front in served.hub.connections.values()))
+        await until(lambda: any(client_side.link.version for client_side in served.hub.connections.values()))
         await client.open()
         assert (await client.answer(0))["result"]["protocolVersion"] == 1
 
@@ -246,7 +246,7 @@ async def test_a_question_without_a_stream_waits_for_one(tmp_path: Path) -> None
         session_id = await client.begin()
         await client.drop()
         await client.prompt(session_id)
-        await until(lambda: served.hub.rooms[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].running)
         await client.open()
         question = await client.question()
         assert await client.post({"id": question["id"], "result": YES}) == 204
@@ -261,7 +261,7 @@ async def test_a_question_to_which_nobody_comes_back_is_a_no(tmp_path: Path, mon
         await client.prompt(session_id)
         question = await client.question()
         await client.drop()
-        await until(lambda: not served.hub.rooms[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].running)
         assert await client.post({"id": question["id"], "result": YES}) == 204  # too late
         await client.open()
         await client.answer(2)
@@ -313,8 +313,8 @@ async def test_of_many_streams_at_once_one_is_left_and_nothing_is_lost(tmp_path:
         await client.answer(2)
         assert sorted(client.texts, key=int) == [f"{number} " for number in range(30)]
         await until(lambda: sum(not task.done() for task in client._streams) == 1)
-        (front,) = served.hub.connections.values()
-        assert front.connection.readers == 1
+        (client_side,) = served.hub.connections.values()
+        assert client_side.connection.readers == 1
 
 
 async def test_a_turn_goes_on_without_a_stream_and_what_was_said_meanwhile_waits(tmp_path: Path) -> None:
@@ -324,11 +324,11 @@ async def test_a_turn_goes_on_without_a_stream_and_what_was_said_meanwhile_waits
         await client.prompt(session_id)
         await until(lambda: len(client.texts) == 1)
         await client.drop()
-        (front,) = served.hub.connections.values()
-        await until(lambda: not front.connection.readers)
+        (client_side,) = served.hub.connections.values()
+        await until(lambda: not client_side.connection.readers)
         for _ in range(5):
             steps.release()
-        await until(lambda: not served.hub.rooms[session_id].running)
+        await until(lambda: not served.hub.sessions[session_id].running)
         await client.open()
         assert (await client.answer(2))["result"] == {"stopReason": "end_turn"}
         assert client.texts == ["0 ", "1 ", "2 ", "3 ", "4 "]
@@ -367,11 +367,11 @@ async def test_past_what_waits_the_oldest_go_first_and_the_gap_is_said(
     async with gateway(counting(1_000), tmp_path, elephant=True) as served, elephant(served) as client:
         session_id = await client.begin()
         await client.drop()
-        (front,) = served.hub.connections.values()
-        await until(lambda: not front.connection.readers)
+        (client_side,) = served.hub.connections.values()
+        await until(lambda: not client_side.connection.readers)
         await client.prompt(session_id)
-        await until(lambda: served.hub.rooms[session_id].quiet.is_set() and front.connection.main.last > 1_000)
-        assert front.connection.main.size <= 20_000
+        await until(lambda: served.hub.sessions[session_id].quiet.is_set() and client_side.connection.main.last > 1_000)
+        assert client_side.connection.main.size <= 20_000
         before = len(client.heard)
         await client.open()
         await client.answer(2)
@@ -400,7 +400,7 @@ async def test_initialize_said_again_begins_anew_on_the_same_stream(tmp_path: Pa
         assert (await client.answer(0))["result"]["protocolVersion"] == 1
         assert len(served.hub.connections) == 1
         waits.set()  # what the old one had begun goes on
-        await until(lambda: session_id not in served.hub.rooms or not served.hub.rooms[session_id].running)
+        await until(lambda: session_id not in served.hub.sessions or not served.hub.sessions[session_id].running)
         assert [m for m in client.heard if "params" in m] == []
         loaded = await client.ask(1, "session/load", sessionId=session_id, cwd=os.getcwd(), mcpServers=[])
         assert "error" not in loaded
@@ -456,11 +456,11 @@ async def test_a_reader_that_does_not_read_costs_what_waits_and_no_more(
         session_id = await client.begin()
         client.reads.clear()
         await client.prompt(session_id)
-        (front,) = served.hub.connections.values()
-        await until(lambda: front.connection.main.reader is None)  # it was let go
-        assert front.connection.main.size <= paths.HELD_BYTES
-        await until(lambda: not served.hub.rooms[session_id].running)  # nobody is waited for
-        assert front.connection.main.size <= paths.HELD_BYTES
+        (client_side,) = served.hub.connections.values()
+        await until(lambda: client_side.connection.main.reader is None)  # it was let go
+        assert client_side.connection.main.size <= paths.HELD_BYTES
+        await until(lambda: not served.hub.sessions[session_id].running)  # nobody is waited for
+        assert client_side.connection.main.size <= paths.HELD_BYTES
         client.reads.set()
         await client.drop()
         await client.open()
@@ -496,9 +496,9 @@ async def test_a_stream_says_the_last_words_of_an_agent_that_is_gone(tmp_path: P
 async def test_what_was_said_right_before_the_end_of_a_connection_is_said(tmp_path: Path) -> None:
     async with gateway(counting(1), tmp_path, elephant=True) as served, elephant(served) as client:
         await client.begin()
-        (front,) = served.hub.connections.values()
-        front.connection.main.put(b'{"jsonrpc":"2.0","method":"_last"}')
-        front.connection.main.close(1001)
+        (client_side,) = served.hub.connections.values()
+        client_side.connection.main.put(b'{"jsonrpc":"2.0","method":"_last"}')
+        client_side.connection.main.close(1001)
         async with asyncio.timeout(30):
             await client._streams[0]
         assert client.heard[-1]["method"] == "_last"

@@ -123,7 +123,7 @@ async def test_a_right_token_works_here_too_and_is_its_own_client(served: Served
         await nobody.begin()
         await somebody.begin()
         assert len(served.hub.connections) == 2
-        assert {front.principal for front in served.hub.connections.values()} == {NOBODY.principal, "default"}
+        assert {one.principal for one in served.hub.connections.values()} == {NOBODY.principal, "default"}
         assert nobody._streams[0].done() is somebody._streams[0].done() is False
 
 
@@ -255,10 +255,9 @@ def test_nobody_has_a_rate_like_everybody() -> None:
 async def test_only_a_server_that_nobody_else_reaches_is_open(
     host: str, allowed: tuple[str, ...], open_to_own_user: bool, tmp_path: Path
 ) -> None:
-    from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local_agents import in_process
+    from dragoman.gateway.agent_source import AgentSource, in_process
 
-    agents = Agents(in_process(counting(1).serve, lambda _: None), (1, 2))
+    agents = AgentSource(in_process(counting(1).serve, lambda _: None), (1, 2))
     server = GatewayServer(
         Hub(agents), TokenStore(tmp_path / "t.json"), host=host, allowed_hosts=allowed, elephant=True
     )
@@ -268,14 +267,13 @@ async def test_only_a_server_that_nobody_else_reaches_is_open(
 
 async def test_elsewhere_a_token_is_needed(tmp_path: Path) -> None:
     """A server on every address: from this machine too, and under its loopback name."""
-    from dragoman.gateway.agents import Agents
-    from dragoman.gateway.local_agents import in_process
+    from dragoman.gateway.agent_source import AgentSource, in_process
 
     from .serving import free_port
 
     tokens = TokenStore(tmp_path / "tokens.json")
     token = tokens.make("default")
-    hub = Hub(Agents(in_process(counting(1).serve, lambda _: None), (1, 2)))
+    hub = Hub(AgentSource(in_process(counting(1).serve, lambda _: None), (1, 2)))
     server = GatewayServer(hub, tokens, host="0.0.0.0", port=free_port(), elephant=True)
     await server.start()
     try:

@@ -136,11 +136,11 @@ def test_two_origins_are_one_too_many() -> None:
 
 
 def test_a_known_token_comes_in_with_its_rights() -> None:
-    entrance = Door().enter(bearer(kind=b"bEARER"))
-    assert entrance == TokenIdentity("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
-    assert isinstance(entrance, TokenIdentity)
-    assert entrance.may("prompt")
-    assert not entrance.may("admin")
+    token_identity = Door().enter(bearer(kind=b"bEARER"))
+    assert token_identity == TokenIdentity("phone", "ada", ("read", "prompt"), digest=digest_of(SECRET))
+    assert isinstance(token_identity, TokenIdentity)
+    assert token_identity.may("prompt")
+    assert not token_identity.may("admin")
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ OUR_HEADER = (b"x-dragoman", b"1")
 
 def logged_in(door: Door) -> list[tuple[bytes, bytes]]:
     """Both halves of a new login, as the page sends them."""
-    entrance = door.enter(bearer())
-    assert isinstance(entrance, TokenIdentity)
-    login = door.guard.cookie_for(entrance)
+    token_identity = door.enter(bearer())
+    assert isinstance(token_identity, TokenIdentity)
+    login = door.guard.cookie_for(token_identity)
     assert login is not None
     return [(b"x-dragoman-page-key", login.page_key.encode()), (b"cookie", f"dragoman-{PORT}={login.cookie}".encode())]
 
@@ -241,33 +241,33 @@ def test_a_token_counts_before_a_cookie() -> None:
 def test_a_cookie_ends_with_its_token() -> None:
     door = Door()
     login = logged_in(door)
-    entrance = door.enter(bearer())
-    assert isinstance(entrance, TokenIdentity)
-    assert door.guard.is_valid(entrance)
+    token_identity = door.enter(bearer())
+    assert isinstance(token_identity, TokenIdentity)
+    assert door.guard.is_valid(token_identity)
     assert door.guard.is_valid(TokenIdentity("", "ada", ("read",)))  # needed none
     kept, door.tokens = door.tokens, []
     refused = door.enter(*login, OUR_PAGE)
     assert isinstance(refused, Refusal) and refused.status == 401
-    assert not door.guard.is_valid(entrance)
-    assert door.guard.cookie_for(entrance) is None
+    assert not door.guard.is_valid(token_identity)
+    assert door.guard.cookie_for(token_identity) is None
     door.tokens = kept  # a token that comes back does not bring the cookie back
     assert isinstance(door.enter(*login, OUR_PAGE), Refusal)
 
 
 def test_another_token_of_the_old_name_is_another_token() -> None:
     door = Door()
-    entrance = door.enter(bearer())
-    assert isinstance(entrance, TokenIdentity)
+    token_identity = door.enter(bearer())
+    assert isinstance(token_identity, TokenIdentity)
     door.tokens = [Token("phone", "ada", ("read",), digest_of(b"new"))]
-    assert not door.guard.is_valid(entrance)
-    assert door.guard.cookie_for(entrance) is None
+    assert not door.guard.is_valid(token_identity)
+    assert door.guard.cookie_for(token_identity) is None
 
 
 def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at_once() -> None:
     door = Door()
     login = logged_in(door)
-    entrance = door.enter(bearer())
-    assert isinstance(entrance, TokenIdentity)
+    token_identity = door.enter(bearer())
+    assert isinstance(token_identity, TokenIdentity)
 
     def broken() -> list[Token]:
         raise Unsure("the disk is gone")
@@ -276,17 +276,17 @@ def test_while_nobody_can_read_the_tokens_nobody_comes_in_and_nobody_is_ended_at
     for headers in ([bearer()], [bearer(b"wrong")], [*login, OUR_PAGE]):
         refused = door.enter(*headers)
         assert isinstance(refused, Refusal) and refused.status == 503
-    assert door.guard.is_valid(entrance)
-    assert door.guard.cookie_for(entrance) is None
+    assert door.guard.is_valid(token_identity)
+    assert door.guard.cookie_for(token_identity) is None
     door.clock.now += UNSURE_SECONDS - 1
-    assert door.guard.is_valid(entrance)
+    assert door.guard.is_valid(token_identity)
     door.clock.now += 1
-    assert not door.guard.is_valid(entrance)
+    assert not door.guard.is_valid(token_identity)
     door.guard._tokens = lambda: door.tokens  # it was the disk: nothing is forgotten
-    assert door.guard.is_valid(entrance)
+    assert door.guard.is_valid(token_identity)
     assert isinstance(door.enter(*login, OUR_PAGE), TokenIdentity)
     door.guard._tokens = broken  # and the time begins anew
-    assert door.guard.is_valid(entrance)
+    assert door.guard.is_valid(token_identity)
 
 
 @pytest.mark.parametrize(
@@ -321,13 +321,13 @@ def test_a_page_has_the_cookie_of_its_own_scheme() -> None:
 
 def test_whoever_says_too_much_on_a_socket_waits() -> None:
     door = Door()
-    entrance = door.enter(bearer())
-    assert isinstance(entrance, TokenIdentity)
-    assert {door.guard.pause(entrance) for _ in range(int(MESSAGE_BURST))} == {0.0}
-    assert [door.guard.pause(entrance) for _ in range(2)] == [pytest.approx(n / MESSAGE_RATE) for n in (1, 2)]
+    token_identity = door.enter(bearer())
+    assert isinstance(token_identity, TokenIdentity)
+    assert {door.guard.pause(token_identity) for _ in range(int(MESSAGE_BURST))} == {0.0}
+    assert [door.guard.pause(token_identity) for _ in range(2)] == [pytest.approx(n / MESSAGE_RATE) for n in (1, 2)]
     assert isinstance(door.enter(bearer()), TokenIdentity)  # requests are counted for themselves
     door.clock.now += 3 / MESSAGE_RATE
-    assert door.guard.pause(entrance) == 0.0
+    assert door.guard.pause(token_identity) == 0.0
 
 
 def test_a_message_on_a_socket_is_a_use_of_its_cookie() -> None:

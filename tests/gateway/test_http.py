@@ -121,13 +121,13 @@ async def test_delete_ends_the_connection_and_its_work(tmp_path: Path) -> None:
     async with gateway(agent, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         await raw.post(prompt(session_id), session_id)
-        await until(lambda: served.hub.rooms[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].running)
         gone = await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
         assert gone.status_code == 202
         async with asyncio.timeout(30):
             await ended.wait()
         assert (await raw.post(prompt(session_id), session_id)).status_code == 404
-        await until(lambda: not served.hub.backs)
+        await until(lambda: not served.hub.agent_sides)
 
 
 @both_versions
@@ -210,7 +210,7 @@ async def test_streams_of_sessions_that_never_were_make_room_for_others(
         await raw.post(prompt(session_id), session_id)
         await raw.answer(2)
         assert texts(raw.heard) == ["0 ", "1 "]
-        assert len(served.hub.connections[raw.connection].connection.sessions) <= 3
+        assert len(served.hub.connections[raw.connection].connection.session_buffers) <= 3
 
 
 async def test_an_agent_that_never_answers_and_a_bug_of_ours_are_told_in_json(

@@ -115,7 +115,7 @@ async def test_the_server_hangs_up_on_silence_and_on_nobody_who_is_answered(
         session_id = await raw.session()
         await asyncio.gather(*(closed(served.server.port, said) for said in SAID.values()))
         assert served.hub.connections[raw.connection].connection.readers == 2  # the streams are still read
-        assert session_id in served.hub.rooms
+        assert session_id in served.hub.sessions
         await session(peer, 1)  # and so is a WebSocket on which nobody has said anything
 
 

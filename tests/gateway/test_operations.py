@@ -16,8 +16,8 @@ from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session
 from dragoman.gateway import logbook
 from dragoman.gateway.dead_peers import IDLE_SECONDS, UNACKNOWLEDGED_SECONDS, listeners, own_sockets
-from dragoman.gateway.histogram import Histogram
 from dragoman.gateway.logbook import Logbook
+from dragoman.gateway.metrics import Histogram
 from dragoman.store.sqlite import SqliteStore
 from tests.needs import ROOT, need
 from tests.transports.pairs import until
@@ -294,7 +294,7 @@ async def test_a_server_that_stops_begins_no_turn_and_lets_the_last_word_arrive(
         await say(peer, {"id": 4, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}})
         other = (await hear(peer, 4))[0]["result"]["sessionId"]
         await say(peer, prompt(session_id))
-        await until(lambda: served.hub.rooms[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].running)
         stopping = asyncio.create_task(served.server.stop(10))
         await until(lambda: served.hub.closing)
         await say(peer, prompt(other, 3))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from .serving import Served, counting, gateway
-from .test_rows_k import raw, status
+from .test_hostile_requests import raw, status
 
 pytestmark = pytest.mark.anyio
 

@@ -10,80 +10,80 @@ FRAME = b"x" * 936  # with what a message costs beside its bytes, a thousand
 
 
 def filled(count: int, limit: int) -> ReplayBuffer:
-    window = ReplayBuffer(lambda: None, limit=limit)
+    buffer = ReplayBuffer(lambda: None, limit=limit)
     for _ in range(count):
-        window.put(FRAME)
-    return window
+        buffer.put(FRAME)
+    return buffer
 
 
-def take_all(window: ReplayBuffer, reader: StreamReader) -> tuple[int, int]:
+def take_all(buffer: ReplayBuffer, reader: StreamReader) -> tuple[int, int]:
     """How many messages a reader gets, and how many it misses."""
     got = missed = 0
-    while window.has_after(reader.after):
-        batch = window.take(reader)
+    while buffer.has_after(reader.after):
+        batch = buffer.take(reader)
         got += len(batch.messages)
         missed += batch.missed
     return got, missed
 
 
 async def test_who_comes_back_to_a_full_window_is_not_ended_by_what_is_said_meanwhile() -> None:
-    window = filled(1300, limit=1_000_000)
-    reader = window.read(None)
-    window.put(FRAME)  # one more has to go, which it did not have yet
+    buffer = filled(1300, limit=1_000_000)
+    reader = buffer.read(None)
+    buffer.put(FRAME)  # one more has to go, which it did not have yet
     assert reader.code == 0
-    first = window.take(reader)
+    first = buffer.take(reader)
     assert (first.missed, first.messages[0].number) == (301, 302)
     for _ in range(1000):
-        window.put(FRAME)
+        buffer.put(FRAME)
     assert reader.code == 0
-    got, missed = take_all(window, reader)
-    assert len(first.messages) + got + first.missed + missed == window.last == 2301
+    got, missed = take_all(buffer, reader)
+    assert len(first.messages) + got + first.missed + missed == buffer.last == 2301
     assert missed > 0
 
 
 async def test_who_has_caught_up_and_falls_behind_again_is_ended() -> None:
-    window = filled(1300, limit=1_000_000)
-    reader = window.read(None)
-    take_all(window, reader)
+    buffer = filled(1300, limit=1_000_000)
+    reader = buffer.read(None)
+    take_all(buffer, reader)
     for _ in range(1001):
-        window.put(FRAME)
+        buffer.put(FRAME)
     assert reader.code == TOO_SLOW
 
 
 async def test_a_small_window_holds_one_burst_for_whoever_reads_it() -> None:
     """Many streams share what a connection may hold; what an agent says in one breath is not too much for any."""
-    window = filled(0, limit=64_000)
-    reader = window.read(None)
+    buffer = filled(0, limit=64_000)
+    reader = buffer.read(None)
     for _ in range(BURST_BYTES // 1000):
-        window.put(FRAME)
+        buffer.put(FRAME)
     assert reader.code == 0
-    assert take_all(window, reader) == (BURST_BYTES // 1000, 0)
-    window.put(FRAME)
-    assert window.size <= 64_000
+    assert take_all(buffer, reader) == (BURST_BYTES // 1000, 0)
+    buffer.put(FRAME)
+    assert buffer.size <= 64_000
     for _ in range(BURST_BYTES // 1000 + 1):
-        window.put(FRAME)
+        buffer.put(FRAME)
     assert reader.code == TOO_SLOW
 
 
 async def test_streams_that_hold_too_much_together_keep_an_equal_share() -> None:
     held = ByteBudget(1_000_000)
-    windows = [ReplayBuffer(lambda: None, held=held) for _ in range(10)]
-    for window in windows[:2]:
+    buffers = [ReplayBuffer(lambda: None, held=held) for _ in range(10)]
+    for buffer in buffers[:2]:
         for _ in range(500):
-            window.put(FRAME)
+            buffer.put(FRAME)
     assert held.used == 1_000_000
-    for window in windows[2:]:
+    for buffer in buffers[2:]:
         for _ in range(500):
-            window.put(FRAME)
-        assert window.size <= 100_000
-    assert held.used == sum(window.size for window in windows) <= 2_000_000
-    windows[0].put(FRAME)  # whoever speaks lets go
-    assert windows[0].size <= 100_000
-    reader = windows[0].read(None)
-    assert take_all(windows[0], reader) == (100, 401)
-    for window in windows:
-        window.release()
-        window.release()
+            buffer.put(FRAME)
+        assert buffer.size <= 100_000
+    assert held.used == sum(buffer.size for buffer in buffers) <= 2_000_000
+    buffers[0].put(FRAME)  # whoever speaks lets go
+    assert buffers[0].size <= 100_000
+    reader = buffers[0].read(None)
+    assert take_all(buffers[0], reader) == (100, 401)
+    for buffer in buffers:
+        buffer.release()
+        buffer.release()
     assert held.used == 0
 
 
@@ -101,8 +101,8 @@ async def test_whoever_reads_is_not_ended_by_what_others_hold() -> None:
 
 
 async def test_a_window_in_the_place_of_another_goes_on_counting() -> None:
-    window = filled(3, limit=1_000_000)
-    again = ReplayBuffer(lambda: None, place=window.place)
+    buffer = filled(3, limit=1_000_000)
+    again = ReplayBuffer(lambda: None, place=buffer.place)
     again.put(FRAME)
     batch = again.take(again.read(None))
     assert (batch.missed, [message.number for message in batch.messages]) == (3, [4])

@@ -76,7 +76,7 @@ async def test_an_id_that_two_people_have_is_opened_in_no_other_process(tmp_path
         async with raw_http(served, token=alices) as alice, raw_http(served, token=bobs) as bob:
             hers, his = await alice.session(), await bob.session()
             own = await alice.session(2)  # which bob's process has not given out
-            assert all(not back.can_rest for back in served.hub.backs)
+            assert all(not agent_side.can_rest for agent_side in served.hub.agent_sides)
             for raw, session_id in ((alice, hers), (bob, his), (alice, own)):
                 await raw.post({"id": 8, "method": "session/close", "params": {"sessionId": session_id}}, session_id)
                 await raw.answer(8)
@@ -133,8 +133,8 @@ async def test_it_sleeps_and_wakes_under_the_agents_name(tmp_path: Path) -> None
     async with gateway(counters(agent, renames=True), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         first = await heard(raw, session_id, "pid", 3)
-        (back,) = served.hub.backs
-        resting = back.rest()
+        (agent_side,) = served.hub.agent_sides
+        resting = agent_side.rest()
         assert resting is not None
         await asyncio.shield(resting)
         raw.heard.clear()

@@ -44,7 +44,7 @@ async def test_a_reader_starts_no_servers_when_it_opens_a_session(renames: bool,
             (asked,) = opened(agent)
             # The folder is the one it was made in.
             assert asked == {"sessionId": "0", "cwd": str(Path.cwd()), "mcpServers": []}
-            assert served.hub.rooms[session_id].opening is None
+            assert served.hub.sessions[session_id].opening is None
 
 
 async def test_a_reader_of_an_open_session_has_it_opened_as_it_was(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ async def test_a_reader_of_an_open_session_has_it_opened_as_it_was(tmp_path: Pat
             assert "result" in await loaded(raw, session_id, 5, **mine)
             assert "result" in await loaded(reader, session_id, 6, **HOSTILE)
             assert opened(agent) == [{"sessionId": "0", **mine}] * 2
-            (back,) = [back for back in served.hub.backs if back.rooms]
-            resting = back.rest()
+            (agent_side,) = [agent_side for agent_side in served.hub.agent_sides if agent_side.sessions]
+            resting = agent_side.rest()
             assert resting is not None
             await asyncio.shield(resting)
             assert "later" in await heard(raw, session_id, "later", 7)
@@ -76,7 +76,7 @@ async def test_whoever_may_prompt_gets_its_servers_though_a_reader_was_first(tmp
             assert "result" in await loaded(raw, session_id, 6, mcpServers=[SERVER])
             assert noted(agent, "closed") == ["0", "0"]  # else the agent would not start them
             assert [params["mcpServers"] for params in opened(agent)] == [[], [SERVER]]
-            assert served.hub.rooms[session_id].opening is not None
+            assert served.hub.sessions[session_id].opening is not None
 
 
 async def test_a_reader_opens_no_session_whose_folder_nobody_knows(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ async def test_a_reader_may_ask_for_nothing_that_is_not_listed(tmp_path: Path) -
                 await reader.post(message | {"id": id, "params": message["params"] | named}, session_id)
                 error = (await reader.answer(id))["error"]
                 assert error.get("data") == {"reason": "scope"} or error["code"] == -32601, (message, error)
-            assert session_id in served.hub.rooms
+            assert session_id in served.hub.sessions
 
 
 async def test_what_a_reader_says_of_itself_makes_no_agent_ask_it(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ async def test_a_permission_of_a_session_nobody_knows_is_no_readers_to_give(tmp_
             session_id = await raw.session()
             await closed(raw, session_id)
             assert "result" in await loaded(reader, session_id)  # its agent is the reader's
-            reader_back = served.hub.rooms[session_id].back
+            reader_back = served.hub.sessions[session_id].agent_side
             assert "result" in await loaded(raw, session_id, 6)
-            assert served.hub.rooms[session_id].back is reader_back
+            assert served.hub.sessions[session_id].agent_side is reader_back
             said = await heard(raw, session_id, "ask a-sub-agent", 7)
             assert "reject_once" in said
             assert not [m for m in reader.heard if "id" in m and "method" in m]
@@ -233,9 +233,9 @@ async def test_a_reader_that_leaves_stops_no_work(tmp_path: Path) -> None:
             await served.forget(raw.connection)
             headers = {"Authorization": f"Bearer {watcher}", "Acp-Connection-Id": reader.connection}
             assert (await reader.client.delete(served.http, headers=headers)).status_code == 202
-            assert served.hub.rooms[session_id].running
+            assert served.hub.sessions[session_id].running
             go_on.set()
-            await until(lambda: session_id not in served.hub.rooms)
+            await until(lambda: session_id not in served.hub.sessions)
 
 
 async def test_loading_names_the_session_it_wants(tmp_path: Path) -> None:

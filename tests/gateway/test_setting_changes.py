@@ -8,8 +8,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Session
-from dragoman.gateway.agents import Agents
-from dragoman.gateway.local_agents import spawned
+from dragoman.gateway.agent_source import AgentSource, spawned
 from dragoman.gateway.setting_changes import SettingChanges
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.events import SessionInfoChanged
@@ -143,7 +142,7 @@ for line in sys.stdin:
 async def test_options_that_a_load_has_changed_are_told_to_the_rest_and_so_is_the_change_after_it(
     tmp_path: Path,
 ) -> None:
-    agents = Agents(spawned([sys.executable, "-c", FORGETFUL], cwd=None, env={}), (1,))
+    agents = AgentSource(spawned([sys.executable, "-c", FORGETFUL], cwd=None, env={}), (1,))
     async with gateway(agents, tmp_path) as served, raw_http(served, 2) as left, raw_http(served, 2) as right:
         session_id = await root_session(left)
         await left.post(setting(2, "depth", session_id), session_id)
@@ -157,6 +156,6 @@ async def test_options_that_a_load_has_changed_are_told_to_the_rest_and_so_is_th
 
 async def test_a_title_that_was_cleared_and_given_again_is_told_again() -> None:
     changes = SettingChanges()
-    front: Any = object()
+    client_side: Any = object()
     events = [SessionInfoChanged(title="a"), SessionInfoChanged(title=None), SessionInfoChanged(title="a")]
-    assert [changes.on_update(event, [front]) for event in events] == [[front], [front], [front]]
+    assert [changes.on_update(event, [client_side]) for event in events] == 3 * [[client_side]]

@@ -11,7 +11,8 @@ import pytest
 from dragoman.errors import UsageError
 from dragoman.gateway import token_store as tokens_module
 from dragoman.gateway.guard import Guard, Token, TokenIdentity, Unsure, is_loopback, scopes_of
-from dragoman.gateway.token_store import TokenStore, read_token
+from dragoman.gateway.token_store import TokenStore
+from dragoman.transports.token import read_token
 
 
 @pytest.fixture(autouse=True)
@@ -39,14 +40,14 @@ def test_revoking_counts_for_a_server_that_runs(tmp_path: Path) -> None:
     token = other.make("phone")
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
-    entrance = guard.enter(shown, "")
-    assert isinstance(entrance, TokenIdentity)
+    token_identity = guard.enter(shown, "")
+    assert isinstance(token_identity, TokenIdentity)
     assert other.revoke("phone")
     assert not isinstance(guard.enter(shown, ""), TokenIdentity)
-    assert not guard.is_valid(entrance)
+    assert not guard.is_valid(token_identity)
     assert not other.revoke("phone")
     other.make("phone", ("read",))
-    assert not guard.is_valid(entrance)
+    assert not guard.is_valid(token_identity)
 
 
 def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
@@ -55,12 +56,12 @@ def test_a_token_that_expires_ends_what_came_in_by_it(tmp_path: Path) -> None:
     token = running.make("phone", expires=1060)
     guard = Guard(running.valid, ["localhost"], 1, lambda: 0.0)
     shown = [(b"authorization", f"Bearer {token}".encode())]
-    entrance = guard.enter(shown, "")
-    assert isinstance(entrance, TokenIdentity)
-    assert guard.is_valid(entrance)
+    token_identity = guard.enter(shown, "")
+    assert isinstance(token_identity, TokenIdentity)
+    assert guard.is_valid(token_identity)
     now[0] = 1060.0
     assert not isinstance(guard.enter(shown, ""), TokenIdentity)
-    assert not guard.is_valid(entrance)
+    assert not guard.is_valid(token_identity)
 
 
 def test_a_change_waits_for_the_one_that_is_being_made_and_undoes_nothing(tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ async def test_a_dropped_socket_is_resumed_behind_the_last_message(tmp_path: Pat
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
         go_on.set()
-        await until(lambda: not served.hub.rooms[session_id].running)  # the turn went on with nobody there
+        await until(lambda: not served.hub.sessions[session_id].running)  # the turn went on with nobody there
         # Two messages were heard of the session/new exchange, and those of the turn.
         async with opening(served, Acp_Connection_Id=connection, Last_Event_ID=str(2 + len(heard))) as socket:
             resumed = msgspec.json.decode(await socket.recv())
@@ -93,12 +93,12 @@ async def test_a_goodbye_ends_the_connection_and_its_work_and_a_drop_does_not(tm
             await socket.recv()
             socket.transport.abort()
         await until(lambda: not served.hub.connections[connection].connection.readers)
-        assert served.hub.rooms[session_id].running
+        assert served.hub.sessions[session_id].running
         async with opening(served, Acp_Connection_Id=connection) as socket:
             await socket.recv()
             await socket.close(1000)
         await until(lambda: connection not in served.hub.connections)
-        await until(lambda: not served.hub.rooms)
+        await until(lambda: not served.hub.sessions)
 
 
 async def test_a_giant_message_ends_the_connection_and_nothing_else(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ async def test_what_is_said_while_the_server_stops_is_heard_to_the_end(
     async with gateway(counting(count, go_on.wait), tmp_path) as served, opening(served) as socket:
         _, session_id = await session(socket, 1)
         await say(socket, prompt(session_id))
-        await until(lambda: served.hub.rooms[session_id].running)
+        await until(lambda: served.hub.sessions[session_id].running)
         stopping = asyncio.create_task(served.server.stop(50))
         await until(lambda: served.hub.closing)
         go_on.set()

@@ -55,7 +55,7 @@ _CLIENT: Final = (
 )
 _GATEWAY: Final = (
     "dragoman.gateway.hub",
-    "dragoman.gateway.local_agents",
+    "dragoman.gateway.agent_source",
     "dragoman.gateway.session_directory",
     "dragoman.gateway.server",
     "dragoman.gateway.token_store",
@@ -75,7 +75,7 @@ _NEEDED_BY: Final = {
     "serve": ("dragoman.cli.serve", *_GATEWAY),
     "connect": (
         "dragoman.cli.connect",
-        "dragoman.gateway.stdio_relay",
+        "dragoman.cli.stdio_relay",
         "dragoman.gateway.token_store",
         "dragoman.transports.http",
         "dragoman.transports.websocket",

@@ -44,10 +44,11 @@ def run(arguments: argparse.Namespace) -> int:
     """Pass messages on until the editor is gone."""
     from importlib.util import find_spec
 
+    from dragoman.cli.stdio_relay import relay_stdio
     from dragoman.errors import UsageError, how_to_install
-    from dragoman.gateway.stdio_relay import far_of, relay_stdio
-    from dragoman.gateway.token_store import read_token
     from dragoman.host.private import blank_secrets
+    from dragoman.transports.remote import remote_opener
+    from dragoman.transports.token import read_token
 
     blank_secrets()
     try:
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
             token: str | None = read_token(Path(arguments.token_file).expanduser())
         else:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
-        open_far = far_of(arguments.url, token, _tell)
+        open_far = remote_opener(arguments.url, token, _tell)
     except UsageError as error:
         return complain(str(error))
     if token is not None:

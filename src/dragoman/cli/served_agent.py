@@ -13,17 +13,16 @@ from dragoman.cli import builtin_agent
 from dragoman.cli.complain import CommandError
 from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
-from dragoman.gateway.agents import Agents
+from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawned, spoken_in
 from dragoman.gateway.ceilings import AgentModes
 from dragoman.gateway.hub import FolderOf, Knows
-from dragoman.gateway.local_agents import PROCESSES, in_process, spawned, spoken_in
 from dragoman.store.contract import StoreFailed
 
 
 class ServedAgent(NamedTuple):
     """An agent to serve, and what is known of its stored sessions; `modes` None: its modes are not ours to judge."""
 
-    agents: Agents
+    agents: AgentSource
     knows: Knows | None = None
     folder_of: FolderOf | None = None
     modes: AgentModes | None = None
@@ -56,20 +55,20 @@ def our_agent(
             return ""
 
     opened = in_process(partial(agent.serve, trusted=True), report)
-    return ServedAgent(Agents(opened, agent.spoken), knows, folder_of, _our_modes())
+    return ServedAgent(AgentSource(opened, agent.spoken), knows, folder_of, _our_modes())
 
 
 def fleet_agent(name: str) -> ServedAgent:
     """Return an agent of the fleet, which is started, or called at its address, when a client needs it."""
     from dragoman.client.registry import AgentRegistry, find_program
-    from dragoman.gateway.stdio_relay import far_of
-    from dragoman.gateway.token_store import read_token
+    from dragoman.transports.remote import remote_opener
+    from dragoman.transports.token import read_token
 
     fleet = AgentRegistry.read(home(), environment=os.environ, folder=".")
     entry = fleet.entry(name).expanded(os.environ)
     if entry.url:
         token = entry.token or (read_token(Path(entry.token_file).expanduser()) if entry.token_file else None)
-        opened = far_of(entry.url, token)
+        opened = remote_opener(entry.url, token)
     elif find_program(entry.command, os.environ) is None:
         raise UsageError(f"{entry.command} is not installed. {entry.install}".strip())
     else:
@@ -77,7 +76,7 @@ def fleet_agent(name: str) -> ServedAgent:
         check = partial(fleet.check_trust, name)
         opened = spawned(entry.command_line(), cwd=entry.cwd or None, env=entry.env, before=check)
     versions, dialect = spoken_in(entry.dialect)
-    agents = Agents(
+    agents = AgentSource(
         opened,
         versions,
         dialect=dialect,

@@ -18,13 +18,13 @@ from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, UsageError
 from dragoman.gateway.open_questions import refusal
 from dragoman.gateway.pending_events import PendingEvents
-from dragoman.gateway.session_ids import session_of, with_session
 from dragoman.gateway.shared_session import SHORT_BYTES
 from dragoman.vocabulary.asking import Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.requests import ForkSession, NewSession, PromptRequest
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, RequestScope, SessionScope
+from dragoman.vocabulary.session_ids import session_of, with_session
 
 if TYPE_CHECKING:
     from dragoman.gateway.agent_side import AgentSide
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class AgentEvents:
     """The handler of an agent's link, in the role of the client; the same for all its processes."""
 
-    def __init__(self, back: "AgentSide") -> None:
+    def __init__(self, agent_side: "AgentSide") -> None:
         self.early: Final = PendingEvents()
-        self._back = back
-        self._rooms = back.rooms
+        self._agent_side = agent_side
+        self._sessions = agent_side.sessions
         self._has_stirred = False
 
     def stirred(self) -> bool:
@@ -56,15 +56,15 @@ class AgentEvents:
     def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
         """Pass an event of `size` bytes to its shared session. Where there is none, hold it while a session is being
         opened; else discard it and all held events."""
-        self._back.link.consume()
+        self._agent_side.link.consume()
         self._has_stirred = True
-        room = self._rooms.get(session_id)
-        if room is not None:
-            room.hear(event, size)
-            if room.behind:
-                self._back.pace()
+        shared = self._sessions.get(session_id)
+        if shared is not None:
+            shared.hear(event, size)
+            if shared.behind:
+                self._agent_side.pace()
             return
-        if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self._back.asked.values()):
+        if any(isinstance(asked.request, (NewSession, ForkSession)) for asked in self._agent_side.asked.values()):
             self.early.hold(session_id, event, size)
         else:
             self.early.forget()
@@ -72,31 +72,34 @@ class AgentEvents:
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         if isinstance(request, Elicit) and isinstance(request.scope, RequestScope):
             return self._ask_about(request, request.scope)
-        room = self._rooms.get(session_of(request) or "")
-        if room is None:
-            return self._ask_one(self._back.origin, request)
-        return room.ask(with_session(request, room.id))
+        shared = self._sessions.get(session_of(request) or "")
+        if shared is None:
+            return self._ask_one(self._agent_side.origin, request)
+        return shared.ask(with_session(request, shared.id))
 
     def on_notification(self, note: Note) -> None:
-        room = self._rooms.get(session_of(note) or "")
-        if room is not None:
-            note, fronts = with_session(note, room.id), set(room.fronts)
+        shared = self._sessions.get(session_of(note) or "")
+        if shared is not None:
+            note, subscribers = with_session(note, shared.id), set(shared.subscribers)
         else:
-            clients = {self._back.origin, *(front for room in self._rooms.values() for front in room.fronts)}
+            clients = {
+                self._agent_side.origin,
+                *(one for shared in self._sessions.values() for one in shared.subscribers),
+            }
             # A session made without this gateway may have subscribers of several principals (`Hub.is_mine`); a note
             # without a session is for the agent's own principal only.
-            fronts = {front for front in clients if front.principal == self._back.origin.principal}
-        for front in fronts:
-            front.note(note)
+            subscribers = {one for one in clients if one.principal == self._agent_side.origin.principal}
+        for client_side in subscribers:
+            client_side.note(note)
 
     def on_noise(self, reason: str) -> None:
-        self._back.hub.counts["noise"] += 1
+        self._agent_side.hub.counts["noise"] += 1
 
     def on_bug(self, error: Exception) -> None:
-        self._back.hub.report(error)
+        self._agent_side.hub.report(error)
 
     def on_closed(self, error: LinkClosed) -> None:
-        self._back.link_closed()
+        self._agent_side.link_closed()
 
     # -- asking one of them ------------------------------------------------------------------------------------------
 
@@ -105,22 +108,22 @@ class AgentEvents:
         that does not speak version 1, the scope becomes the session. Return `cancel` if no such request is in flight.
         """
         number = scope.request_id
-        asked = self._back.asked.get(number) if isinstance(number, int) else None
+        asked = self._agent_side.asked.get(number) if isinstance(number, int) else None
         if asked is None:
             return ElicitationAnswer("cancel")
         there: RequestScope | SessionScope = RequestScope(asked.id)
-        if isinstance(asked.request, PromptRequest) and asked.front.link.version != 1:
+        if isinstance(asked.request, PromptRequest) and asked.client_side.link.version != 1:
             there = SessionScope(asked.request.session_id)
-        return await self._ask_one(asked.front, replace(request, scope=there))
+        return await self._ask_one(asked.client_side, replace(request, scope=there))
 
-    async def _ask_one(self, front: "ClientSide", request: Request) -> Reply:
+    async def _ask_one(self, client_side: "ClientSide", request: Request) -> Reply:
         """Ask only this client, record the answer and return it; if the client may not answer or is gone, the answer
         is a `refusal`, which raises `RequestFailed` for what is neither a permission nor an elicitation."""
         reply = None
-        if not front.ended and front.may_answer(request):
+        if not client_side.ended and client_side.may_answer(request):
             with suppress(LinkClosed):
-                reply = await front.answer(request)
+                reply = await client_side.answer(request)
         is_answered = reply is not None
         reply = reply or refusal(request)
-        await self._back.hub.record_answer(request, reply, front.identity, is_answered=is_answered)
+        await self._agent_side.hub.record_answer(request, reply, client_side.identity, is_answered=is_answered)
         return reply

@@ -15,7 +15,7 @@ from dragoman.errors import INTERNAL_ERROR, DragomanError, LinkClosed, RequestFa
 from dragoman.gateway.agent_events import AgentEvents
 from dragoman.gateway.agent_read_gate import AgentReadGate
 from dragoman.gateway.agent_restart import CHANGED, GONE, backoff, changed_options, missing, start_failure
-from dragoman.gateway.agents import Agents
+from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.ceilings import OPERATOR
 from dragoman.gateway.in_flight import InFlightRequest
 from dragoman.gateway.logbook import connection_name
@@ -39,12 +39,12 @@ _FORSAKE_SECONDS: Final = 10.0
 class AgentSide:
     """An agent, whether its process runs now or not."""
 
-    def __init__(self, hub: "Hub", origin: "ClientSide", agents: Agents) -> None:
+    def __init__(self, hub: "Hub", origin: "ClientSide", agents: AgentSource) -> None:
         version = origin.connection.version
         self._spoken = (version,) if version in agents.versions else agents.versions or SPOKEN
         self.hub: Final = hub
         self.origin: Final = origin
-        self.rooms: Final[dict[str, SharedSession]] = {}  # by the agent's ids
+        self.sessions: Final[dict[str, SharedSession]] = {}  # by the agent's ids
         self.asked: Final[dict[int, InFlightRequest]] = {}
         self.agent = AgentHello(None)
         self.life = 0  # which process it is
@@ -85,11 +85,11 @@ class AgentSide:
         """Whether another process of this agent can open its sessions again."""
         return self.agent.capabilities.resume or self.agent.capabilities.load
 
-    def is_awake(self, room: SharedSession | None) -> bool:
+    def is_awake(self, shared: SharedSession | None) -> bool:
         """Whether its process runs and has the session open."""
-        return not self.asleep and self._resting is None and (room is None or room.life == self.life)
+        return not self.asleep and self._resting is None and (shared is None or shared.life == self.life)
 
-    async def wake(self, room: SharedSession | None) -> None:
+    async def wake(self, shared: SharedSession | None) -> None:
         """Start it again if it sleeps, and have it open the session again."""
         if self._resting is not None:
             await asyncio.shield(self._resting)
@@ -98,17 +98,17 @@ class AgentSide:
                 raise RequestFailed(INTERNAL_ERROR, GONE)
             if self.asleep:
                 await self._start_again()
-            if room is not None and self.rooms.get(room.agent_id) is not room:
-                raise missing(room.id)  # it was closed while we waited
-            if room is not None and room.life != self.life:
-                await self._reopen(room)
+            if shared is not None and self.sessions.get(shared.agent_id) is not shared:
+                raise missing(shared.id)  # it was closed while we waited
+            if shared is not None and shared.life != self.life:
+                await self._reopen(shared)
 
     async def _start_again(self) -> None:
         assert self._hello is not None
         if self.is_spent:
             raise RequestFailed(INTERNAL_ERROR, f"The agent has failed {self._failures} times; connect anew")
         await asyncio.sleep(backoff(self._failures))
-        await self.hub.make_room(self._agents.most)
+        await self.hub.free_slot(self._agents.most)
         failures = self._failures
         try:
             self._start()
@@ -127,30 +127,30 @@ class AgentSide:
         """It has failed so often in a row. Too often, and its sessions are free for another process to open."""
         self._failures = times
         if self.is_spent:
-            self._end_rooms()
+            self._end_sessions()
 
-    async def _reopen(self, room: SharedSession) -> None:
+    async def _reopen(self, shared: SharedSession) -> None:
         """Open a session in a new process, as it was in the old one."""
-        if room.opening is None or not self.keeps or self.hub.owners.is_unclear(room.id):
-            self._end_room(room)
+        if shared.opening is None or not self.keeps or self.hub.owners.is_unclear(shared.id):
+            self._end_session(shared)
             raise RequestFailed(INTERNAL_ERROR, GONE)
-        before = room.opened
+        before = shared.opened
         try:
-            opened = await self.link.ask(room.opening)  # by the right of the token that opened it
+            opened = await self.link.ask(shared.opening)  # by the right of the token that opened it
         except LinkClosed:
             raise RequestFailed(INTERNAL_ERROR, GONE) from None
         except RequestFailed:
-            self._end_room(room)  # it can say that it opens sessions again, and have none
+            self._end_session(shared)  # it can say that it opens sessions again, and have none
             raise
         assert isinstance(opened, SessionOpened)
-        room.is_open(room.opening, opened, fresh=False)
-        for request in changed_options(room.agent_id, before, opened):
+        shared.is_open(shared.opening, opened, fresh=False)
+        for request in changed_options(shared.agent_id, before, opened):
             try:
-                room.options_set(await self._ask(request))
+                shared.options_set(await self._ask(request))
             except RequestFailed:
                 # The option may decide what the agent does without asking. Send the clients the options it has now and
                 # fail the request that woke it, so that no prompt runs before they have seen them.
-                room.hear(OptionsChanged(room.opened.config_options or []))
+                shared.hear(OptionsChanged(shared.opened.config_options or []))
                 raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
 
     async def _ask(self, request: Request) -> Reply:
@@ -171,13 +171,13 @@ class AgentSide:
             return False
         if self._is_busy:
             return False
-        unclear = any(self.hub.owners.is_unclear(room.id) for room in self.rooms.values())
-        return not self.rooms or (self.keeps and not unclear)
+        unclear = any(self.hub.owners.is_unclear(shared.id) for shared in self.sessions.values())
+        return not self.sessions or (self.keeps and not unclear)
 
     @property
     def _is_busy(self) -> bool:
         """Return whether a request is in flight, a turn or a replay runs, or a question of the agent is open."""
-        return bool(self.asked) or any(room.running or room.waits or room.retelling for room in self.rooms.values())
+        return bool(self.asked) or any(one.running or one.waits or one.retelling for one in self.sessions.values())
 
     @property
     def is_spent(self) -> bool:
@@ -212,66 +212,66 @@ class AgentSide:
 
     def take(self) -> bool:
         """Reserve its process for one session; return False if it is reserved already or has sessions."""
-        if self.taken or self.rooms:
+        if self.taken or self.sessions:
             return False
         self.taken = True
         return True
 
     def untake(self) -> None:
         """The session was opened, or was not."""
-        self.taken = bool(self.rooms)
+        self.taken = bool(self.sessions)
         self.settle()
 
     # -- rooms -------------------------------------------------------------------------------------------------------
 
-    def room(self, session_id: str, agent_id: str) -> SharedSession:
+    def shared(self, session_id: str, agent_id: str) -> SharedSession:
         """Create and register the `SharedSession` of one more session of this agent; it must not be open already."""
-        assert session_id not in self.hub.rooms and agent_id not in self.rooms
-        room = self.rooms[agent_id] = self.hub.rooms[session_id] = SharedSession(session_id, self, agent_id)
-        return room
+        assert session_id not in self.hub.sessions and agent_id not in self.sessions
+        shared = self.sessions[agent_id] = self.hub.sessions[session_id] = SharedSession(session_id, self, agent_id)
+        return shared
 
-    def adopt(self, session_id: str, agent_id: str, front: "ClientSide") -> SharedSession:
+    def adopt(self, session_id: str, agent_id: str, client_side: "ClientSide") -> SharedSession:
         """A session whose id has become known; what was heard of it before is heard now."""
-        room = self.room(session_id, agent_id)
-        room.enter(front)
+        shared = self.shared(session_id, agent_id)
+        shared.enter(client_side)
         for event, size in self._hearing.early.take(agent_id):
-            room.hear(event, size)
-        return room
+            shared.hear(event, size)
+        return shared
 
     def give_way(self, agent_id: str) -> None:
         """Its process has given this id to a new session, so one that an older process called so is over."""
-        room = self.rooms.get(agent_id)
-        if room is not None and room.life != self.life:
-            self._end_room(room)
+        shared = self.sessions.get(agent_id)
+        if shared is not None and shared.life != self.life:
+            self._end_session(shared)
 
-    async def close_unopened(self, room: SharedSession) -> None:
+    async def close_unopened(self, shared: SharedSession) -> None:
         """Close a session in the agent that only read-only clients have opened, so without its MCP servers: a client
         that may prompt opens it again with them. Waits for the reply and ignores an error. Does nothing while the
         agent's process does not have it open, while a turn runs, or if the agent cannot close sessions."""
-        if self.is_awake(room) and self.agent.capabilities.close and not room.running:
+        if self.is_awake(shared) and self.agent.capabilities.close and not shared.running:
             with suppress(DragomanError):
-                await self._ask(CloseSession(room.agent_id))
+                await self._ask(CloseSession(shared.agent_id))
 
     async def forsake(self, agent_id: str) -> None:
         """Close a session in the agent that was refused here, if the agent can close sessions. Waits for the reply for
         at most `_FORSAKE_SECONDS`; a failure is only counted."""
-        if self.agent.capabilities.close and agent_id not in self.rooms:
+        if self.agent.capabilities.close and agent_id not in self.sessions:
             try:
                 async with asyncio.timeout(_FORSAKE_SECONDS):
                     await self._ask(CloseSession(agent_id))
             except (DragomanError, TimeoutError):
                 self.hub.counts["noise"] += 1
 
-    def drop(self, room: SharedSession) -> None:
+    def drop(self, shared: SharedSession) -> None:
         """The session is closed."""
-        if self.rooms.get(room.agent_id) is room:
-            del self.rooms[room.agent_id]
-        if self.hub.rooms.get(room.id) is room:
-            del self.hub.rooms[room.id]
-        for front in list(room.fronts):
-            room.leave(front)
-            front.connection.forget(room.id)
-        if not self.rooms:
+        if self.sessions.get(shared.agent_id) is shared:
+            del self.sessions[shared.agent_id]
+        if self.hub.sessions.get(shared.id) is shared:
+            del self.hub.sessions[shared.id]
+        for client_side in list(shared.subscribers):
+            shared.leave(client_side)
+            client_side.connection.forget(shared.id)
+        if not self.sessions:
             self.taken = False
             self.settle()
 
@@ -294,44 +294,44 @@ class AgentSide:
         if (
             self._over
             or self._closing is not None
-            or (not self.origin.ended and (self.rooms or self.taken or self._is_spare))
+            or (not self.origin.ended and (self.sessions or self.taken or self._is_spare))
         ):
             return
-        if any(room.fronts or (room.running and not now) for room in self.rooms.values()):
+        if any(shared.subscribers or (shared.running and not now) for shared in self.sessions.values()):
             return
         self._closing = self._loop.create_task(self.close())
 
     @property
     def _is_spare(self) -> bool:
         """Whether it stands behind the connection itself, and not behind one of its sessions."""
-        return self.origin.back in (None, self)
+        return self.origin.agent_side in (None, self)
 
     async def close(self) -> None:
         """End the connection; the agent frees the sessions, and they can be opened again."""
         self._over = True
         await self.link.close()
-        self._end_rooms()
-        self.hub.backs.discard(self)
+        self._end_sessions()
+        self.hub.agent_sides.discard(self)
 
-    def _end_rooms(self) -> None:
-        for room in list(self.rooms.values()):
-            self._end_room(room)
+    def _end_sessions(self) -> None:
+        for shared in list(self.sessions.values()):
+            self._end_session(shared)
 
-    def _end_room(self, room: SharedSession) -> None:
+    def _end_session(self, shared: SharedSession) -> None:
         """Its streams stay open for the last words."""
-        room.end(GONE)
-        self.drop(room)
+        shared.end(GONE)
+        self.drop(shared)
 
     def pace(self) -> None:
         """Read the agent, or do not, as its listeners can take it."""
-        self._gate.hold(any(room.behind for room in self.rooms.values()))
+        self._gate.hold(any(shared.behind for shared in self.sessions.values()))
 
     # -- the end of a process ----------------------------------------------------------------------------------------
 
     def link_closed(self) -> None:
         """Nothing more is heard of its process."""
         if self._over:
-            self._end_rooms()
+            self._end_sessions()
         elif not self.asleep:
             self._died()
 
@@ -344,11 +344,11 @@ class AgentSide:
         self.hub.counts["agents_died"] += 1
         seconds = round(self._loop.time() - self._began, 3)
         self.hub.log.error("agent_died", connection=self._name, seconds=seconds, failures=self._failures)
-        for room in list(self.rooms.values()):
+        for shared in list(self.sessions.values()):
             if self.keeps and not self.is_spent:
-                room.interrupt(GONE)
+                shared.interrupt(GONE)
             else:
-                self._end_room(room)
+                self._end_session(shared)
 
     @property
     def _name(self) -> str:

@@ -89,7 +89,7 @@ class Gateway:
             if isinstance(entered, Refusal):
                 refusal = entered
             else:
-                scope["pass"] = entered
+                scope["identity"] = entered
         if refusal is not None:
             await self._refuse(scope, send, refusal.status, refusal.reason)
             return
@@ -154,8 +154,8 @@ class Gateway:
             case "GET":
                 await self._get(scope, receive, send)
             case "DELETE":
-                front = self._front(scope)
-                await self._hub.end(front, with_work=True)
+                client_side = self._client_side(scope)
+                await self._hub.end(client_side, with_work=True)
                 await answer(send, 202)
             case _:
                 raise Stop(405, "Use POST, GET or DELETE.")
@@ -174,37 +174,37 @@ class Gateway:
         if value_of(headers, CONNECTION) is None:
             if message.method != "initialize" or not message.is_request:
                 raise Stop(400, "Acp-Connection-Id is missing; initialize comes first.")
-            await self._initialize(scope["pass"], body, message, send)
+            await self._initialize(scope["identity"], body, message, send)
             return
-        front = self._front(scope)
-        connection = front.connection
+        client_side = self._client_side(scope)
+        connection = client_side.connection
         named = value_of(headers, SESSION)
         if named is not None:
             connection.names_sessions = True
-        one_stream = not connection.names_sessions and message.session_id in front.rooms
+        one_stream = not connection.names_sessions and message.session_id in client_side.sessions
         body, message = _with_session(body, message, named, must_be_named=not one_stream)
         if not message.method and not connection.was_asked(message.id):
             raise Stop(400, "No request with this id was sent on this connection.")
         await connection.feed(body, message, number=number_in(value_of(headers, NUMBER)))
         await answer(send, 202)
 
-    async def _initialize(self, entrance: TokenIdentity, body: bytes, message: Envelope, send: Send) -> None:
-        front = self._hub.connect("http", entrance)
-        connection = front.connection
+    async def _initialize(self, token_identity: TokenIdentity, body: bytes, message: Envelope, send: Send) -> None:
+        client_side = self._hub.connect("http", token_identity)
+        connection = client_side.connection
         connection.version = min(message.version, 2)
-        connection.is_open = front.rooms.__contains__
+        connection.is_open = client_side.sessions.__contains__
         try:
             await connection.feed(body, number=1)
             async with asyncio.timeout(limits.START_SECONDS + 1):
                 said = await asyncio.shield(connection.hello)
         except BaseException as error:
-            await self._hub.end(front, with_work=True)
+            await self._hub.end(client_side, with_work=True)
             if isinstance(error, TimeoutError) or connection.hello.cancelled():
                 raise Stop(503, "The agent did not answer.") from None
             raise
         more = [(CONNECTION, connection.id.encode())]
         if b'"error"' in said and "error" in msgspec.json.decode(said):
-            await self._hub.end(front, with_work=True)
+            await self._hub.end(client_side, with_work=True)
             more = []
         await answer(send, 200, said, more)
 
@@ -212,41 +212,42 @@ class Gateway:
         headers: Headers = scope["headers"]
         if "text/event-stream" not in (value_of(headers, b"accept") or "").lower():
             raise Stop(406, "Accept must have text/event-stream.")
-        front = self._front(scope)
-        connection = front.connection
+        client_side = self._client_side(scope)
+        connection = client_side.connection
         if connection.kind != "http":
             raise Stop(404, "There is no such connection.")
         session_id = value_of(headers, SESSION)
         after = number_in(value_of(headers, b"last-event-id"))
-        window = connection.main
+        buffer = connection.main
         if session_id is not None:
-            if session_id not in front.rooms and not await self._hub.exists(session_id, scope["pass"]):
+            if session_id not in client_side.sessions and not await self._hub.exists(session_id, scope["identity"]):
                 raise Stop(404, "There is no such session.")
-            if front.ended:  # while we looked
+            if client_side.ended:  # while we looked
                 raise Stop(404, "There is no such connection.")
-            window = connection.stream(session_id)
+            buffer = connection.stream(session_id)
             connection.names_sessions = True
-        if window.reader is not None and after is None:
+        if buffer.reader is not None and after is None:
             raise Stop(409, "This stream has a reader already. Send Last-Event-ID to replace that reader.")
-        reader = window.read(after)
+        reader = buffer.read(after)
         if session_id is not None:
             connection.opened(session_id)
-            room = self._hub.rooms.get(session_id)
-            if room is not None:
-                room.enter(front)
-        front.looked()
+            shared = self._hub.sessions.get(session_id)
+            if shared is not None:
+                shared.enter(client_side)
+        client_side.looked()
         await stream_events(reader, receive, send)
 
-    def _front(self, scope: "Scope") -> ClientSide:
+    def _client_side(self, scope: "Scope") -> ClientSide:
         connection_id = value_of(scope["headers"], CONNECTION)
         if connection_id is None:
             raise Stop(400, "Acp-Connection-Id is missing.")
-        front = self._hub.find(connection_id, scope["pass"])
-        if front is None:
+        client_side = self._hub.find(connection_id, scope["identity"])
+        if client_side is None:
             raise Stop(404, "There is no such connection.")
-        if scope["pass"].cookie:
-            front.connection.entrance = front.connection.entrance._replace(cookie=scope["pass"].cookie)
-        return front
+        if scope["identity"].cookie:
+            connection = client_side.connection
+            connection.token_identity = connection.token_identity._replace(cookie=scope["identity"].cookie)
+        return client_side
 
     # -- WebSocket ---------------------------------------------------------------------------------------------------
 
@@ -254,8 +255,8 @@ class Gateway:
         await receive()  # websocket.connect
         headers: Headers = _with_query(scope)
         resumed = value_of(headers, CONNECTION) is not None
-        front = self._front(scope) if resumed else self._hub.connect("websocket", scope["pass"])
-        connection = front.connection
+        client_side = self._client_side(scope) if resumed else self._hub.connect("websocket", scope["identity"])
+        connection = client_side.connection
         if connection.kind != "websocket":
             raise Stop(404, "There is no such connection.")
         # granian drops the header, so the answer to `initialize` has the id as well.
@@ -267,11 +268,11 @@ class Gateway:
         if resumed:
             note = {"jsonrpc": "2.0", "method": "_dragoman/resumed", "params": {"received": connection.received}}
             await send({"type": "websocket.send", "text": msgspec.json.encode(note).decode()})
-        front.looked()
+        client_side.looked()
         goodbye = asyncio.Event()
         await send_messages(reader, self._hear(connection, reader, receive, send, goodbye), send)
         if goodbye.is_set() and connection.main.reader is None:
-            await self._hub.end(front, with_work=True)
+            await self._hub.end(client_side, with_work=True)
 
     async def _hear(
         self, connection: GatewayConnection, reader: StreamReader, receive: Receive, send: Send, goodbye: asyncio.Event
@@ -288,7 +289,7 @@ class Gateway:
             text = event.get("text")
             if not isinstance(text, str):
                 continue
-            pause = self._guard.pause(connection.entrance)
+            pause = self._guard.pause(connection.token_identity)
             if pause:
                 await asyncio.sleep(pause)
             frame = text.encode("utf-8", "replace")
@@ -325,7 +326,7 @@ class Gateway:
 
     async def _metrics(self, scope: "Scope", receive: Receive, send: Send) -> None:
         _only_get(scope)
-        if not scope["pass"].may("admin"):
+        if not scope["identity"].may("admin"):
             raise Stop(403, "This token may not read the metrics.")
         await answer(send, 200, metrics_of(self._hub), kind=b"text/plain; version=0.0.4")
 

@@ -58,33 +58,33 @@ class Ceilings:
         """Whether the agent is told who asks, and believes it."""
         return self._modes is not None
 
-    def identity(self, entrance: TokenIdentity) -> Identity:
+    def identity(self, token_identity: TokenIdentity) -> Identity:
         """Who a client is, for the agent. A client without a token runs as the server's own user already."""
-        token, server = entrance.limits, self._server
-        free = entrance.may("admin") or not entrance.token
+        token, server = token_identity.limits, self._server
+        free = token_identity.may("admin") or not token_identity.token
         return Identity(
-            entrance.principal if entrance.token else None,
-            entrance.token or None,
+            token_identity.principal if token_identity.token else None,
+            token_identity.token or None,
             tuple(mode for mode in (server.max_mode, token.max_mode) if mode),
             tuple(roots for roots in (server.workspaces, token.workspaces) if roots),
             confined=not (free or token.allow_unconfined),
             brings_programs=free or token.allow_mcp_programs,
-            admin=entrance.may("admin"),
+            admin=token_identity.may("admin"),
         )
 
-    def first_folder(self, wanted: str, entrance: TokenIdentity) -> str:
+    def first_folder(self, wanted: str, token_identity: TokenIdentity) -> str:
         """Return the folder to offer to a person first: the wanted one, or one that the token may open."""
-        identity = self.identity(entrance)
+        identity = self.identity(token_identity)
         folders = [wanted, *(folder for folders in reversed(identity.workspaces) for folder in folders)]
         return next((folder for folder in folders if identity.may_open(os.path.realpath(folder))), wanted)
 
-    def check_hello(self, entrance: TokenIdentity) -> None:
+    def check_hello(self, token_identity: TokenIdentity) -> None:
         """Refuse a token whose limits this server's agent cannot keep."""
-        if self._modes is None and entrance.limits.max_mode:
+        if self._modes is None and token_identity.limits.max_mode:
             raise RequestFailed(
                 INVALID_REQUEST,
-                f"The token {entrance.token!r} has a highest mode, and the agent of this server knows no such modes; "
-                "use a token without --max-mode here",
+                f"The token {token_identity.token!r} has a highest mode, and the agent of this server knows no such "
+                "modes; use a token without --max-mode here",
                 {"reason": "scope"},
             )
 

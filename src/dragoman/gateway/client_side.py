@@ -26,9 +26,8 @@ from dragoman.gateway.cursors import Cursors
 from dragoman.gateway.guard import Scope
 from dragoman.gateway.in_flight import InFlightRequest, WatchedRequest
 from dragoman.gateway.logbook import connection_name, principal_name, session_name
-from dragoman.gateway.methods import method_of
+from dragoman.gateway.metrics import method_of
 from dragoman.gateway.read_only import hello_to_read, reads, to_read
-from dragoman.gateway.session_ids import session_of, with_session
 from dragoman.gateway.session_opener import SessionOpener
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
@@ -37,6 +36,7 @@ from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
+from dragoman.vocabulary.session_ids import session_of, with_session
 
 if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
@@ -52,8 +52,8 @@ class ClientSide:
 
     def __init__(self, hub: "Hub", connection: GatewayConnection) -> None:
         self.connection: Final = connection
-        self.back: AgentSide | None = None
-        self.rooms: Final[dict[str, SharedSession]] = {}
+        self.agent_side: AgentSide | None = None
+        self.sessions: Final[dict[str, SharedSession]] = {}
         self.ended = False
         self._hub = hub
         self.hello: ClientHello | None = None
@@ -63,22 +63,22 @@ class ClientSide:
         self.answering = 0  # answers that are known and not said yet: what comes after them waits
         self._loop = asyncio.get_running_loop()
         self.link: Final = Link(connection, self, "agent", dialect=connection.dialect)
-        connection.on_room = self.looked
+        connection.on_reader_change = self.looked
         self.link.start()
 
     def may(self, scope: Scope) -> bool:
         """Whether the token of this connection allows it."""
-        return self.connection.entrance.may(scope)
+        return self.connection.token_identity.may(scope)
 
     @property
     def principal(self) -> str:
         """Who it is."""
-        return self.connection.entrance.principal
+        return self.connection.token_identity.principal
 
     @property
     def identity(self) -> Identity:
         """Who it is for an agent, and within which limits."""
-        return self._hub.ceilings.identity(self.connection.entrance)
+        return self._hub.ceilings.identity(self.connection.token_identity)
 
     def may_answer(self, request: Request) -> bool:
         """Whether a question is put to it: it could do itself what it would say yes to."""
@@ -96,14 +96,15 @@ class ClientSide:
             return
         self.ended = True
         with_work = with_work and self.may("prompt")
-        rooms = list(self.rooms.values())
-        for room in rooms:
-            room.leave(self)
-        for back in {room.back for room in rooms} | {back for back in self._hub.backs if back.origin is self}:
-            back.settle(now=with_work)
-        for room in rooms:
-            if with_work and room.running and not room.fronts and not room.back.closing:
-                room.cancel()  # its agent stays, for other sessions that have subscribers
+        sessions = list(self.sessions.values())
+        for shared in sessions:
+            shared.leave(self)
+        own = {one for one in self._hub.agent_sides if one.origin is self}
+        for agent_side in {shared.agent_side for shared in sessions} | own:
+            agent_side.settle(now=with_work)
+        for shared in sessions:
+            if with_work and shared.running and not shared.subscribers and not shared.agent_side.closing:
+                shared.cancel()  # its agent stays, for other sessions that have subscribers
         await self.link.close()
 
     # -- what is said to the client ----------------------------------------------------------------------------------
@@ -149,17 +150,17 @@ class ClientSide:
         return self._meet(hello)
 
     async def _meet(self, hello: ClientHello) -> AgentHello:
-        if not reads(self.connection.entrance):
+        if not reads(self.connection.token_identity):
             raise RequestFailed(INVALID_REQUEST, "This token may neither read nor prompt", {"reason": "scope"})
-        self._hub.ceilings.check_hello(self.connection.entrance)
+        self._hub.ceilings.check_hello(self.connection.token_identity)
         if not self.may("prompt"):
             hello = hello_to_read(hello)
         hello = without_ours(hello)
         self.hello = hello
-        self.back = await self._hub.new_back(self, hello)
+        self.agent_side = await self._hub.new_agent_side(self, hello)
         if self.ended:  # its client has left meanwhile
-            self.back.settle(now=True)
-        return self.back.agent
+            self.agent_side.settle(now=True)
+        return self.agent_side.agent
 
     def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
         return self._timed(request, id)
@@ -206,8 +207,8 @@ class ClientSide:
             request = to_read(request)
         session_id = session_of(request)
         if session_id is not None:
-            await self._hub.learn_folder(session_id, self.connection.entrance)
-            if not self._hub.is_mine(session_id, self.connection.entrance):
+            await self._hub.learn_folder(session_id, self.connection.token_identity)
+            if not self._hub.is_mine(session_id, self.connection.token_identity):
                 raise missing(session_id)
         self._hub.ceilings.check(request, self.identity)
         match request:
@@ -227,7 +228,7 @@ class ClientSide:
         place = self._cursors.place(request.cursor)
         for _ in range(_PAGES):
             page = cast(ask.SessionList, await self.ask(self.own(), replace(request, cursor=place), id))
-            seen = [self._hub.listed(info, self.connection.entrance) for info in page.sessions]
+            seen = [self._hub.listed(info, self.connection.token_identity) for info in page.sessions]
             mine = [info for info in seen if info is not None]
             place = page.next_cursor or UNSET
             if mine or not place:
@@ -235,51 +236,51 @@ class ClientSide:
         return replace(page, sessions=mine, next_cursor=self._cursors.given(place))
 
     async def _close(self, request: Request, id: Id, session_id: str) -> Reply:
-        room = self._hub.rooms.get(session_id)
-        if room is not None and isinstance(request, ask.CloseSession) and not room.back.is_awake(room):
+        shared = self._hub.sessions.get(session_id)
+        if shared is not None and isinstance(request, ask.CloseSession) and not shared.agent_side.is_awake(shared):
             reply: Reply = Done()  # no process has it open
         else:
-            reply = await self.ask(self.back_of(session_id), request, id)
+            reply = await self.ask(self.agent_side_of(session_id), request, id)
         if isinstance(request, ask.DeleteSession):  # its decision log went with it, so it is told here
             whose = principal_name(self.principal)
             self._hub.log.info("session_deleted", session=session_name(session_id), principal=whose)
-        if room is not None:
-            room.end("The session was closed")
-            room.back.drop(room)
+        if shared is not None:
+            shared.end("The session was closed")
+            shared.agent_side.drop(shared)
         return reply
 
     async def _pass(self, request: Request, id: Id, session_id: str | None) -> Reply:
-        room = None if session_id is None else self._hub.rooms.get(session_id)
+        shared = None if session_id is None else self._hub.sessions.get(session_id)
         on_reply = None
-        if room is not None:
-            room.check_room(self)
+        if shared is not None:
+            shared.refuse_if_full(self)
             if isinstance(request, ask.PromptRequest):
                 if self._hub.closing:
                     raise RequestFailed(INTERNAL_ERROR, "The server is stopping", {"retry": True})
-                while room is not None and room.retelling is not None:
-                    await asyncio.shield(room.retelling)
-                    room = self._hub.rooms.get(request.session_id)
-                if room is None or not self._hub.is_mine(room.id, self.connection.entrance):
+                while shared is not None and shared.retelling is not None:
+                    await asyncio.shield(shared.retelling)
+                    shared = self._hub.sessions.get(request.session_id)
+                if shared is None or not self._hub.is_mine(shared.id, self.connection.token_identity):
                     raise missing(request.session_id)  # it was closed meanwhile, or has got another folder
                 self._hub.counts["turns"] += 1
-                room.prompted_by = self.principal
+                shared.prompted_by = self.principal
             elif isinstance(request, (ask.SetOption, ask.SetTitle)):
-                on_reply = partial(room.on_setting_reply, self)
-            room.enter(self)
+                on_reply = partial(shared.on_setting_reply, self)
+            shared.enter(self)
         elif isinstance(request, ask.PromptRequest) and not self.own().is_spent:
             # From an agent of version 1 the error would come as an event of this session, which has no subscriber.
             raise missing(request.session_id)
-        return await self.ask(self.back_of(session_id), request, id, on_reply)
+        return await self.ask(self.agent_side_of(session_id), request, id, on_reply)
 
     async def ask(
         self,
-        back: AgentSide,
+        agent_side: AgentSide,
         request: Request,
         id: Id,
         on_reply: Callable[[Reply], None] | None = None,
     ) -> Reply:
         task = asyncio.current_task()
-        watched = WatchedRequest(back, InFlightRequest(self, id, request))
+        watched = WatchedRequest(agent_side, InFlightRequest(self, id, request))
 
         def replied(reply: Reply) -> None:
             self.hold(task)
@@ -287,13 +288,13 @@ class ClientSide:
                 on_reply(reply)
 
         failed = True
-        room = None if isinstance(request, _OPENING) else self._hub.rooms.get(session_of(request) or "")
-        if not back.is_awake(room):
-            await back.wake(room)
+        shared = None if isinstance(request, _OPENING) else self._hub.sessions.get(session_of(request) or "")
+        if not agent_side.is_awake(shared):
+            await agent_side.wake(shared)
         try:
-            if back.link.busy and not isinstance(request, (ask.CloseSession, ask.ListSessions)):
+            if agent_side.link.busy and not isinstance(request, (ask.CloseSession, ask.ListSessions)):
                 raise RequestFailed(TOO_MANY_IN_FLIGHT, "Too many requests in flight", {"retry": True})
-            reply = await back.link.ask(self._for_agent(back, request), watched, replied)
+            reply = await agent_side.link.ask(self._for_agent(agent_side, request), watched, replied)
             failed = False
             return reply
         except LinkClosed:
@@ -303,7 +304,7 @@ class ClientSide:
         finally:
             watched.over(failed=failed)
 
-    def _for_agent(self, back: AgentSide, request: Request) -> Request:
+    def _for_agent(self, agent_side: AgentSide, request: Request) -> Request:
         """The request in the agent's words for the session; never about another one that it calls the same."""
         if self._hub.ceilings.trusted:
             # What a token that may only read has asked was put together here (`reading`).
@@ -312,11 +313,11 @@ class ClientSide:
         if session_id is None:
             return request
         agent_id = self._hub.agent_id(session_id)
-        room = back.rooms.get(agent_id)
-        if room is None or room.life != back.life:
+        shared = agent_side.sessions.get(agent_id)
+        if shared is None or shared.life != agent_side.life:
             unclear = self._hub.owners.is_unclear(session_id)
         else:
-            unclear = room.id != session_id
+            unclear = shared.id != session_id
         if unclear:
             raise RequestFailed(INTERNAL_ERROR, UNCLEAR)
         return with_session(request, agent_id)
@@ -326,30 +327,30 @@ class ClientSide:
             return
         note = without_ours(note)
         session_id = session_of(note)
-        room = self._hub.rooms.get(session_id or "")
-        if room is not None and not self._hub.is_mine(room.id, self.connection.entrance):
+        shared = self._hub.sessions.get(session_id or "")
+        if shared is not None and not self._hub.is_mine(shared.id, self.connection.token_identity):
             return
-        back = self.back if room is None else room.back
-        if back is None or back.link.closed or not back.link.version:
+        agent_side = self.agent_side if shared is None else shared.agent_side
+        if agent_side is None or agent_side.link.closed or not agent_side.link.version:
             return
-        if room is not None:
-            back.link.send_notification_now(with_session(note, room.agent_id))
-        elif session_id not in back.rooms:  # what only the agent calls so is no name here
-            back.link.send_notification_now(note)
+        if shared is not None:
+            agent_side.link.send_notification_now(with_session(note, shared.agent_id))
+        elif session_id not in agent_side.sessions:  # what only the agent calls so is no name here
+            agent_side.link.send_notification_now(note)
 
     # -- small steps -------------------------------------------------------------------------------------------------
 
     def own(self) -> AgentSide:
-        if self.back is None:
+        if self.agent_side is None:
             raise RequestFailed(INTERNAL_ERROR, GONE)
-        return self.back
+        return self.agent_side
 
-    def back_of(self, session_id: str | None) -> AgentSide:
-        room = None if session_id is None else self._hub.rooms.get(session_id)
-        return self.own() if room is None else room.back
+    def agent_side_of(self, session_id: str | None) -> AgentSide:
+        shared = None if session_id is None else self._hub.sessions.get(session_id)
+        return self.own() if shared is None else shared.agent_side
 
     def looked(self) -> None:
         """A reader came, went, or has caught up."""
-        for room in list(self.rooms.values()):
-            room.looked()
-            room.back.pace()
+        for shared in list(self.sessions.values()):
+            shared.looked()
+            shared.agent_side.pace()

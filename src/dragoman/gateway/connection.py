@@ -20,7 +20,7 @@ from dragoman.errors import LinkClosed
 from dragoman.gateway.budget import ByteBudget
 from dragoman.gateway.envelope import Envelope, Id, NotAMessage, peek
 from dragoman.gateway.guard import TokenIdentity
-from dragoman.gateway.replay_buffer import GONE, WINDOW_BYTES, ReplayBuffer, StreamPosition, StreamReader
+from dragoman.gateway.replay_buffer import BUFFER_BYTES, GONE, ReplayBuffer, StreamPosition, StreamReader
 from dragoman.transports.contract import Receiver
 
 Kind = Literal["http", "websocket", "elephant"]
@@ -47,21 +47,21 @@ class GatewayConnection:
     def __init__(
         self,
         kind: Kind,
-        entrance: TokenIdentity,
+        token_identity: TokenIdentity,
         on_sent: Callable[[float], None] | None = None,
         held: ByteBudget | None = None,
     ) -> None:
         self.id: Final = secrets.token_hex(16)
         self.kind: Final = kind
-        self.entrance = entrance  # what it was opened by; the newest cookie, where there were several
+        self.token_identity = token_identity  # what it was opened by; the newest cookie, where there were several
         self._on_sent = on_sent
         self._held = held
-        self.main: Final = ReplayBuffer(self._room, on_sent=on_sent, held=held)
-        self.sessions: Final[dict[str, ReplayBuffer]] = {}
+        self.main: Final = ReplayBuffer(self._on_reader_change, on_sent=on_sent, held=held)
+        self.session_buffers: Final[dict[str, ReplayBuffer]] = {}
         self.names_sessions = False  # it has used Acp-Session-Id
         self.version = 0
         self.received = 0  # messages that came in, as the client counts them
-        self.on_room = _nothing
+        self.on_reader_change = _nothing
         self.is_open: Callable[[str], bool] = _is_open  # whether a session of its client is
         self.closed = False
         self._loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class GatewayConnection:
         self._receiver: Receiver | None = None
         self._rest = b""
         self._on_main: set[str] = set()
-        self._places: dict[str, StreamPosition] = {}  # of sessions whose stream was let go
+        self._places: dict[str, StreamPosition] = {}  # of session_buffers whose stream was let go
         self._waiting: dict[Id, str] = {}  # requests of theirs that belong to a session
         self._asked: dict[Id, None] = {}  # requests of ours
         self._reading = asyncio.Event()
@@ -84,32 +84,32 @@ class GatewayConnection:
     @property
     def readers(self) -> int:
         """Return how many of its streams have a reader."""
-        return (self.main.reader is not None) + sum(w.reader is not None for w in self.sessions.values())
+        return (self.main.reader is not None) + sum(w.reader is not None for w in self.session_buffers.values())
 
     @property
     def dialect(self) -> str:
         """The dialect its client speaks by name; empty where the version decides."""
         return "elephant" if self.kind == "elephant" else ""
 
-    def window_of(self, session_id: str) -> ReplayBuffer:
+    def buffer_of(self, session_id: str) -> ReplayBuffer:
         """Where a session's messages go now."""
         if self.kind != "http" or session_id in self._on_main:
             return self.main
-        return self.sessions.get(session_id, self.main)
+        return self.session_buffers.get(session_id, self.main)
 
     def stream(self, session_id: str) -> ReplayBuffer:
         """The stream of a session."""
-        window = self.sessions.get(session_id)
-        if window is None:
-            if len(self.sessions) >= STREAMS:
-                self._make_room()
+        buffer = self.session_buffers.get(session_id)
+        if buffer is None:
+            if len(self.session_buffers) >= STREAMS:
+                self._evict_stream()
             place = self._places.pop(session_id, None)
-            window = ReplayBuffer(self._room, on_sent=self._on_sent, held=self._held, place=place)
-            self.sessions[session_id] = window
-            share = min(WINDOW_BYTES, HELD_BYTES // (len(self.sessions) + 1))
-            for each in (self.main, *self.sessions.values()):
+            buffer = ReplayBuffer(self._on_reader_change, on_sent=self._on_sent, held=self._held, place=place)
+            self.session_buffers[session_id] = buffer
+            share = min(BUFFER_BYTES, HELD_BYTES // (len(self.session_buffers) + 1))
+            for each in (self.main, *self.session_buffers.values()):
                 each.limit = share
-        return window
+        return buffer
 
     def opened(self, session_id: str) -> None:
         """Note that the stream of this session has a reader: its messages go there from now on, unless a request of
@@ -119,12 +119,12 @@ class GatewayConnection:
 
     def forget(self, session_id: str) -> None:
         """The session is over. Its client may come back to it, with a number; so numbers go on."""
-        window = self.sessions.pop(session_id, None)
-        if window is not None:
-            window.close(GONE)
-            window.release()
-            if window.last:
-                self._places[session_id] = window.place
+        buffer = self.session_buffers.pop(session_id, None)
+        if buffer is not None:
+            buffer.close(GONE)
+            buffer.release()
+            if buffer.last:
+                self._places[session_id] = buffer.place
             if len(self._places) > _PLACES:
                 del self._places[next(iter(self._places))]
         self._on_main.discard(session_id)
@@ -140,10 +140,10 @@ class GatewayConnection:
         session_id = message.session_id
         if self.kind != "http" or session_id is None or message.method.startswith("$/"):
             return
-        window = self.stream(session_id)
-        if not window.opened and message.is_request:
+        buffer = self.stream(session_id)
+        if not buffer.opened and message.is_request:
             self._on_main.add(session_id)
-            for frame in window.drain():
+            for frame in buffer.drain():
                 self.main.put(frame)
         if message.is_request:
             self._waiting[message.id] = session_id
@@ -216,9 +216,9 @@ class GatewayConnection:
             return
         self.closed = True
         self._reading.set()
-        for window in (self.main, *self.sessions.values()):
-            window.close(GONE)
-            window.release()
+        for buffer in (self.main, *self.session_buffers.values()):
+            buffer.close(GONE)
+            buffer.release()
         if not self.hello.done():
             self.hello.cancel()
         if self._receiver is not None:
@@ -234,7 +234,7 @@ class GatewayConnection:
         if self.kind == "websocket":
             self.main.put(line)
         else:
-            self._window_for(line).put(line)
+            self._buffer_for(line).put(line)
 
     def _greet(self, line: bytes) -> bytes:
         """The first thing we say answers `initialize`; it names the connection, where it was made."""
@@ -248,7 +248,7 @@ class GatewayConnection:
             self.hello.set_result(line)
         return line
 
-    def _window_for(self, line: bytes) -> ReplayBuffer:
+    def _buffer_for(self, line: bytes) -> ReplayBuffer:
         try:
             message = peek(line)
         except NotAMessage:
@@ -264,31 +264,31 @@ class GatewayConnection:
         if session_id is None or self.kind == "elephant":
             return self.main
         try:
-            window = self.stream(session_id)
+            buffer = self.stream(session_id)
         except Full:
             return self.main
         if session_id not in self._on_main:
-            return window
-        if window.opened and session_id not in self._waiting.values():
+            return buffer
+        if buffer.opened and session_id not in self._waiting.values():
             self._on_main.discard(session_id)  # from the next message on
         return self.main
 
-    def _make_room(self) -> None:
+    def _evict_stream(self) -> None:
         """Forget one stream: the oldest without a reader that is empty or whose session is closed; else the oldest
         whose session is closed, though it has a reader; else raise `Full`. A session with a request that is not
         answered yet does not count as closed."""
         waited_for = set(self._waiting.values())
-        over = [name for name in self.sessions if not self.is_open(name) and name not in waited_for]
-        unread = [name for name, window in self.sessions.items() if window.reader is None]
-        for name in (*(name for name in unread if name in over or not self.sessions[name].size), *over):
+        over = [name for name in self.session_buffers if not self.is_open(name) and name not in waited_for]
+        unread = [name for name, buffer in self.session_buffers.items() if buffer.reader is None]
+        for name in (*(name for name in unread if name in over or not self.session_buffers[name].size), *over):
             self.forget(name)
             return
         raise Full
 
-    def _room(self) -> None:
+    def _on_reader_change(self) -> None:
         if not self.readers:
             self.alone_since = self._loop.time()
-        self.on_room()
+        self.on_reader_change()
 
 
 def _is_open(session_id: str) -> bool:

@@ -60,7 +60,7 @@ _NOT_OURS: Final = (
 class _Client(NamedTuple):
     """A client id, and by what right it is used: two that came in differently never meet."""
 
-    entrance: TokenIdentity
+    token_identity: TokenIdentity
     id: str
 
 
@@ -98,13 +98,13 @@ class Elephant:
         message = message_in(body)
         if message.method:
             again = message.method == "initialize" and message.is_request
-            front = await self._anew(client) if again else self._front(client)
+            client_side = await self._anew(client) if again else self._client_side(client)
         else:
             asker = self._find(client)
             if asker is None or not asker.connection.was_asked(message.id):
                 raise Stop(400, "No request with this id was sent to this client.")
-            front = asker
-        connection = front.connection
+            client_side = asker
+        connection = client_side.connection
         connection.alone_since = asyncio.get_running_loop().time()  # it is there, if only to speak
         await connection.feed(body)
         return 202 if message.method else 204
@@ -115,21 +115,21 @@ class Elephant:
             raise Stop(405, "Use GET.", allow="GET")
         client = _client_of(scope)
 
-        def following(front: ClientSide) -> ClientSide | None:
-            """Return the connection that has replaced `front`, if it has no reader; else None."""
+        def following(client_side: ClientSide) -> ClientSide | None:
+            """Return the connection that has replaced `client_side`, if it has no reader; else None."""
             new = self._find(client)
-            return new if new is not None and new is not front and new.connection.main.reader is None else None
+            return new if new is not None and new is not client_side and new.connection.main.reader is None else None
 
         after = value_of(scope["headers"], b"last-event-id")
-        await stream(self._front(client), following, after, receive, send)
+        await stream(self._client_side(client), following, after, receive, send)
 
     # -- who is who --------------------------------------------------------------------------------------------------
 
     def _find(self, client: _Client) -> ClientSide | None:
-        front = self._hub.connections.get(self._connections.get(client, ""))
-        return None if front is None or front.ended else front
+        client_side = self._hub.connections.get(self._connections.get(client, ""))
+        return None if client_side is None or client_side.ended else client_side
 
-    def _front(self, client: _Client) -> ClientSide:
+    def _client_side(self, client: _Client) -> ClientSide:
         """The connection of a client; a new one where there is none."""
         return self._find(client) or self._new(client)
 
@@ -147,19 +147,19 @@ class Elephant:
         self._connections = alive
         if client not in alive and len(alive) >= CLIENTS:
             self._forget_one()
-        front = self._hub.connect("elephant", client.entrance)
-        front.connection.version = 1
-        front.connection.main.limit = HELD_BYTES
-        self._connections[client] = front.connection.id
-        return front
+        client_side = self._hub.connect("elephant", client.token_identity)
+        client_side.connection.version = 1
+        client_side.connection.main.limit = HELD_BYTES
+        self._connections[client] = client_side.connection.id
+        return client_side
 
     def _forget_one(self) -> None:
         """Make room; `Full` where every client reads."""
-        fronts = [self._hub.connections[id] for id in self._connections.values()]
-        alone = [front for front in fronts if not front.connection.readers]
+        subscribers = [self._hub.connections[id] for id in self._connections.values()]
+        alone = [client_side for client_side in subscribers if not client_side.connection.readers]
         if not alone:
             raise Full
-        longest = min(alone, key=lambda front: front.connection.alone_since)
+        longest = min(alone, key=lambda client_side: client_side.connection.alone_since)
         self._connections = {who: id for who, id in self._connections.items() if id != longest.connection.id}
         self._hub.end_soon(longest)
 
@@ -177,4 +177,4 @@ def _client_of(scope: "Scope") -> _Client:
         raise Stop(400, "Name yourself once: ?client_id=ID.")
     if len(named[0]) > _ID_LENGTH or not named[0].isprintable():
         raise Stop(400, f"A client_id has at most {_ID_LENGTH} characters, and all of them can be printed.")
-    return _Client(scope["pass"], named[0])
+    return _Client(scope["identity"], named[0])

@@ -20,8 +20,8 @@ _NOT_THE_LAST: Final = (REPLACED, TOO_SLOW)
 
 
 async def stream(
-    front: ClientSide,
-    next_front: Callable[[ClientSide], ClientSide | None],
+    client_side: ClientSide,
+    next_client_side: Callable[[ClientSide], ClientSide | None],
     after: str | None,
     receive: Receive,
     send: Send,
@@ -29,41 +29,41 @@ async def stream(
     """Answer with what a connection says, and then with what the next one says, while there is one."""
     gone = asyncio.ensure_future(until_gone(receive))
     try:
-        reader = front.connection.main.read(_number(after, front))
+        reader = client_side.connection.main.read(_number(after, client_side))
         try:
             await send(beginning())
             await send(part(b": connected\n\n"))
-            while await _say_all(front, reader, gone, send):
-                following = None if reader.code in _NOT_THE_LAST else next_front(front)
+            while await _say_all(client_side, reader, gone, send):
+                following = None if reader.code in _NOT_THE_LAST else next_client_side(client_side)
                 if following is None:
-                    await last_word(_end(front, reader, send))
+                    await last_word(_end(client_side, reader, send))
                     return
-                front, reader = following, following.connection.main.read(None)
+                client_side, reader = following, following.connection.main.read(None)
         finally:
             reader.leave()
     finally:
         gone.cancel()
 
 
-async def _say_all(front: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
+async def _say_all(client_side: ClientSide, reader: StreamReader, gone: "asyncio.Future[None]", send: Send) -> bool:
     """Whether it was us who ended it."""
-    front.looked()
+    client_side.looked()
     ended = asyncio.shield(gone)
-    return await pump(reader, ended, lambda batch: send(part(_events(front, batch))), PING_SECONDS)
+    return await pump(reader, ended, lambda batch: send(part(_events(client_side, batch))), PING_SECONDS)
 
 
-async def _end(front: ClientSide, reader: StreamReader, send: Send) -> None:
-    window = front.connection.main
-    while reader.code not in _NOT_THE_LAST and window.has_after(reader.after):
-        await send(part(_events(front, window.take(reader))))
+async def _end(client_side: ClientSide, reader: StreamReader, send: Send) -> None:
+    buffer = client_side.connection.main
+    while reader.code not in _NOT_THE_LAST and buffer.has_after(reader.after):
+        await send(part(_events(client_side, buffer.take(reader))))
     await send(part(b": ended %d\n\n" % reader.code, more=False))
 
 
-def _events(front: ClientSide, batch: StreamBatch | None) -> bytes:
+def _events(client_side: ClientSide, batch: StreamBatch | None) -> bytes:
     """A batch as it stands in the stream. Its numbers are those of one connection, so they carry its mark."""
     if batch is None:
         return b": ping\n\n"
-    mark = _mark(front).encode()
+    mark = _mark(client_side).encode()
     said = [b"id: %b.%d\ndata: %b\n\n" % (mark, *message) for message in batch.messages]
     if batch.missed:
         first = batch.messages[0].number if batch.messages else 1
@@ -71,11 +71,11 @@ def _events(front: ClientSide, batch: StreamBatch | None) -> bytes:
     return b"".join(said)
 
 
-def _mark(front: ClientSide) -> str:
-    return front.connection.id[:8]
+def _mark(client_side: ClientSide) -> str:
+    return client_side.connection.id[:8]
 
 
-def _number(event_id: str | None, front: ClientSide) -> int | None:
+def _number(event_id: str | None, client_side: ClientSide) -> int | None:
     """The number of the last event a client has; None: it does not say, or that was in another connection."""
     mark, _, number = (event_id or "").partition(".")
-    return number_in(number) if mark == _mark(front) else None
+    return number_in(number) if mark == _mark(client_side) else None

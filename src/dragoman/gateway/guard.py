@@ -185,33 +185,33 @@ class Guard:
             return Refusal(429, "Too many requests. Slow down.")
         return TokenIdentity(token.name, token.principal, token.scopes, cookie, token.digest, token.limits)
 
-    def admit(self, entrance: TokenIdentity) -> TokenIdentity | Refusal:
+    def admit(self, token_identity: TokenIdentity) -> TokenIdentity | Refusal:
         """Return the identity of a client that needs no token; a `Refusal` past the request rate of its principal."""
-        if not self._requests.take(entrance.principal):
+        if not self._requests.take(token_identity.principal):
             return Refusal(429, "Too many requests. Slow down.")
-        return entrance
+        return token_identity
 
-    def pause(self, entrance: TokenIdentity) -> float:
+    def pause(self, token_identity: TokenIdentity) -> float:
         """A message came on a socket: the seconds after which it may be heard. Its cookie, if any, was used."""
-        if entrance.cookie:
-            self.cookies.touch(entrance.cookie)
-        return self._messages.wait(entrance.principal)
+        if token_identity.cookie:
+            self.cookies.touch(token_identity.cookie)
+        return self._messages.wait(token_identity.principal)
 
-    def cookie_for(self, entrance: TokenIdentity) -> LoginHalves | None:
+    def cookie_for(self, token_identity: TokenIdentity) -> LoginHalves | None:
         """Make a login for the token that was shown; None: it was revoked just now, or the file cannot be read."""
         try:
-            return self.cookies.make(entrance.digest) if self._is_kept(entrance) else None
+            return self.cookies.make(token_identity.digest) if self._is_kept(token_identity) else None
         except Unsure:
             return None
 
-    def is_valid(self, entrance: TokenIdentity) -> bool:
+    def is_valid(self, token_identity: TokenIdentity) -> bool:
         """Return whether the token of this identity, by its digest, is still valid; True if it has none. While the
         tokens cannot be read: True for `UNSURE_SECONDS`, then False."""
-        if not entrance.token:
+        if not token_identity.token:
             return True
         now = self._clock()
         try:
-            kept = self._is_kept(entrance)
+            kept = self._is_kept(token_identity)
         except Unsure:
             if self._unsure_since is None:
                 self._unsure_since = now
@@ -219,12 +219,12 @@ class Guard:
         self._unsure_since = None
         return kept
 
-    def is_logged_in(self, entrance: TokenIdentity) -> bool:
+    def is_logged_in(self, token_identity: TokenIdentity) -> bool:
         """Return whether the login cookie of this identity is still valid; True if it has none."""
-        return not entrance.cookie or self.cookies.counts(entrance.cookie)
+        return not token_identity.cookie or self.cookies.counts(token_identity.cookie)
 
-    def _is_kept(self, entrance: TokenIdentity) -> bool:
-        return any(token.digest == entrance.digest for token in self._tokens())
+    def _is_kept(self, token_identity: TokenIdentity) -> bool:
+        return any(token.digest == token_identity.digest for token in self._tokens())
 
     def _known(self, shown: bytes) -> Token | None:
         """Every token is compared, and each in constant time: how long this takes says nothing."""

@@ -53,7 +53,7 @@ class Bodies:
     @asynccontextmanager
     async def read(self, scope: "Scope", receive: Receive, most: int) -> AsyncIterator[bytes]:
         """The body of a request, for as long as it is needed; 413 past `most` bytes, 503 while there are too many."""
-        share = _Share(self._budgets.of(scope["pass"].principal))
+        share = _Share(self._budgets.of(scope["identity"].principal))
         try:
             yield await _read_body(scope["headers"], receive, most, share)
         finally:

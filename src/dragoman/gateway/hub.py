@@ -18,7 +18,7 @@ from dragoman import limits
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.gateway.agent_restart import TAKEN, start_failure
 from dragoman.gateway.agent_side import AgentSide
-from dragoman.gateway.agents import Agents
+from dragoman.gateway.agent_source import AgentSource
 from dragoman.gateway.budget import ByteBudgets
 from dragoman.gateway.ceilings import Ceilings
 from dragoman.gateway.client_side import ClientSide
@@ -65,7 +65,7 @@ class Hub:
 
     def __init__(
         self,
-        agents: Agents,
+        agents: AgentSource,
         *,
         owners: SessionDirectory | None = None,
         knows: Knows | None = None,
@@ -78,8 +78,8 @@ class Hub:
     ) -> None:
         self.ceilings: Final = ceilings or Ceilings()
         self.connections: Final[dict[str, ClientSide]] = {}
-        self.rooms: Final[dict[str, SharedSession]] = {}
-        self.backs: Final[set[AgentSide]] = set()
+        self.sessions: Final[dict[str, SharedSession]] = {}
+        self.agent_sides: Final[set[AgentSide]] = set()
         self.owners: Final = owners or SessionDirectory()
         self.counts: Final[Counter[str]] = Counter()
         self.measured: Final = Metrics()
@@ -97,40 +97,40 @@ class Hub:
 
     # -- connections -------------------------------------------------------------------------------------------------
 
-    def connect(self, kind: Kind, entrance: TokenIdentity) -> ClientSide:
+    def connect(self, kind: Kind, token_identity: TokenIdentity) -> ClientSide:
         """A new connection. `Full` when there are too many."""
-        own = sum(front.principal == entrance.principal for front in self.connections.values())
+        own = sum(client_side.principal == token_identity.principal for client_side in self.connections.values())
         if self.closing or len(self.connections) >= CONNECTIONS or own >= CONNECTIONS_EACH:
             raise Full
-        held = self.held.of(entrance.principal)
-        connection = GatewayConnection(kind, entrance, self.measured.chunk.observe, held)
-        front = self.connections[connection.id] = ClientSide(self, connection)
+        held = self.held.of(token_identity.principal)
+        connection = GatewayConnection(kind, token_identity, self.measured.chunk.observe, held)
+        client_side = self.connections[connection.id] = ClientSide(self, connection)
         self.counts["connections"] += 1
-        name = connection_name(connection.id)
-        self.log.info("connection_opened", connection=name, principal=principal_name(entrance.principal), kind=kind)
-        return front
+        name, principal = connection_name(connection.id), principal_name(token_identity.principal)
+        self.log.info("connection_opened", connection=name, principal=principal, kind=kind)
+        return client_side
 
-    def find(self, connection_id: str, entrance: TokenIdentity) -> ClientSide | None:
+    def find(self, connection_id: str, token_identity: TokenIdentity) -> ClientSide | None:
         """A connection of this principal, which may do no more than who asks for it; any other is as unknown as one
         that never was."""
-        front = self.connections.get(connection_id)
-        if front is None or front.ended or front.principal != entrance.principal:
+        client_side = self.connections.get(connection_id)
+        if client_side is None or client_side.ended or client_side.principal != token_identity.principal:
             return None
-        return front if entrance.covers(front.connection.entrance) else None
+        return client_side if token_identity.covers(client_side.connection.token_identity) else None
 
-    async def end(self, front: ClientSide, *, with_work: bool) -> None:
+    async def end(self, client_side: ClientSide, *, with_work: bool) -> None:
         """End a connection."""
-        connection = front.connection
+        connection = client_side.connection
         if self.connections.pop(connection.id, None) is not None:
             seconds = round(asyncio.get_running_loop().time() - connection.opened_at, 3)
-            name, principal = connection_name(connection.id), principal_name(front.principal)
+            name, principal = connection_name(connection.id), principal_name(client_side.principal)
             self.log.info("connection_closed", connection=name, principal=principal, seconds=seconds)
-        await front.end(with_work=with_work)
+        await client_side.end(with_work=with_work)
 
-    def end_soon(self, front: ClientSide) -> None:
+    def end_soon(self, client_side: ClientSide) -> None:
         """End a connection in the background, with `with_work=False`; do nothing if it has ended."""
-        if not front.ended:
-            self.soon(self.end(front, with_work=False))
+        if not client_side.ended:
+            self.soon(self.end(client_side, with_work=False))
 
     def soon(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work`, which ends something, in a task that `close` waits for; report its exception."""
@@ -150,78 +150,78 @@ class Hub:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(_SWEEP_SECONDS, self._kept_seconds, self._agents.idle_seconds or _SWEEP_SECONDS))
-            for back in list(self.backs):
+            for agent_side in list(self.agent_sides):
                 with self._reporting():
-                    back.look(loop.time())
-            for front in list(self.connections.values()):
+                    agent_side.look(loop.time())
+            for client_side in list(self.connections.values()):
                 with self._reporting():
-                    connection = front.connection
-                    if not is_valid(connection.entrance):
-                        await self.end(front, with_work=True)
-                    elif not is_logged_in(connection.entrance) or (
+                    connection = client_side.connection
+                    if not is_valid(connection.token_identity):
+                        await self.end(client_side, with_work=True)
+                    elif not is_logged_in(connection.token_identity) or (
                         not connection.readers and loop.time() - connection.alone_since > self._kept_seconds
                     ):
-                        await self.end(front, with_work=False)
+                        await self.end(client_side, with_work=False)
 
     async def close(self, grace: float) -> None:
         """Let turns end within a bound, and what was said arrive; then end everything. What is stored can be resumed.
         No turn begins meanwhile."""
         self.closing = True
-        running = sum(room.running for room in self.rooms.values())
+        running = sum(shared.running for shared in self.sessions.values())
         self.log.info("stopping", turns=running, grace=grace)
         await self._all_quiet(grace)
-        interrupted = [room for room in self.rooms.values() if room.running]
-        for room in interrupted:
-            room.cancel()
+        interrupted = [shared for shared in self.sessions.values() if shared.running]
+        for shared in interrupted:
+            shared.cancel()
         await self._all_quiet(_CANCEL_SECONDS)
         self.log.info("stopped", interrupted=len(interrupted))
-        await asyncio.gather(*(back.close() for back in list(self.backs)), return_exceptions=True)
+        await asyncio.gather(*(agent_side.close() for agent_side in list(self.agent_sides)), return_exceptions=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(_HEARD_SECONDS):
                 await self._all_heard()
-        for window in self._windows():
-            window.close(GOING_AWAY)
-        await asyncio.gather(*(self.end(front, with_work=True) for front in list(self.connections.values())))
+        for buffer in self._buffers():
+            buffer.close(GOING_AWAY)
+        await asyncio.gather(*(self.end(one, with_work=True) for one in list(self.connections.values())))
         await asyncio.gather(*self._endings, return_exceptions=True)
 
     async def _all_quiet(self, seconds: float) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for room in list(self.rooms.values()):
-                    await room.quiet.wait()
+                for shared in list(self.sessions.values()):
+                    await shared.quiet.wait()
 
     async def _all_heard(self) -> None:
         """Wait until every reader has all of its buffer, or no reader got anything in `_LAST_LOOKS` checks in a row."""
         moved, looks = -1, 0
         while looks < _LAST_LOOKS:
-            readers = [window.reader for window in self._windows() if window.reader is not None and window.unread]
+            readers = [buffer.reader for buffer in self._buffers() if buffer.reader is not None and buffer.unread]
             if not readers:
                 return
             before, moved = moved, sum(reader.moved for reader in readers)
             looks = 0 if moved != before else looks + 1
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _windows(self) -> list[ReplayBuffer]:
-        connections = [front.connection for front in self.connections.values()]
-        return [window for one in connections for window in (one.main, *one.sessions.values())]
+    def _buffers(self) -> list[ReplayBuffer]:
+        connections = [client_side.connection for client_side in self.connections.values()]
+        return [buffer for one in connections for buffer in (one.main, *one.session_buffers.values())]
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
-    def is_mine(self, session_id: str, entrance: TokenIdentity) -> bool:
+    def is_mine(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Return whether a session belongs to this principal and is within the folders of its token. A session made
         without this gateway belongs to every principal with `admin`. An id that only the agent uses, for a session that
         clients know by another id, belongs to none."""
-        if not reads(entrance) or not self._is_within(session_id, entrance):
+        if not reads(token_identity) or not self._is_within(session_id, token_identity):
             return False
         owner = self.owners.of(session_id)
         if owner is None:
-            return entrance.may("admin") and not self.owners.named(session_id)
-        return owner == entrance.principal
+            return token_identity.may("admin") and not self.owners.named(session_id)
+        return owner == token_identity.principal
 
-    def _is_within(self, session_id: str, entrance: TokenIdentity) -> bool:
+    def _is_within(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Whether a session works in folders that a token may open and no others; one of which nothing is known does
         not."""
-        identity = self.ceilings.identity(entrance)
+        identity = self.ceilings.identity(token_identity)
         if not identity.workspaces:
             return True
         made_in = self._folder(session_id)
@@ -229,18 +229,18 @@ class Hub:
         return bool(made_in) and all(identity.may_open(os.path.realpath(folder)) for folder in folders)
 
     def _folder(self, session_id: str) -> str:
-        room = self.rooms.get(session_id)
-        opened = room.opening.cwd if room is not None and room.opening is not None else ""
+        shared = self.sessions.get(session_id)
+        opened = shared.opening.cwd if shared is not None and shared.opening is not None else ""
         return self.owners.cwd(session_id) or opened or self._folders.get(session_id, "")
 
     def _added_folders(self, session_id: str) -> list[str]:
         """Return the other folders of an open session: the token that opened it may have been allowed more."""
-        room = self.rooms.get(session_id)
-        return [] if room is None or room.opening is None else room.opening.additional_directories or []
+        shared = self.sessions.get(session_id)
+        return [] if shared is None or shared.opening is None else shared.opening.additional_directories or []
 
-    async def learn_folder(self, session_id: str, entrance: TokenIdentity) -> None:
+    async def learn_folder(self, session_id: str, token_identity: TokenIdentity) -> None:
         """Find out where a session was made, if that is needed to tell whether a token may have it."""
-        limited = bool(self.ceilings.identity(entrance).workspaces)
+        limited = bool(self.ceilings.identity(token_identity).workspaces)
         if limited and self._folder_of is not None and not self._folder(session_id):
             self._know_folder(session_id, await self._folder_of(session_id))
 
@@ -249,27 +249,27 @@ class Hub:
             self._folders.clear()
         self._folders[session_id] = folder
 
-    def listed(self, info: SessionInfo, entrance: TokenIdentity) -> SessionInfo | None:
+    def listed(self, info: SessionInfo, token_identity: TokenIdentity) -> SessionInfo | None:
         """A session of an agent's list, as this principal may see it."""
         known = self.owners.named(info.session_id)
         session_id = known[-1] if known else info.session_id
         if not known:
             self._know_folder(session_id, info.cwd)
-        if not self.is_mine(session_id, entrance) or self.owners.is_unclear(session_id):
+        if not self.is_mine(session_id, token_identity) or self.owners.is_unclear(session_id):
             return None
         return replace(info, session_id=session_id)
 
     def agent_id(self, session_id: str) -> str:
         """What the agent of a session calls it."""
-        room = self.rooms.get(session_id)
-        return self.owners.agent_id(session_id) if room is None else room.agent_id
+        shared = self.sessions.get(session_id)
+        return self.owners.agent_id(session_id) if shared is None else shared.agent_id
 
-    def claim(self, back: AgentSide, agent_id: str, principal: str, cwd: str) -> str:
+    def claim(self, agent_side: AgentSide, agent_id: str, principal: str, cwd: str) -> str:
         """Return the id by which clients know a session that an agent has just made, and make `principal` its owner.
         Raise `RequestFailed` if another session or principal has the id."""
-        back.give_way(agent_id)
+        agent_side.give_way(agent_id)
         session_id = f"sess_{secrets.token_hex(16)}" if self._agents.renames else agent_id
-        taken = not agent_id or agent_id in back.rooms or session_id in self.rooms
+        taken = not agent_id or agent_id in agent_side.sessions or session_id in self.sessions
         if taken or not self.owners.claim(session_id, principal, agent_id, cwd):
             raise RequestFailed(INTERNAL_ERROR, TAKEN)
         return session_id
@@ -279,15 +279,15 @@ class Hub:
         """Whether clients know the sessions by ids of ours."""
         return self._agents.renames
 
-    async def exists(self, session_id: str, entrance: TokenIdentity) -> bool:
+    async def exists(self, session_id: str, token_identity: TokenIdentity) -> bool:
         """Whether there is such a session for this principal. `Full` when so many watch it already."""
-        await self.learn_folder(session_id, entrance)
-        if not self.is_mine(session_id, entrance):
+        await self.learn_folder(session_id, token_identity)
+        if not self.is_mine(session_id, token_identity):
             return False
-        room = self.rooms.get(session_id)
-        if room is not None and room.is_full:
+        shared = self.sessions.get(session_id)
+        if shared is not None and shared.is_full:
             raise Full
-        if session_id in self.rooms or self.owners.of(session_id) is not None:
+        if session_id in self.sessions or self.owners.of(session_id) is not None:
             return True
         return self._knows is not None and await self._knows(session_id)
 
@@ -298,26 +298,26 @@ class Hub:
         """Whether every session has a process of its own."""
         return self._agents.each_session
 
-    async def new_back(self, origin: ClientSide, hello: ClientHello) -> AgentSide:
+    async def new_agent_side(self, origin: ClientSide, hello: ClientHello) -> AgentSide:
         """An agent for a connection, or for one of its sessions. `RequestFailed` says why there is none."""
-        back = None
+        agent_side = None
         try:
-            await self.make_room(self._agents.most)
-            back = AgentSide(self, origin, self._agents)
-            self.backs.add(back)
-            await back.greet(hello)
+            await self.free_slot(self._agents.most)
+            agent_side = AgentSide(self, origin, self._agents)
+            self.agent_sides.add(agent_side)
+            await agent_side.greet(hello)
         except BaseException as error:
-            if back is not None:
-                await back.close()
+            if agent_side is not None:
+                await agent_side.close()
             raise start_failure(error) from error
-        return back
+        return agent_side
 
-    async def make_room(self, most: int) -> None:
+    async def free_slot(self, most: int) -> None:
         """One more process may run: else the one that has had nothing to do for longest sleeps, or it is a no."""
-        if not most or sum(not back.asleep for back in self.backs) < most:
+        if not most or sum(not agent_side.asleep for agent_side in self.agent_sides) < most:
             return
-        for back in sorted(self.backs, key=lambda back: back.idle_since):
-            resting = back.rest()
+        for agent_side in sorted(self.agent_sides, key=lambda agent_side: agent_side.idle_since):
+            resting = agent_side.rest()
             if resting is not None:
                 await asyncio.shield(resting)
                 return

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class InFlightRequest(NamedTuple):
     """A request of a client that the agent works on."""
 
-    front: "ClientSide"
+    client_side: "ClientSide"
     id: Id
     request: Request
 
@@ -22,19 +22,19 @@ class InFlightRequest(NamedTuple):
 class WatchedRequest:
     """One request on its way: which number the agent knows it by."""
 
-    def __init__(self, back: "AgentSide", asked: InFlightRequest) -> None:
-        self._back = back
+    def __init__(self, agent_side: "AgentSide", asked: InFlightRequest) -> None:
+        self._agent_side = agent_side
         self._asked = asked
         self._number = 0
 
     def on_sent(self, number: int) -> None:
-        self._back.asked.pop(self._number, None)  # it may be asked again, under another name
+        self._agent_side.asked.pop(self._number, None)  # it may be asked again, under another name
         self._number = number
-        self._back.asked[number] = self._asked
+        self._agent_side.asked[number] = self._asked
 
     def on_reply(self) -> None:
         """It is answered. A prompt is spoken of until its turn is over."""
 
     def over(self, *, failed: bool) -> None:
         if failed or not isinstance(self._asked.request, PromptRequest):
-            self._back.asked.pop(self._number, None)
+            self._agent_side.asked.pop(self._number, None)

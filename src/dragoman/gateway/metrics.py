@@ -3,21 +3,66 @@
 Every label has few values: a method of the protocol, a stop reason, an HTTP status. A client cannot add one.
 """
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from dragoman.gateway.histogram import ANSWER, CHUNK, TURN, Histogram
+from dragoman.vocabulary import requests as ask
+from dragoman.vocabulary.asking import Request
 
 if TYPE_CHECKING:
     from dragoman.gateway.hub import Hub
 
+# Seconds. A chunk should pass in well under 20 ms; an answer may need a process to start; a turn may take hours.
+CHUNK: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
+ANSWER: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
+TURN: Final = (0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
 _ENDS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled", "error"})
 _HELP: Final = {
     "chunk_seconds": "From the agent's word to the client's socket, for the oldest word of each write.",
     "answer_seconds": "From a request of a client to its answer; a prompt is answered when it is accepted.",
     "turn_seconds": "From the beginning of a turn to its end.",
 }
+# The method of a request in metrics and logs: one of a fixed list, so that a client cannot add names.
+_NAMES: Final[dict[type[Request], str]] = {
+    ask.Login: "auth/login",
+    ask.Logout: "auth/logout",
+    ask.GetAuthStatus: "auth/status",
+    ask.NewSession: "session/new",
+    ask.ForkSession: "session/fork",
+    ask.ListSessions: "session/list",
+    ask.CloseSession: "session/close",
+    ask.DeleteSession: "session/delete",
+    ask.GetSessionStatus: "session/status",
+    ask.SetOption: "session/set_config_option",
+    ask.PromptRequest: "session/prompt",
+}
+
+
+class Histogram:
+    """Counts by upper bound, and the sum."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """It took so long."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        self._sum += seconds
+
+    def lines(self, name: str, labels: str = "") -> Iterator[str]:
+        """As Prometheus reads it. `labels` is empty, or `key="value"`."""
+        before = f"{labels}," if labels else ""
+        total = 0
+        for bound, count in zip((*self._bounds, None), self._counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{{before}le="{"+Inf" if bound is None else f"{bound:g}"}"}} {total}'
+        after = f"{{{labels}}}" if labels else ""
+        yield f"{name}_sum{after} {self._sum:.6f}"
+        yield f"{name}_count{after} {total}"
 
 
 class Metrics:
@@ -43,27 +88,34 @@ class Metrics:
         self.ends[stop_reason if isinstance(stop_reason, str) and stop_reason in _ENDS else "other"] += 1
 
 
+def method_of(request: Request) -> str:
+    """The method, as version 2 names it."""
+    if isinstance(request, ask.ResumeSession):
+        return "session/load" if request.replay_from else "session/resume"
+    return _NAMES.get(type(request), "other")
+
+
 def metrics_of(hub: "Hub") -> bytes:
     """The exposition format, version 0.0.4."""
     return ("\n".join(_lines(hub)) + "\n").encode()
 
 
 def _lines(hub: "Hub") -> Iterator[str]:
-    fronts = list(hub.connections.values())
-    windows = [window for front in fronts for window in (front.connection.main, *front.connection.sessions.values())]
-    unread = [window.unread for window in windows]
+    connections = [client_side.connection for client_side in hub.connections.values()]
+    buffers = [buffer for one in connections for buffer in (one.main, *one.session_buffers.values())]
+    unread = [buffer.unread for buffer in buffers]
     gauges = {
-        "connections": (len(fronts), "Connections that are open or can be resumed."),
-        "streams": (sum(front.connection.readers for front in fronts), "Streams that have a reader."),
-        "agents": (sum(not back.asleep for back in hub.backs), "Agents that run."),
-        "agents_asleep": (sum(back.asleep for back in hub.backs), "Agents that are started when they are needed."),
-        "sessions": (len(hub.rooms), "Sessions that are open."),
-        "turns": (sum(room.running for room in hub.rooms.values()), "Turns that run."),
-        "questions": (sum(room.waits for room in hub.rooms.values()), "Sessions that wait for a client's answer."),
-        "held_bytes": (sum(window.size for window in windows), "Messages kept for replay."),
+        "connections": (len(connections), "Connections that are open or can be resumed."),
+        "streams": (sum(one.readers for one in connections), "Streams that have a reader."),
+        "agents": (sum(not agent_side.asleep for agent_side in hub.agent_sides), "Agents that run."),
+        "agents_asleep": (sum(one.asleep for one in hub.agent_sides), "Agents that are started when they are needed."),
+        "sessions": (len(hub.sessions), "Sessions that are open."),
+        "turns": (sum(shared.running for shared in hub.sessions.values()), "Turns that run."),
+        "questions": (sum(one.waits for one in hub.sessions.values()), "Sessions that wait for a client's answer."),
+        "held_bytes": (sum(buffer.size for buffer in buffers), "Messages kept for replay."),
         "unread_bytes": (sum(unread), "Messages that wait for a reader, of all streams."),
         "unread_bytes_most": (max(unread, default=0), "The same of the stream that is furthest behind."),
-        "streams_behind": (sum(window.behind for window in windows), "Streams whose reader the agent waits for."),
+        "streams_behind": (sum(buffer.behind for buffer in buffers), "Streams whose reader the agent waits for."),
     }
     for name, (value, about) in gauges.items():
         yield from _head(name, "gauge", about)

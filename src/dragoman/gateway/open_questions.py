@@ -47,8 +47,8 @@ OnPermission = Callable[[AnsweredPermission], None]
 class OpenQuestion:
     """One request of the agent to the subscribers of a session, until it is answered, rejected or cancelled."""
 
-    def __init__(self, room: "SharedSession", request: Request) -> None:
-        self._room = room
+    def __init__(self, shared: "SharedSession", request: Request) -> None:
+        self._shared = shared
         self._request = request
         self._loop = asyncio.get_running_loop()
         self._answer: asyncio.Future[Reply] = self._loop.create_future()
@@ -63,28 +63,30 @@ class OpenQuestion:
         self.look()
         return await self._answer
 
-    def ask(self, front: "ClientSide") -> None:
+    def ask(self, subscriber: "ClientSide") -> None:
         """Ask one of them."""
-        if self._answer.done() or front in self._asked or not front.may_answer(self._request):
+        if self._answer.done() or subscriber in self._asked or not subscriber.may_answer(self._request):
             return
         if not self._for_all and any(not task.done() for task in self._asked.values()):
             return
-        task = self._asked[front] = self._loop.create_task(front.answer(self._request))
-        task.add_done_callback(lambda task: self._answered(front, task))
+        task = self._asked[subscriber] = self._loop.create_task(subscriber.answer(self._request))
+        task.add_done_callback(lambda task: self._answered(subscriber, task))
 
     def look(self) -> None:
         """Send the request to subscribers that may answer it and were not asked yet, as `ask` allows.
 
         Start the `ALONE_SECONDS` timer if no client that may answer is connected; stop it if one is.
         """
-        alone = not any(front.connected and front.may_answer(self._request) for front in self._room.fronts)
+        alone = not any(
+            subscriber.connected and subscriber.may_answer(self._request) for subscriber in self._shared.subscribers
+        )
         if not alone and self._timer is not None:
             self._timer.cancel()
             self._timer = None
         elif alone and self._timer is None and not self._answer.done():
             self._timer = self._loop.call_later(ALONE_SECONDS, self._nobody)
-        for front in _in_turn(self._room):
-            self.ask(front)
+        for subscriber in _in_turn(self._shared):
+            self.ask(subscriber)
 
     def give_up(self) -> None:
         """Cancel the wait for an answer, the timer, and the request at every client that has not answered it."""
@@ -96,14 +98,14 @@ class OpenQuestion:
         for task in self._asked.values():
             task.cancel()
 
-    def _answered(self, front: "ClientSide", task: "asyncio.Task[Reply]") -> None:
+    def _answered(self, subscriber: "ClientSide", task: "asyncio.Task[Reply]") -> None:
         if task.cancelled():
             return
         error = task.exception()
         if self._answer.done():
             return
         if error is None:
-            self.answerer = front
+            self.answerer = subscriber
             self._answer.set_result(task.result())
         elif isinstance(error, PeerError):  # it said no, or what cannot be read
             if not self._for_all:
@@ -135,9 +137,12 @@ def refusal(request: Request) -> Reply:
             raise RequestFailed(INTERNAL_ERROR, "No connected client can answer this request")
 
 
-def _in_turn(room: "SharedSession") -> "Iterable[ClientSide]":
+def _in_turn(shared: "SharedSession") -> "Iterable[ClientSide]":
     """Return the subscribers in the order in which they are asked.
 
     Connected ones come first; among equals the client that started the agent, since the agent got its capabilities.
     """
-    return sorted(room.fronts, key=lambda front: (not front.connected, front is not room.back.origin))
+    return sorted(
+        shared.subscribers,
+        key=lambda subscriber: (not subscriber.connected, subscriber is not shared.agent_side.origin),
+    )

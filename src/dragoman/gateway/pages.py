@@ -103,33 +103,33 @@ class Pages:
         await send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def _login(self, scope: "Scope", send: Send) -> None:
-        entrance: TokenIdentity = scope["pass"]
-        if entrance.cookie:
+        token_identity: TokenIdentity = scope["identity"]
+        if token_identity.cookie:
             raise Stop(400, "Show the token: Authorization: Bearer TOKEN.")
-        halves = self._guard.cookie_for(entrance)
+        halves = self._guard.cookie_for(token_identity)
         if halves is None:
             raise Stop(401, "A valid token is needed.")
         await self._guard.cookies.save()
         cookie = self._guard.cookies.header(halves.cookie, secure=_is_secure(scope))
-        await answer(send, 200, self._about(entrance, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
+        await answer(send, 200, self._about(token_identity, pageKey=halves.page_key), [(b"set-cookie", cookie), *_SAFE])
 
     async def _me(self, scope: "Scope", send: Send) -> None:
-        await answer(send, 200, self._about(scope["pass"]), _SAFE)
+        await answer(send, 200, self._about(scope["identity"]), _SAFE)
 
     async def _logout(self, scope: "Scope", send: Send) -> None:
-        entrance: TokenIdentity = scope["pass"]
-        if entrance.cookie:
-            self._guard.cookies.end(entrance.cookie)
+        token_identity: TokenIdentity = scope["identity"]
+        if token_identity.cookie:
+            self._guard.cookies.end(token_identity.cookie)
             await self._guard.cookies.save()
-            for front in list(self._hub.connections.values()):
-                if front.connection.entrance.cookie == entrance.cookie:
-                    await self._hub.end(front, with_work=False)
+            for client_side in list(self._hub.connections.values()):
+                if client_side.connection.token_identity.cookie == token_identity.cookie:
+                    await self._hub.end(client_side, with_work=False)
         gone = self._guard.cookies.header("", secure=_is_secure(scope))
         await answer(send, 204, b"", [(b"set-cookie", gone), *_SAFE])
 
-    def _about(self, entrance: TokenIdentity, **more: str) -> bytes:
-        folder = self._hub.ceilings.first_folder(self._folder, entrance)
-        me = {"name": entrance.token, "scopes": entrance.scopes, "folder": folder, "version": VERSION}
+    def _about(self, token_identity: TokenIdentity, **more: str) -> bytes:
+        folder = self._hub.ceilings.first_folder(self._folder, token_identity)
+        me = {"name": token_identity.token, "scopes": token_identity.scopes, "folder": folder, "version": VERSION}
         return msgspec.json.encode(me | more)
 
 

@@ -15,9 +15,9 @@ from dragoman.vocabulary.asking import Request
 from dragoman.vocabulary.hello import ClientCapabilities, ClientHello, Implementation
 
 
-def reads(entrance: TokenIdentity) -> bool:
+def reads(token_identity: TokenIdentity) -> bool:
     """Return whether a token may see sessions: it has the scope `read` or `prompt`."""
-    return entrance.may("read") or entrance.may("prompt")
+    return token_identity.may("read") or token_identity.may("prompt")
 
 
 def to_read(request: Request) -> Request:

@@ -17,10 +17,10 @@ from dragoman import limits
 from dragoman.gateway.budget import ByteBudget
 
 # All that is held for one stream, with or without a reader.
-WINDOW_BYTES: Final = limits.OUTBOX_BYTES
+BUFFER_BYTES: Final = limits.OUTBOX_BYTES
 # A reader that is behind by half of the window makes the agent wait; the other half is left for coming back.
 LAG: Final = 2
-LAG_BYTES: Final = WINDOW_BYTES // LAG
+LAG_BYTES: Final = BUFFER_BYTES // LAG
 # What an agent may still say after it was asked to wait: even a small window keeps it for a reader that is here.
 BURST_BYTES: Final = 512 * limits.KIB
 # Taken by one write: what a socket takes at once, and few enough to be fair.
@@ -65,7 +65,7 @@ class StreamBatch(NamedTuple):
 class StreamReader:
     """The current reader of a `ReplayBuffer`: its position, and the code it was ended with. One at most."""
 
-    def __init__(self, window: "ReplayBuffer", after: int) -> None:
+    def __init__(self, buffer: "ReplayBuffer", after: int) -> None:
         self.after = after
         self.code = 0  # not 0: it was ended, and why
         self.taken = 0  # bytes, ever
@@ -73,7 +73,7 @@ class StreamReader:
         self.catching_up = False  # it came to a full window: what it gets too late is a gap, and does not end it
         self.nudged = False
         self.ended: Final = asyncio.Event()
-        self._window = window
+        self._buffer = buffer
         self._since = 0.0  # when the oldest message of the batch on its way was put
 
     async def batch(self) -> StreamBatch | None:
@@ -81,29 +81,29 @@ class StreamReader:
 
         A call means that the batch before it has been sent: that ends the time which `on_sent` gets.
         """
-        window = self._window
+        buffer = self._buffer
         if self._since:
-            window.sent(self._since)
+            buffer.sent(self._since)
             self._since = 0.0
-        if not window.has_after(self.after):
-            await window.wait(self)
+        if not buffer.has_after(self.after):
+            await buffer.wait(self)
         nudged, self.nudged = self.nudged, False
-        if self.code or (nudged and not window.has_after(self.after)):
+        if self.code or (nudged and not buffer.has_after(self.after)):
             return None
-        self._since, window.since = window.since, 0.0
-        return window.take(self)
+        self._since, buffer.since = buffer.since, 0.0
+        return buffer.take(self)
 
     def nudge(self) -> None:
         """Let it look up, though there is nothing: a stream that is silent for too long is taken for dead."""
         self.nudged = True
-        self._window.wake()
+        self._buffer.wake()
 
     def end(self, code: int) -> None:
         """No more for this one."""
         if not self.code:
             self.code = code
             self.ended.set()
-            self._window.leave(self)
+            self._buffer.leave(self)
 
     def leave(self) -> None:
         """It went away by itself."""
@@ -116,9 +116,9 @@ class ReplayBuffer:
 
     def __init__(
         self,
-        on_room: Callable[[], None],
+        on_reader_change: Callable[[], None],
         *,
-        limit: int = WINDOW_BYTES,
+        limit: int = BUFFER_BYTES,
         on_sent: Callable[[float], None] | None = None,
         held: ByteBudget | None = None,
         place: StreamPosition | None = None,
@@ -129,7 +129,7 @@ class ReplayBuffer:
         self.size = 0
         self.limit = limit
         self.since = 0.0  # when the oldest message that a reader waits for was put; 0: none, or there was no reader
-        self._on_room = on_room
+        self._on_reader_change = on_reader_change
         self._on_sent = on_sent
         self._frames: deque[bytes] = deque()
         self._held = ByteBudget(HELD_EACH_BYTES) if held is None else held
@@ -235,7 +235,7 @@ class ReplayBuffer:
         self._unread -= size + _OVERHEAD * len(messages)
         if was_behind and not self.behind:
             reader.catching_up = False
-            self._on_room()
+            self._on_reader_change()
         return StreamBatch(missed, messages)
 
     def sent(self, since: float) -> None:
@@ -248,7 +248,7 @@ class ReplayBuffer:
         if self.reader is reader:
             self.reader = None
             self._wake.set()
-            self._loop.call_soon(self._on_room)
+            self._loop.call_soon(self._on_reader_change)
 
     def close(self, code: int) -> None:
         """End the reader."""
@@ -294,7 +294,7 @@ class ReplayBuffer:
     def _on_reader_timeout(self) -> None:
         """The first reader was waited for long enough."""
         self._watch = None
-        self._on_room()
+        self._on_reader_change()
 
     def _watch_reader(self, reader: StreamReader) -> None:
         taken = reader.taken

@@ -42,7 +42,9 @@ class SettingChanges:
         self._last.clear()
         self._setters.clear()
 
-    def on_update(self, event: "OptionsChanged | SessionInfoChanged", fronts: "list[ClientSide]") -> "list[ClientSide]":
+    def on_update(
+        self, event: "OptionsChanged | SessionInfoChanged", subscribers: "list[ClientSide]"
+    ) -> "list[ClientSide]":
         """Return the clients that an update of the agent goes to: all, or those that do not have it yet.
 
         A version 1 agent sends a mode in two updates, which are the same event here: the second is left out.
@@ -54,7 +56,7 @@ class SettingChanges:
             self._last[type(event)] = setting
         elif isinstance(event, SessionInfoChanged) and event.title is None:
             self._last.pop(SessionInfoChanged, None)
-        return [front for front in fronts if front is setter] if is_known else fronts
+        return [subscriber for subscriber in subscribers if subscriber is setter] if is_known else subscribers
 
 
 def _event_of(reply: Reply) -> "OptionsChanged | SessionInfoChanged | None":

@@ -56,11 +56,11 @@ class SharedSession:
 
     Clients call it `id`, its agent `agent_id`."""
 
-    def __init__(self, session_id: str, back: "AgentSide", agent_id: str) -> None:
+    def __init__(self, session_id: str, agent_side: "AgentSide", agent_id: str) -> None:
         self.id: Final = session_id
         self.agent_id: Final = agent_id
-        self.back: Final = back
-        self.fronts: Final[list[ClientSide]] = []
+        self.agent_side: Final = agent_side
+        self.subscribers: Final[list[ClientSide]] = []
         self.quiet: Final = asyncio.Event()  # no turn runs
         self.quiet.set()
         self.retelling: asyncio.Future[None] | None = None
@@ -96,12 +96,12 @@ class SharedSession:
         A client that may not have it with the folders it has now is here no longer.
         """
         self.opening = opening or self.opening
-        for front in list(self.fronts):
-            if not self.back.hub.is_mine(self.id, front.connection.entrance):
-                self.leave(front)
+        for subscriber in list(self.subscribers):
+            if not self.agent_side.hub.is_mine(self.id, subscriber.connection.token_identity):
+                self.leave(subscriber)
         self.opened = opened
         self._changes.clear()
-        self.life = self.back.life
+        self.life = self.agent_side.life
         self._told_before = self._told_before or not fresh
 
     def is_open_again(self, opener: "ClientSide", opening: ResumeSession | None, opened: SessionOpened) -> None:
@@ -116,39 +116,39 @@ class SharedSession:
     @property
     def is_full(self) -> bool:
         """Return whether there are as many subscribers as there may be (`WATCHERS`)."""
-        return len(self.fronts) >= WATCHERS
+        return len(self.subscribers) >= WATCHERS
 
-    def check_room(self, front: "ClientSide") -> None:
+    def refuse_if_full(self, subscriber: "ClientSide") -> None:
         """`RequestFailed` where there is no room for it, and it is not here already."""
-        if self.is_full and front not in self.fronts:
+        if self.is_full and subscriber not in self.subscribers:
             raise RequestFailed(INVALID_REQUEST, "Too many watch this session already", {"retry": True})
 
-    def enter(self, front: "ClientSide") -> None:
+    def enter(self, subscriber: "ClientSide") -> None:
         """Hear what is said from now on, and what is asked already."""
-        if front not in self.fronts and not self.is_full:
-            self.fronts.append(front)
-            front.rooms[self.id] = self
+        if subscriber not in self.subscribers and not self.is_full:
+            self.subscribers.append(subscriber)
+            subscriber.sessions[self.id] = self
             for question in list(self._questions):
-                question.ask(front)
+                question.ask(subscriber)
 
-    def leave(self, front: "ClientSide") -> None:
+    def leave(self, subscriber: "ClientSide") -> None:
         """Hear no more."""
-        front.rooms.pop(self.id, None)
-        if front in self.fronts:
-            self.fronts.remove(front)
+        subscriber.sessions.pop(self.id, None)
+        if subscriber in self.subscribers:
+            self.subscribers.remove(subscriber)
             self.looked()
-        self.back.pace()
-        self.back.settle()
+        self.agent_side.pace()
+        self.agent_side.settle()
 
     @property
     def behind(self) -> bool:
         """Return whether the agent should wait: a subscriber is behind, and no other one that reads keeps up."""
         waits = False
-        for front in self.fronts:
-            window = front.connection.window_of(self.id)
-            if window.behind:
+        for subscriber in self.subscribers:
+            buffer = subscriber.connection.buffer_of(self.id)
+            if buffer.behind:
                 waits = True
-            elif window.reader is not None:
+            elif buffer.reader is not None:
                 return False
         return waits
 
@@ -170,18 +170,18 @@ class SharedSession:
         self._said_bytes += size
         if self._said_bytes > self._said_most:
             self._forget_some()
-        fronts = self.fronts
+        subscribers = self.subscribers
         if event.__class__ is not AgentMessageChunk:
             self._mark(event)
             if isinstance(event, (OptionsChanged, SessionInfoChanged)):
-                fronts = self._changes.on_update(event, fronts)
-        for front in fronts:
-            front.tell(self.id, event)
+                subscribers = self._changes.on_update(event, subscribers)
+        for subscriber in subscribers:
+            subscriber.tell(self.id, event)
         if event.__class__ is Idle:
-            self.back.ended(self.id)
+            self.agent_side.ended(self.id)
 
-    def join(self, front: "ClientSide", *, replay: bool) -> SessionOpened:
-        """Subscribe `front` to a session whose turn runs, and return how the session was opened.
+    def join(self, subscriber: "ClientSide", *, replay: bool) -> SessionOpened:
+        """Subscribe `subscriber` to a session whose turn runs, and return how the session was opened.
 
         With `replay` the held events of the turn are sent first, also to a client that has subscribed before, as with
         every load. Then the state follows: running, or waiting for an answer.
@@ -189,11 +189,11 @@ class SharedSession:
         if replay:
             if self._let_go or self._told_before or self._turns > 1:
                 missed = {"sessionId": self.id, "missed": self._let_go}
-                front.note(ExtensionNote("_gateway/missed", missed))
+                subscriber.note(ExtensionNote("_gateway/missed", missed))
             for event, _ in self._said:
-                front.tell(self.id, event)
-        front.tell(self.id, RequiresAction() if self._questions else Running())
-        self.enter(front)
+                subscriber.tell(self.id, event)
+        subscriber.tell(self.id, RequiresAction() if self._questions else Running())
+        self.enter(subscriber)
         return self.opened
 
     def options_set(self, reply: Reply) -> None:
@@ -210,9 +210,9 @@ class SharedSession:
             self._tell_others(setter, event)
 
     def _tell_others(self, setter: "ClientSide", event: AnyEvent) -> None:
-        for front in self.fronts:
-            if front is not setter:
-                front.tell(self.id, event)
+        for subscriber in self.subscribers:
+            if subscriber is not setter:
+                subscriber.tell(self.id, event)
 
     def _mark(self, event: AnyEvent) -> None:
         """What an event says about the session itself."""
@@ -236,7 +236,7 @@ class SharedSession:
         self._turns += 1
         self._began = self._loop.time()
         whose = principal_name(self.prompted_by) or None
-        self.back.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
+        self.agent_side.hub.log.info("turn_begun", session=session_name(self.id), principal=whose)
 
     def _finish(self, event: Idle) -> None:
         self._said.clear()
@@ -245,11 +245,13 @@ class SharedSession:
         if self.running:
             self.quiet.set()
             seconds = self._loop.time() - self._began
-            self.back.hub.measured.ended(event.stop_reason, seconds)
+            self.agent_side.hub.measured.ended(event.stop_reason, seconds)
             if event.stop_reason != "error":
-                self.back.went_well()
+                self.agent_side.went_well()
             end = event.stop_reason if isinstance(event.stop_reason, str) else None
-            self.back.hub.log.info("turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3))
+            self.agent_side.hub.log.info(
+                "turn_ended", session=session_name(self.id), end=end, seconds=round(seconds, 3)
+            )
 
     def _forget_some(self) -> None:
         while self._said_bytes > self._said_most and len(self._said) > 1:
@@ -259,7 +261,7 @@ class SharedSession:
 
     def cancel(self) -> None:
         """Ask the agent to end its turn."""
-        link = self.back.link
+        link = self.agent_side.link
         if not link.closed and link.version:
             link.send_notification_now(CancelTurn(self.agent_id))
 
@@ -273,18 +275,18 @@ class SharedSession:
     def end(self, why: str) -> None:
         """End the running turn and the open questions with `why`, and unsubscribe every client."""
         self.interrupt(why)
-        for front in list(self.fronts):
-            self.leave(front)
+        for subscriber in list(self.subscribers):
+            self.leave(subscriber)
 
-    async def told_to(self, front: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def told_to(self, subscriber: "ClientSide", work: Callable[[], Awaitable[Reply]]) -> Reply:
         """Wait for `work`, which makes the agent replay its history, and return its reply.
 
-        Meanwhile only `front` is sent events, and no prompt is sent. During a turn `work` runs without that.
+        Meanwhile only `subscriber` is sent events, and no prompt is sent. During a turn `work` runs without that.
         """
         assert self.retelling is None  # a caller waits until a running replay is over
         if self.running:
             return await work()
-        self._listener = front
+        self._listener = subscriber
         self.retelling = asyncio.get_running_loop().create_future()
         try:
             return await work()
@@ -313,5 +315,5 @@ class SharedSession:
             question.give_up()
         answerer = question.answerer
         identity = Identity(principal_name(self.prompted_by) or None) if answerer is None else answerer.identity
-        await self.back.hub.record_answer(request, reply, identity, is_answered=answerer is not None)
+        await self.agent_side.hub.record_answer(request, reply, identity, is_answered=answerer is not None)
         return reply

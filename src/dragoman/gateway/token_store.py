@@ -21,10 +21,6 @@ import msgspec
 from dragoman.errors import UsageError
 from dragoman.gateway.guard import SCOPES, Scope, Token, TokenLimits, Unsure, digest_of
 from dragoman.host.private_file import write_private
-from dragoman.transports.token import read_token
-
-# `read_token` is the other half: what a client shows.
-__all__ = ["TokenStore", "read_token"]
 
 # Larger than any real file of tokens, so a wrong file is not read whole.
 _FILE_BYTES: Final = 1024 * 1024

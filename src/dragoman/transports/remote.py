@@ -62,6 +62,13 @@ def transport_for(url: str, token: str | None = None, tell: Callable[[str], None
     return transport
 
 
+def remote_opener(url: str, token: str | None, tell: Callable[[str], None] | None = None) -> "Callable[[], Transport]":
+    """Return a function that makes a transport to `url`, as `transport_for` does. Raise `UsageError` at once if `url`
+    is no address, and not only when the first transport is made."""
+    transport_for(url, token)
+    return lambda: transport_for(url, token, tell)
+
+
 class ServerRefused(Exception):
     """The server has said no, and would say it again."""
 

@@ -25,10 +25,10 @@ async def main() -> None:
     link("up")
     async with gateway(counting(1), Path(sys.argv[1])) as served, opening(served) as peer:
         connection, _ = await session(peer, 1)
-        front = served.hub.connections[connection]
+        client_side = served.hub.connections[connection]
         link("down")
-        await until(lambda: not front.connection.readers)  # it gives up after ten seconds
-        print(f"{front.connection.readers} left; kept: {connection in served.hub.connections}")
+        await until(lambda: not client_side.connection.readers)  # it gives up after ten seconds
+        print(f"{client_side.connection.readers} left; kept: {connection in served.hub.connections}")
         link("up")
         peer.transport.abort()
 

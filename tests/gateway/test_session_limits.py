@@ -45,7 +45,7 @@ async def test_those_that_are_being_opened_count(tmp_path: Path, monkeypatch: py
             await raw.post(NEW | {"id": id})
         answers = [await raw.answer(id) for id in range(1, 9)]
         assert 1 <= sum("result" in answer for answer in answers) <= 2
-        assert 1 <= len(served.hub.rooms) <= 2
+        assert 1 <= len(served.hub.sessions) <= 2
 
 
 async def test_a_session_has_so_many_watchers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,16 +88,16 @@ async def test_sessions_that_nobody_knows_are_held_while_one_is_opened_and_bound
         await until(lambda: texts(raw.heard) == ["early"])
         assert 0 < most[0] <= limits.IN_FLIGHT
         assert 0 < most[1] <= limits.EARLY_UPDATE_BYTES
-        (back,) = served.hub.backs
+        (agent_side,) = served.hub.agent_sides
         await heard(raw, session_id, "stray", 2)
-        assert (back._hearing.early.held, back._hearing.early.size) == ({}, 0)
+        assert (agent_side._hearing.early.held, agent_side._hearing.early.size) == ({}, 0)
 
 
 @pytest.mark.usefixtures("_often_swept")
 async def test_one_that_fails_does_not_end_the_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed: list[float] = []
 
-    def look(back: AgentSide, now: float) -> None:
+    def look(agent_side: AgentSide, now: float) -> None:
         failed.append(now)
         raise RuntimeError("a mistake of ours")
 
@@ -117,7 +117,7 @@ async def test_a_session_whose_owner_cannot_be_written_down_is_closed_again(tmp_
         await raw.post(NEW | {"id": 1})
         assert (await raw.answer(1))["error"]["message"] == "The session cannot be kept; it was not opened"
         await until(lambda: noted(agent, "closed") == ["0"])
-        assert not served.hub.rooms
+        assert not served.hub.sessions
         (bug,) = served.bugs
         assert isinstance(bug, OSError)
         served.bugs.clear()

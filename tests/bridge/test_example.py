@@ -12,7 +12,7 @@ from tests.agent.raw import Message, hello
 from tests.link.test_content_length import ABSURD, announced, block
 from tests.nursery.nursery import nursery
 
-BRIDGE = [sys.executable, str(Path(__file__).parent.parent / "examples" / "bridge.py")]
+BRIDGE = [sys.executable, str(Path(__file__).parent.parent.parent / "examples" / "bridge.py")]
 
 
 @pytest.mark.parametrize(("editor", "agent"), [(1, 2), (2, 1)])

@@ -107,9 +107,9 @@ async def test_logging_out_ends_the_streams_of_sessions_too_and_not_the_work(tmp
         gone = await raw.client.post(served.http.replace("/acp", "/logout"), headers=raw._headers)
         assert gone.status_code == 204
         assert served.hub.connections == {}
-        assert served.hub.rooms[session_id].running
+        assert served.hub.sessions[session_id].running
         going_on.set()
-        await until(lambda: not served.hub.rooms or not served.hub.rooms[session_id].running)
+        await until(lambda: not served.hub.sessions or not served.hub.sessions[session_id].running)
         assert texts(raw.heard) == ["0 "]
 
 
@@ -265,8 +265,8 @@ async def test_a_message_on_a_socket_that_was_replaced_is_not_heard_though_it_st
         async with deaf as old:
             made, session_id = await session(old, 1)
             await say(old, prompt(session_id))
-            window = served.hub.connections[made].connection.main
-            await until(lambda: window.behind)  # nobody reads: our writing to it hangs
+            buffer = served.hub.connections[made].connection.main
+            await until(lambda: buffer.behind)  # nobody reads: our writing to it hangs
             async with opening(served, Acp_Connection_Id=made, Last_Event_ID="2") as new:
                 note = msgspec.json.decode(await new.recv())
                 assert note["params"] == {"received": 3}
@@ -293,18 +293,18 @@ async def test_a_connection_lives_through_more_sessions_than_it_has_streams(
             await raw.answer(id + 2)
             closing = {"id": id + 3, "method": "session/close", "params": {"sessionId": session_id}}
             assert (await raw.post(closing, session_id)).status_code == 202
-            await until(lambda: not served.hub.rooms)
-        assert len(served.hub.connections[raw.connection].connection.sessions) <= 3
+            await until(lambda: not served.hub.sessions)
+        assert len(served.hub.connections[raw.connection].connection.session_buffers) <= 3
 
 
 async def test_a_stream_that_is_made_anew_goes_on_counting_and_says_what_is_gone() -> None:
     made, _ = connected("http")
     made.is_open = lambda session_id: False
-    window = made.stream("s")
+    buffer = made.stream("s")
     for frame in (b"1", b"2", b"3"):
-        window.put(frame)
-    assert len(window.take(window.read(None)).messages) == 3
-    window.put(b"4")  # nobody has read this one
+        buffer.put(frame)
+    assert len(buffer.take(buffer.read(None)).messages) == 3
+    buffer.put(b"4")  # nobody has read this one
     made.forget("s")
     again = made.stream("s")
     again.put(b"5")
@@ -322,11 +322,11 @@ async def test_which_stream_is_let_go_when_there_are_too_many(monkeypatch: pytes
         made.stream(name).put(b"unread")
     made.stream("read").read(None)
     made.stream("new").put(b"unread")
-    assert list(made.sessions) == ["open", "read", "new"]
+    assert list(made.session_buffers) == ["open", "read", "new"]
     reader = made.stream("read").reader
     made.stream("new").read(None)
     made.stream("newer").read(None)  # where nothing else is left, one that is over is let go though it is read
-    assert list(made.sessions) == ["open", "new", "newer"]
+    assert list(made.session_buffers) == ["open", "new", "newer"]
     assert reader is not None and reader.code == GONE
     made.is_open = lambda session_id: True
     with pytest.raises(Full):
@@ -386,8 +386,8 @@ async def test_what_streams_hold_is_given_back(tmp_path: Path) -> None:
             session_id = await raw.session()
             await raw.post(prompt(session_id), session_id)
             await raw.answer(2)
-            windows = served.hub._windows()
-            assert held.used == sum(window.size for window in windows) > 0
+            buffers = served.hub._buffers()
+            assert held.used == sum(buffer.size for buffer in buffers) > 0
             await raw.client.delete(served.http, headers=served.headers | {"Acp-Connection-Id": raw.connection})
         await until(lambda: not served.hub.connections)
         assert (held.used, held._members) == (0, 0)

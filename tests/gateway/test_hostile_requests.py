@@ -302,7 +302,7 @@ async def test_k13_an_answer_on_the_wrong_connection_is_refused(tmp_path: Path) 
             yes = {"id": question["id"], "result": {"outcome": {"outcome": "selected", "optionId": option}}}
             for wrong in (second, theirs):
                 assert (await wrong.post(yes, session_id)).status_code == 400
-            assert served.hub.rooms[session_id].running
+            assert served.hub.sessions[session_id].running
             await mine.post(yes, session_id)
             await until(lambda: texts(mine.heard) == ["allowed True"])
 

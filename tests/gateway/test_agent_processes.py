@@ -12,8 +12,7 @@ import pytest
 from dragoman.cli.served_agent import fleet_agent
 from dragoman.errors import UsageError
 from dragoman.gateway import agent_restart
-from dragoman.gateway.agents import Agents
-from dragoman.gateway.local_agents import spawned
+from dragoman.gateway.agent_source import AgentSource, spawned
 from tests.needs import ROOT
 from tests.nursery.nursery import nursery
 from tests.transports.pairs import until
@@ -32,10 +31,10 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_restart, "BACKOFF_SECONDS", 0.01)
 
 
-def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> Agents:
+def mortal(folder: Path, *more: str, versions: tuple[int, ...] = (), **settings: Any) -> AgentSource:
     """They are forked, for there are many."""
     command = nursery().command(MORTAL.read_text(), str(folder / "kept"), *more)
-    return Agents(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
+    return AgentSource(spawned(command, cwd=str(ROOT), env={}), versions, **settings)
 
 
 async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
@@ -45,7 +44,7 @@ async def said(raw: RawHttp, session_id: str, text: str, id: int) -> str:
     answer = await raw.answer(id)
     assert "result" in answer, answer
     await until(lambda: len(texts(raw.heard)) > before)
-    await until(lambda: not raw.served.hub.rooms[session_id].running)  # in version 2 the answer is not the end
+    await until(lambda: not raw.served.hub.sessions[session_id].running)  # in version 2 the answer is not the end
     return "".join(texts(raw.heard)[before:])
 
 
@@ -58,7 +57,7 @@ async def die(raw: RawHttp, session_id: str, id: int) -> None:
 
 
 def running(served: Served) -> int:
-    return sum(not back.asleep for back in served.hub.backs)
+    return sum(not agent_side.asleep for agent_side in served.hub.agent_sides)
 
 
 def ends(raw: RawHttp) -> list[Message]:
@@ -81,10 +80,10 @@ async def test_or_each_has_its_own_which_ends_with_it(version: int, tmp_path: Pa
         sessions = [await raw.session(id) for id in (1, 2, 3)]
         pids = {(await said(raw, session_id, "pid", 10 + at)).split()[0] for at, session_id in enumerate(sessions)}
         assert len(pids) == 3
-        assert len(served.hub.backs) == 3
+        assert len(served.hub.agent_sides) == 3
         await raw.post({"id": 20, "method": "session/close", "params": {"sessionId": sessions[2]}}, sessions[2])
         assert "result" in await raw.answer(20)
-        await until(lambda: len(served.hub.backs) == 2)
+        await until(lambda: len(served.hub.agent_sides) == 2)
         # One that is opened again gets one as well, and the death of one harms no other.
         await die(raw, sessions[1], 21)
         await until(lambda: running(served) == 1)
@@ -118,8 +117,8 @@ async def test_one_that_wakes_with_other_options_is_not_prompted_before_that_was
         params = {"sessionId": session_id, "configId": "depth", "value": "deep"}
         await raw.post({"id": 5, "method": "session/set_config_option", "params": params}, session_id)
         assert "result" in await raw.answer(5)
-        (back,) = served.hub.backs
-        resting = back.rest()
+        (agent_side,) = served.hub.agent_sides
+        resting = agent_side.rest()
         assert resting is not None
         await resting
         await raw.post(prompt(session_id, 6, "pid"), session_id)
@@ -135,12 +134,12 @@ async def test_one_that_works_or_waits_is_not_idle(tmp_path: Path) -> None:
     async with gateway(mortal(tmp_path, idle_seconds=0.05), tmp_path) as served, raw_http(served, 2) as raw:
         session_id = await raw.session()
         await raw.post(prompt(session_id, 5, "wait"), session_id)
-        await until(lambda: served.hub.rooms[session_id].running)
-        (back,) = served.hub.backs
-        back.look(1e12)
-        back.look(1e12)
-        assert back.rest() is None
-        assert not back.asleep
+        await until(lambda: served.hub.sessions[session_id].running)
+        (agent_side,) = served.hub.agent_sides
+        agent_side.look(1e12)
+        agent_side.look(1e12)
+        assert agent_side.rest() is None
+        assert not agent_side.asleep
 
 
 async def test_one_that_cannot_open_its_sessions_again_is_not_stopped(tmp_path: Path) -> None:
@@ -149,8 +148,8 @@ async def test_one_that_cannot_open_its_sessions_again_is_not_stopped(tmp_path: 
     async with gateway(agents, tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         await said(raw, session_id, "hello", 5)
-        (back,) = served.hub.backs
-        assert not back.can_rest
+        (agent_side,) = served.hub.agent_sides
+        assert not agent_side.can_rest
         assert await said(raw, session_id, "again", 6) == "again"
 
 
@@ -216,35 +215,35 @@ async def test_only_so_many_run_at_once_and_the_idle_make_room(tmp_path: Path) -
         one, two = await raw.session(1), await raw.session(2)
         assert await said(raw, one, "a", 10) == "a"
         await raw.post(prompt(two, 11, "wait"), two)
-        await until(lambda: served.hub.rooms[two].running)
+        await until(lambda: served.hub.sessions[two].running)
         three = await raw.session(3)  # the first one sleeps for it
         assert running(served) == 2
         await raw.post(prompt(three, 12, "wait"), three)
-        await until(lambda: served.hub.rooms[three].running)
+        await until(lambda: served.hub.sessions[three].running)
         await raw.post(prompt(one, 13, "b"), one)
         assert (await raw.answer(13))["error"]["data"] == {"retry": True}
 
 
 async def test_a_program_that_is_not_there_is_an_error_and_no_connection(tmp_path: Path) -> None:
-    nothing = Agents(spawned([str(tmp_path / "nothing")], cwd=None, env={}), ())
+    nothing = AgentSource(spawned([str(tmp_path / "nothing")], cwd=None, env={}), ())
     async with gateway(nothing, tmp_path) as served, raw_http(served, greet=False) as raw:
         answer = await raw.post(hello(1))
         assert answer.json()["error"]["code"] == -32603
         assert not served.hub.connections
-        await until(lambda: not served.hub.backs)
+        await until(lambda: not served.hub.agent_sides)
 
 
 async def test_a_client_that_greets_a_broken_agent_again_and_again_leaves_nothing(tmp_path: Path) -> None:
-    broken = Agents(spawned([sys.executable, "-c", "pass"], cwd=None, env={}), ())
+    broken = AgentSource(spawned([sys.executable, "-c", "pass"], cwd=None, env={}), ())
     async with gateway(broken, tmp_path) as served, opening(served) as socket:
         for id in range(3):
             await say(socket, hello(1, id))
             assert (await hear(socket, id))[0]["error"]["message"] == "The agent is gone"
-        assert not served.hub.backs
+        assert not served.hub.agent_sides
 
 
 def test_a_dialect_is_a_version_or_a_name() -> None:
-    from dragoman.gateway.local_agents import spoken_in
+    from dragoman.gateway.agent_source import spoken_in
 
     assert spoken_in("") == ((), "")
     assert spoken_in("v1") == ((1,), "")

@@ -7,7 +7,7 @@ import pytest
 
 from dragoman.client.connect import connect
 from dragoman.errors import LinkClosed, StartFailed
-from dragoman.gateway.local_agents import in_process, spawned
+from dragoman.gateway.agent_source import in_process, spawned
 from dragoman.transports.contract import Transport
 
 

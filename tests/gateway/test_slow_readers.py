@@ -10,7 +10,7 @@ import pytest
 
 from dragoman.agent.agent import Agent
 from dragoman.gateway import replay_buffer, streaming
-from dragoman.gateway.replay_buffer import LAG_BYTES, TOO_SLOW, WINDOW_BYTES, ReplayBuffer
+from dragoman.gateway.replay_buffer import BUFFER_BYTES, LAG_BYTES, TOO_SLOW, ReplayBuffer
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk
 from tests.transports.pairs import until
@@ -63,19 +63,19 @@ async def test_a_reader_that_is_behind_is_waited_for_and_misses_nothing(
 ) -> None:
     """Far more than a window and all buffers, to a reader who takes a rest: the agent waits, and nobody is dropped."""
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 600.0)
-    count = 8 * WINDOW_BYTES // len(PIECE)
+    count = 8 * BUFFER_BYTES // len(PIECE)
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session()
         raw.reads.clear()
         await raw.post(prompt(session_id), session_id)
-        kept = served.hub.connections[raw.connection].connection.sessions[session_id]
+        kept = served.hub.connections[raw.connection].connection.session_buffers[session_id]
         said = 0
         async with asyncio.timeout(50):
             while not (kept.behind and kept.last == said):  # the sockets on the way take some more, and only they
                 said = kept.last
                 await asyncio.sleep(0.01)
         assert said < count  # the agent waits
-        assert served.hub.rooms[session_id].running
+        assert served.hub.sessions[session_id].running
         raw.reads.set()
         await raw.answer(2)
         assert len("".join(texts(raw.heard))) == count * len(PIECE)
@@ -104,19 +104,19 @@ async def test_d6_a_reader_that_stops_is_ended_with_a_code_and_can_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
-    count = 6 * WINDOW_BYTES // len(PIECE)
+    count = 6 * BUFFER_BYTES // len(PIECE)
     async with gateway(shouting(count), tmp_path) as served, raw_http(served) as raw:
         session_id = await raw.session(stream=False)
         deaf = Deaf(served, raw)
         await deaf.open(session_id)
-        kept = served.hub.connections[raw.connection].connection.sessions[session_id]
+        kept = served.hub.connections[raw.connection].connection.session_buffers[session_id]
         reader = kept.reader
         assert reader is not None
         await raw.post(prompt(session_id), session_id)
         await until(lambda: reader.code)
         assert reader.code == TOO_SLOW
-        await until(lambda: not served.hub.rooms[session_id].running)  # the turn went on without it
-        assert kept.size <= WINDOW_BYTES
+        await until(lambda: not served.hub.sessions[session_id].running)  # the turn went on without it
+        assert kept.size <= BUFFER_BYTES
         assert await raw.open(session_id, after="3") == 200
         await raw.answer(2)
         gaps = [m["params"]["missed"] for m in raw.heard if m.get("method") == "_dragoman/gap"]
@@ -131,7 +131,7 @@ async def test_d6_a_websocket_that_stops_reading_is_ended_and_can_come_back(
 ) -> None:
     monkeypatch.setattr(replay_buffer, "STALL_SECONDS", 0.2)
     monkeypatch.setattr(streaming, "_LAST_SECONDS", 0.1)
-    async with gateway(shouting(6 * WINDOW_BYTES // len(PIECE)), tmp_path) as served:
+    async with gateway(shouting(6 * BUFFER_BYTES // len(PIECE)), tmp_path) as served:
         async with opening(served) as socket:
             connection_id, session_id = await session(socket, 1)
             socket.transport.pause_reading()
@@ -140,7 +140,7 @@ async def test_d6_a_websocket_that_stops_reading_is_ended_and_can_come_back(
             assert reader is not None
             await until(lambda: reader.code)
             assert reader.code == TOO_SLOW
-            await until(lambda: not served.hub.rooms[session_id].running)
+            await until(lambda: not served.hub.sessions[session_id].running)
             socket.transport.abort()
         async with opening(served, Acp_Connection_Id=connection_id, Last_Event_ID="2") as socket:
             answer, before = await hear(socket, 2)
@@ -164,9 +164,9 @@ async def test_d5_d6_slow_readers_cost_a_healthy_one_little(tmp_path: Path) -> N
                 await healthy.answer(100)
                 assert (await client.get(served.http.replace("/acp", "/health"))).status_code == 200
         held = sum(
-            kept.size for front in served.hub.connections.values() for kept in front.connection.sessions.values()
+            kept.size for one in served.hub.connections.values() for kept in one.connection.session_buffers.values()
         )
-        assert held <= (_DEAF + 1) * WINDOW_BYTES
+        assert held <= (_DEAF + 1) * BUFFER_BYTES
         for one in deaf:
             one.writer.close()
 
@@ -194,7 +194,7 @@ async def test_d7_connections_that_come_and_go_leave_nothing(tmp_path: Path, cou
         await _come_and_go(served, count)
         await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors + 5)
         assert not served.hub.connections
-        await until(lambda: not served.hub.backs)
+        await until(lambda: not served.hub.agent_sides)
 
 
 async def _come_and_go(served: Served, count: int) -> None:
@@ -238,7 +238,7 @@ async def test_a_stream_that_nobody_ever_opens_is_waited_for_and_then_not_any_mo
     async def opened(session: Any) -> None:
         async def shout() -> None:
             await known.wait()
-            for _ in range(3 * WINDOW_BYTES // len(PIECE)):
+            for _ in range(3 * BUFFER_BYTES // len(PIECE)):
                 await session._speech.tell(session.id, AgentMessageChunk(Text(PIECE)))
             finished.set()
 

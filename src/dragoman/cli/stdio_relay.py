@@ -280,14 +280,6 @@ class _Far(_Side):
         self._relay.far_gone(self, error)
 
 
-def far_of(url: str, token: str | None, tell: Callable[[str], None] | None = None) -> Callable[[], Transport]:
-    """Transports to an address; `tell` hears that it cannot be reached for now. `UsageError` if it is none."""
-    from dragoman.transports.remote import transport_for
-
-    transport_for(url, token)
-    return lambda: transport_for(url, token, tell)
-
-
 async def relay_stdio(open_far: Callable[[], Transport], tell: Callable[[str], None]) -> str | None:
     """The editor is on our stdin and stdout."""
     from dragoman.transports.stdio import StdioTransport

@@ -59,7 +59,7 @@ async def test_so_is_one_that_two_wanted_to_open_at_once(tmp_path: Path) -> None
         await until(lambda: len(noted(agent, "clients")) == begun + 2)
         (agent / "shut").unlink()
         await until(lambda: len(opened(agent)) == 1)
-        await until(lambda: len([back for back in served.hub.backs if not back.closing]) == 4)
+        await until(lambda: len([agent_side for agent_side in served.hub.agent_sides if not agent_side.closing]) == 4)
         await first.post(closing(session_id, 8), session_id)
         assert "result" in await first.answer(8)
         (agent / "hold").unlink()

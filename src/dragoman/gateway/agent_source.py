@@ -1,8 +1,12 @@
-"""Agents on this machine: inside this process, or a program for each connection."""
+"""Where the gateway's agents come from: a task in this process, a program of this machine, or an address.
+
+`AgentSource` is all that the gateway knows of the agent it serves; it is made by the command line. How many processes
+run and when they are stopped is decided by `agent_side` and `agent_pool` within its bounds.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from dragoman import limits
 from dragoman.transports.contract import Transport
@@ -12,6 +16,30 @@ from dragoman.transports.memory import memory_pair
 _PIPE_BYTES: Final = 4 * limits.READ_BYTES
 # Programs that run at once for one server; each may hold some hundred MiB.
 PROCESSES: Final = 64
+
+
+class AgentSource(NamedTuple):
+    """Where agents come from: a transport to a fresh one, and the versions it is known to speak.
+
+    An agent is spoken to in the version of its client where it can be, because then nothing is lost between them.
+
+    - `each_session`: a process for every session; else one for all sessions of a connection.
+    - `idle_seconds`: one that has nothing to do for so long is stopped, and started when it is needed; 0: never.
+    - `restarts`: so often in a row one that dies is started again.
+    - `most`: so many run at once; 0: as many as there are connections.
+    - `start_seconds`: how long its reply to `initialize` may take, at most `limits.START_SECONDS`; 0: exactly that.
+    - `renames`: clients know its sessions by ids of ours, because each of its processes may count its own.
+    """
+
+    open: Callable[[], Transport]
+    versions: tuple[int, ...] = (1, 2)
+    dialect: str = ""
+    each_session: bool = False
+    idle_seconds: float = 0.0
+    restarts: int = 3
+    most: int = 0
+    start_seconds: float = 0.0
+    renames: bool = False
 
 
 def in_process(
