@@ -25,7 +25,7 @@ SessionMessage = (
     | requests.GetSessionStatus
     | requests.SetTitle
     | requests.SetOption
-    | requests.NameMode
+    | requests.RecordNote
     | requests.PromptRequest
     | requests.CancelToolCall
     | requests.CancelTerminal
