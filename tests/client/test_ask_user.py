@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.client.ask_user import ASK_USER, UserQuestion
+from dragoman.client.ask_user import UserQuestion
+from dragoman.dialects.vendors.extensions import ASK_USER
 from tests.client.connected import RawAgent, both_versions, connected, new_session
 
 pytestmark = pytest.mark.anyio

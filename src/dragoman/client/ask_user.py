@@ -1,58 +1,36 @@
-"""`_agentao.cn/ask_user`: a question to the user in free text, as agents asked before there were forms.
+"""Questions to the user in free text, which agents asked by extension methods before the protocol had forms.
 
-Three forms of an answer are in use, so all three are given at once. Without a user the answer is `UNAVAILABLE`: an
-agent that waits for one would wait for ever.
+Which methods those are, and how they are read and answered, is in `dialects/vendors/extensions.py`. Without a user the
+answer says so: an agent that waits for one would wait for ever.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
 
-from dragoman.errors import INVALID_PARAMS, RequestFailed
+from dragoman.dialects.vendors.extensions import QUESTION_EXTENSIONS, QUESTIONS_ADVERTISED
+from dragoman.vocabulary.asking import Extension, ExtensionResult
+from dragoman.vocabulary.services import UserQuestion
 
-ASK_USER: Final = "_agentao.cn/ask_user"
-UNAVAILABLE: Final = "(user unavailable)"
-# `_meta` of the client's capabilities, sent only if the client has an `ask_user` callback.
-ADVERTISED: Final[dict[str, object]] = {
-    "_agentao.cn/extensions": [{"method": ASK_USER, "description": "Ask the user a question in free text"}]
-}
+__all__ = ["ADVERTISED", "AskUserCallback", "UserQuestion", "answer_question", "asks_user", "unanswered"]
 
-
-class UserQuestion(NamedTuple):
-    """What the agent wants to know, and what it proposes to answer, if anything."""
-
-    session_id: str
-    question: str
-    options: tuple[str, ...] = ()
-
-
-# The answer; None if there is none.
+# Returns the answer; None if there is none.
 AskUserCallback = Callable[[UserQuestion], Awaitable[str | None]]
 
-
-def read_question(params: object) -> UserQuestion:
-    """A question as it stands in the request."""
-    given = params if isinstance(params, dict) else {}
-    question, session_id, options = given.get("question"), given.get("sessionId"), given.get("options")
-    if not isinstance(question, str) or not isinstance(session_id, str):
-        raise RequestFailed(INVALID_PARAMS, "sessionId and question must be text")
-    listed = options if isinstance(options, list) else []
-    return UserQuestion(session_id, question, tuple(label for label in map(_label, listed) if label))
+# What stands in `_meta` of the client's capabilities, sent only if the client has an `ask_user` callback.
+ADVERTISED: Mapping[str, object] = QUESTIONS_ADVERTISED
 
 
-def answered(text: str | None) -> dict[str, str]:
-    """An answer in every form."""
-    if text is None:
-        return {"answer": UNAVAILABLE, "outcome": "cancelled", "text": UNAVAILABLE}
-    return {"answer": text, "outcome": "answered", "text": text}
+def asks_user(request: Extension) -> bool:
+    """Whether an extension request is a question to the user."""
+    return request.method in QUESTION_EXTENSIONS
 
 
-async def answer_question(ask: AskUserCallback | None, params: object) -> dict[str, str]:
-    """Ask, and say what came of it."""
-    question = read_question(params)
-    return answered(None if ask is None else await ask(question))
+async def answer_question(ask: AskUserCallback | None, request: Extension) -> ExtensionResult:
+    """Ask the user and return the result; `RequestFailed` for params that are no question."""
+    extension = QUESTION_EXTENSIONS[request.method]
+    question = extension.decode(request.params)
+    return ExtensionResult(extension.encode_answer(None if ask is None else await ask(question)))
 
 
-def _label(option: object) -> str:
-    if isinstance(option, dict):
-        option = option.get("label") or option.get("name") or option.get("value")
-    return option if isinstance(option, str) else ""
+def unanswered(request: Extension) -> ExtensionResult:
+    """Return the result of a question that stays without an answer."""
+    return ExtensionResult(QUESTION_EXTENSIONS[request.method].encode_answer(None))

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from msgspec import UNSET
 
-from dragoman.client.ask_user import ADVERTISED, ASK_USER, AskUserCallback, answer_question
+from dragoman.client.ask_user import ADVERTISED, AskUserCallback, answer_question, asks_user
 from dragoman.client.callbacks import check_async, check_plain
 from dragoman.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RequestFailed, UsageError
 from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
@@ -110,7 +110,7 @@ class ClientHandlers:
             compaction=True,
             notices=True,
             plans=True,
-            meta=UNSET if self._ask_user is None else ADVERTISED,
+            meta=UNSET if self._ask_user is None else dict(ADVERTISED),
         )
 
     async def answer(self, request: Request) -> Reply:
@@ -127,8 +127,8 @@ class ClientHandlers:
                 return Done()
             case Extension() if request.method in self._extensions:
                 return ExtensionResult(await self._extensions[request.method](request.params))
-            case Extension(method=method) if method == ASK_USER:
-                return ExtensionResult(await answer_question(self._ask_user, request.params))
+            case Extension() if asks_user(request):
+                return await answer_question(self._ask_user, request)
             case _ if self._terminals is not None:
                 return await self._terminal(self._terminals, request)
             case _:

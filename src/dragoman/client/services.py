@@ -7,13 +7,13 @@ callback that fails has not said yes.
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from dragoman.client.ask_user import ASK_USER, answered
+from dragoman.client.ask_user import asks_user, unanswered
 from dragoman.client.early_events import EarlyEvents
 from dragoman.client.handlers import ClientHandlers
 from dragoman.client.questions import Questions
 from dragoman.client.tool_calls import ToolCalls
 from dragoman.errors import NOT_FOUND, RequestFailed, echo
-from dragoman.vocabulary.asking import Extension, ExtensionResult, Reply, Request
+from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
 from dragoman.vocabulary.services import (
     Dismissed,
@@ -70,8 +70,8 @@ class Services:
                 return self._ask_person(asker, self._permission(request), PermissionAnswer(Dismissed()))
             case Elicit(scope=SessionScope(session_id=asker)):
                 return self._ask_person(asker, self._face.answer(request), ElicitationAnswer("cancel"))
-            case Extension(method=method) if method == ASK_USER and session is not None:
-                return self._ask_person(session, self._face.answer(request), ExtensionResult(answered(None)))
+            case Extension() if session is not None and asks_user(request):
+                return self._ask_person(session, self._face.answer(request), unanswered(request))
             case _:
                 return self._work(request)
 
@@ -134,7 +134,7 @@ def _session_of(request: Request) -> str | None:
         return request.scope.session_id if isinstance(request.scope, SessionScope) else None
     if isinstance(request, Extension):
         named = request.params.get("sessionId") if isinstance(request.params, dict) else None
-        return named if request.method == ASK_USER and isinstance(named, str) else None
+        return named if asks_user(request) and isinstance(named, str) else None
     found = getattr(request, "session_id", None)
     return found if isinstance(found, str) else None
 

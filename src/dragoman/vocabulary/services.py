@@ -1,6 +1,6 @@
 """What an agent asks of a client: permission, answers, files and terminals."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
@@ -209,6 +209,17 @@ class ReleaseTerminal(Request, frozen=True, gc=False):
 
     session_id: str
     terminal_id: str
+
+
+class UserQuestion(NamedTuple):
+    """A question to the user in free text, and the answers that the agent proposes, if any.
+
+    Not a message of the protocol: agents ask it by an extension method.
+    """
+
+    session_id: str
+    question: str
+    options: tuple[str, ...] = ()
 
 
 def rejection(request: RequestPermission) -> Selected | Dismissed:

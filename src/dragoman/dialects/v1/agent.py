@@ -17,6 +17,7 @@ from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Ou
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices, permissions, routes, updates
 from dragoman.dialects.v1.memory import PendingPrompt, V1SessionMemory
+from dragoman.dialects.vendors.extensions import OPTION_EXTENSIONS, OptionExtension
 from dragoman.errors import AUTH_REQUIRED, INTERNAL_ERROR, WireError
 from dragoman.vocabulary import events, options, requests, services
 from dragoman.vocabulary.asking import Extension, Note, Reply, Request
@@ -48,7 +49,8 @@ class AgentV1(Speaker):
         self._sessions: dict[str, V1SessionMemory] = {}
         self._prompts: dict[str, PendingPrompt] = {}
         self._mode_requests: set[Id] = set()
-        self._models_asked: set[Id] = set()
+        # Requests of a vendor's own method (`vendors/extensions`), which has its own form of an answer.
+        self._extension_requests: dict[Id, OptionExtension] = {}
         # Options that the client was sent in the agent's place (`_send_options`), until the agent sends any itself.
         self._sent_options: dict[str, list[options.Option]] = {}
 
@@ -68,8 +70,8 @@ class AgentV1(Speaker):
                 if request.session_id in self._prompts:
                     raise busy()
                 self._prompts[request.session_id] = PendingPrompt(id)
-            case Extension(method="_agentao.cn/set_model"):
-                return self._set_model(id, request)
+            case Extension(method=method) if method in OPTION_EXTENSIONS:
+                return self._decode_extension(id, request)
             case requests.ResumeSession() if request.replay_from:
                 # Its story is told from the start: nothing of it counts as told before.
                 before = self._sessions.pop(request.session_id, None)
@@ -100,17 +102,14 @@ class AgentV1(Speaker):
         extras = decode_extras(asked)
         return requests.SetOption(asked.session_id, config_id, asked.mode_id, meta=asked.meta, extras=extras)
 
-    def _set_model(self, id: Id, request: Extension) -> Request:
-        """A model by its bare name (row 8.4.19), where there are models to choose from."""
-        asked: Any = request.params if isinstance(request.params, dict) else {}
-        session = self._sessions.get(str(asked.get("sessionId")))
-        if session is None or not session.model[0] or not isinstance(asked.get("model"), str):
+    def _decode_extension(self, id: Id, request: Extension) -> Request:
+        """Decode a vendor's method that sets an option; where it fits no session here, it stays an extension."""
+        extension = OPTION_EXTENSIONS[request.method]
+        asked = extension.decode(request.params, self._sessions)
+        if asked is None:
             return request
-        config_id, current = session.model
-        provider, slash, _ = current.partition("/")
-        name = asked["model"].strip()
-        self._models_asked.add(id)
-        return requests.SetOption(asked["sessionId"], config_id, f"{provider}/{name}" if slash else name)
+        self._extension_requests[id] = extension
+        return asked
 
     def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
         """Only what has one of this wire's four kinds was offered."""
@@ -150,7 +149,7 @@ class AgentV1(Speaker):
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """A refused prompt waits for nothing."""
         self._mode_requests.discard(id)
-        self._models_asked.discard(id)
+        self._extension_requests.pop(id, None)
         if isinstance(request, requests.PromptRequest):
             held = self._prompts.get(request.session_id)
             if held is None or held.id != id:
@@ -186,11 +185,10 @@ class AgentV1(Speaker):
         session = self._session(request.session_id)
         model_before = session.model[1]
         moved = self._learn_mode(request.session_id, reply.config_options)
-        if id in self._models_asked:
-            self._models_asked.discard(id)
-            current = session.model[1]
-            answer = msgspec.json.encode({"model": current.partition("/")[2] or current})
-            return [ResultMessage(id, answer), *self._send_options(request, reply, current != model_before)]
+        if (extension := self._extension_requests.pop(id, None)) is not None:
+            is_changed = bool(moved) or session.model[1] != model_before
+            answer = extension.encode_result(session)
+            return [ResultMessage(id, answer), *self._send_options(request, reply, is_changed)]
         if id in self._mode_requests:
             self._mode_requests.discard(id)
             answer = b"{}"

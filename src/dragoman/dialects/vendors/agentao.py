@@ -25,6 +25,7 @@ from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
+from dragoman.dialects.vendors.extensions import ASK_USER, EXTENSIONS, SET_MODEL, SET_MODEL_ADAPTER, of_provider
 from dragoman.dialects.vendors.named import NamedDialect
 from dragoman.dialects.vendors.vendor_agent import Json, VendorAgent, VendorPermissionOption
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PeerMistake, WireError, echo
@@ -36,9 +37,6 @@ from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
 
 NAME: Final = "agentao"
-EXTENSIONS: Final = "_agentao.cn/extensions"
-ASK_USER: Final = "_agentao.cn/ask_user"
-SET_MODEL: Final = "_agentao.cn/set_model"
 # What its client is told in this dialect before it has said hello.
 NOT_INITIALIZED: Final = -32002
 # The modes with a meaning; any other is the client's own name for something.
@@ -163,14 +161,13 @@ class AgentAgentao(VendorAgent):
             raise PeerMistake(INVALID_PARAMS, "model must not be empty")
         if session_id in self._sessions and not self._sessions[session_id].model[0]:
             raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
-        self._models_asked.add(id)
+        self._extension_requests[id] = SET_MODEL_ADAPTER
         return requests.SetOption(session_id, self._model_id(session_id), self._of_provider(session_id, model))
 
     def _of_provider(self, session_id: str, model: str) -> str:
         """A bare model is one of the provider that is used now."""
         known = self._sessions.get(session_id)
-        provider, slash, _ = known.model[1].partition("/") if known is not None else ("", "", "")
-        return f"{provider}/{model}" if slash else model
+        return model if known is None else of_provider(model, known.model[1])
 
     def _model_id(self, session_id: str) -> str:
         known = self._sessions.get(session_id)
