@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.complain import complain, warn, warn_of_plain_http
+from dragoman.cli.errors import print_error, print_warning, warn_about_plain_http
 from tests.cli import rogue
 from tests.cli.called import Called, call
 from tests.cli.rogue import text
@@ -120,9 +120,9 @@ def test_an_empty_list_of_servers_is_remarked_upon(place: Place) -> None:
 
 
 def test_no_complaint_acts_on_a_terminal_and_its_lines_stay(capsys: pytest.CaptureFixture[str]) -> None:
-    assert complain(f"{EVIL}\nnext line", 7) == 7
-    warn(EVIL)
-    warn_of_plain_http(f"http://example.org/{EVIL}")
+    assert print_error(f"{EVIL}\nnext line", 7) == 7
+    print_warning(EVIL)
+    warn_about_plain_http(f"http://example.org/{EVIL}")
     shown = capsys.readouterr().err
     spelled = r"a\x1b]0;PWNED\x07\x9b31m\u202e"
     assert shown.startswith(f"dragoman: {spelled}\nnext line\ndragoman: warning: {spelled}\ndragoman: warning: http")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from dragoman.cli.candidates import FILES, FOLDERS, candidates
+from dragoman.cli.completion_candidates import FILES, FOLDERS, candidates
 from dragoman.cli.main import COMMANDS, command_line, main
 from tests.cli.called import call
 from tests.needs import need

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli import decisions
-from dragoman.cli.log import FILE_BYTES
+from dragoman.cli.failure_log import FILE_BYTES
 from dragoman.client import decision
 from tests.cli import rogue
 from tests.cli.called import Called, call

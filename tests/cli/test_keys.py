@@ -17,7 +17,7 @@ from pathlib import Path
 import pexpect  # type: ignore[import-untyped]
 import pytest
 
-from dragoman.cli.keys import key_variables
+from dragoman.cli.key_variables import key_variables
 from dragoman.cli.settings import read_settings
 from tests.cli.editor import DRAGOMAN, turns
 from tests.gateway.serving import free_port

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.cli import doctor, log, main
+from dragoman.cli import doctor, failure_log, main
 from dragoman.version import VERSION
 from tests.cli.editor import Editor
 from tests.nursery.nursery import nursery
@@ -18,7 +18,7 @@ SECRET = "sk-" + "a" * 30
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DRAGOMAN_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(log, "_written", 0)
+    monkeypatch.setattr(failure_log, "_written", 0)
     return tmp_path / "home" / "log"
 
 
@@ -38,8 +38,8 @@ def failure(depth: int = 0) -> KeyError:
 
 
 def test_a_line_says_what_kind_and_where_and_no_content(folder: Path) -> None:
-    log.record("acp", failure())
-    line = json.loads((folder / log.NAME).read_text())
+    failure_log.record("acp", failure())
+    line = json.loads((folder / failure_log.NAME).read_text())
     assert line.pop("time").endswith("Z")
     place, *_ = line.pop("where")
     assert place.startswith("test_log.py:")
@@ -51,49 +51,53 @@ def test_a_line_says_what_kind_and_where_and_no_content(folder: Path) -> None:
         "kind": "KeyError",
         "causes": ["ValueError"],
     }
-    assert SECRET not in (folder / log.NAME).read_text()
+    assert SECRET not in (folder / failure_log.NAME).read_text()
 
 
 def test_only_the_owner_reads_it(folder: Path) -> None:
     folder.mkdir(parents=True, mode=0o700)
-    (folder / log.NAME).touch(0o644)
-    log.record("acp", failure())
-    assert stat.S_IMODE((folder / log.NAME).stat().st_mode) == 0o600
+    (folder / failure_log.NAME).touch(0o644)
+    failure_log.record("acp", failure())
+    assert stat.S_IMODE((folder / failure_log.NAME).stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_the_files_are_bounded_and_the_newest_line_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "FILE_BYTES", 2000)
+    monkeypatch.setattr(failure_log, "FILE_BYTES", 2000)
     for number in range(60):
-        log.record(str(number), failure())
-    assert sorted(file.name for file in folder.iterdir()) == [log.NAME, f"{log.NAME}.1", f"{log.NAME}.2"]
+        failure_log.record(str(number), failure())
+    assert sorted(file.name for file in folder.iterdir()) == [
+        failure_log.NAME,
+        f"{failure_log.NAME}.1",
+        f"{failure_log.NAME}.2",
+    ]
     assert max(file.stat().st_size for file in folder.iterdir()) <= 2000
     kept = [
         int(json.loads(line)["command"])
-        for name in (f"{log.NAME}.2", f"{log.NAME}.1", log.NAME)
+        for name in (f"{failure_log.NAME}.2", f"{failure_log.NAME}.1", failure_log.NAME)
         for line in (folder / name).read_text().splitlines()
     ]
     assert kept == list(range(kept[0], 60))
 
 
 def test_a_process_that_always_fails_falls_silent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "LINES", 3)
+    monkeypatch.setattr(failure_log, "LINES", 3)
     for _ in range(5):
-        log.record("acp", failure())
-    assert len((folder / log.NAME).read_text().splitlines()) == 3
+        failure_log.record("acp", failure())
+    assert len((folder / failure_log.NAME).read_text().splitlines()) == 3
 
 
 def test_a_deep_failure_is_told_from_its_inside(folder: Path) -> None:
-    log.record("acp", failure(depth=100))
-    line = json.loads((folder / log.NAME).read_text())
-    assert len(line["where"]) == log.PLACES
+    failure_log.record("acp", failure(depth=100))
+    line = json.loads((folder / failure_log.NAME).read_text())
+    assert len(line["where"]) == failure_log.PLACES
 
 
 def test_a_circle_of_causes_ends(folder: Path) -> None:
     first, second = ValueError(), KeyError()
     first.__cause__, second.__cause__ = second, first
-    log.record("acp", first)
-    assert json.loads((folder / log.NAME).read_text())["causes"] == ["KeyError", "ValueError"] * 2
+    failure_log.record("acp", first)
+    assert json.loads((folder / failure_log.NAME).read_text())["causes"] == ["KeyError", "ValueError"] * 2
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "fifo"])
@@ -103,11 +107,11 @@ def test_a_log_that_cannot_be_written_fails_nothing(kind: str, folder: Path, tmp
         folder.touch()
     elif kind == "link":
         folder.mkdir()
-        (folder / log.NAME).symlink_to(tmp_path / "elsewhere")
+        (folder / failure_log.NAME).symlink_to(tmp_path / "elsewhere")
     else:
         folder.mkdir()
-        os.mkfifo(folder / log.NAME)
-    log.record("acp", failure())
+        os.mkfifo(folder / failure_log.NAME)
+    failure_log.record("acp", failure())
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -115,7 +119,7 @@ def test_a_command_that_fails_is_recorded_without_its_arguments(folder: Path, mo
     monkeypatch.setattr("dragoman.cli.config.run", lambda arguments: fail())
     with pytest.raises(KeyError):
         main.main(["config", "show"])
-    assert json.loads((folder / log.NAME).read_text())["command"] == "config"
+    assert json.loads((folder / failure_log.NAME).read_text())["command"] == "config"
 
 
 def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
@@ -132,7 +136,7 @@ def test_an_agent_that_fails_inside_is_recorded(tmp_path: Path) -> None:
     said = "".join(json.dumps(message) + "\n" for message in (hello, opening))
     out, _ = process.communicate(said.encode(), timeout=40)
     assert b'"code":-32603' in out
-    written = (tmp_path / "log" / log.NAME).read_text()
+    written = (tmp_path / "log" / failure_log.NAME).read_text()
     line = json.loads(written)
     assert (line["command"], line["kind"]) == ("acp", "RuntimeError")
     assert "the text of it" not in written
@@ -146,8 +150,8 @@ def test_nothing_is_made_while_nothing_fails(tmp_path: Path) -> None:
 
 
 def test_the_doctor_names_the_file(folder: Path) -> None:
-    assert doctor._log() == ("log", "ok", f"{folder / log.NAME} (made with the first failure)")
-    log.record("acp", failure())
+    assert doctor._log() == ("log", "ok", f"{folder / failure_log.NAME} (made with the first failure)")
+    failure_log.record("acp", failure())
     what, health, text = doctor._log()
     assert (what, health) == ("log", "note")
-    assert text.startswith(f"{folder / log.NAME}; the last failure was on 2")
+    assert text.startswith(f"{folder / failure_log.NAME}; the last failure was on 2")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dragoman.cli.plain import fit, harmless, harmless_json, harmless_line, harmless_output, pad, width
+from dragoman.cli.text_width import fit, harmless, harmless_json, harmless_line, harmless_output, pad, width
 
 
 @pytest.mark.parametrize(

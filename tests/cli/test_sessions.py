@@ -257,7 +257,7 @@ def test_no_line_of_the_list_is_wider_than_the_terminal(columns: int, tmp_path: 
     lines = at_terminal(tmp_path, "list", columns=columns).splitlines()
     assert len(lines) == 2
     assert "…" in lines[0] and "…" in lines[1]
-    from dragoman.cli.plain import width
+    from dragoman.cli.text_width import width
 
     assert max(map(width, lines)) <= columns
 

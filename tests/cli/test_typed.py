@@ -2,7 +2,7 @@
 
 import pytest
 
-from dragoman.cli.typed import readable
+from dragoman.cli.decode_input import decode_input
 
 
 @pytest.mark.parametrize(
@@ -15,4 +15,4 @@ from dragoman.cli.typed import readable
     ],
 )
 def test_bytes_that_were_not_read_are_read_as_utf8_or_replaced(typed: str, text: str) -> None:
-    assert readable(typed) == text
+    assert decode_input(typed) == text

@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 from dragoman.coder.context import ContextAssistantMessage, ContextToolResult, Item
-from dragoman.coder.estimate import tokens_of
 from dragoman.coder.models.contract import Model, ModelFailed, ModelRequest, Piece
-from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.request_failures import ContextFull
 from dragoman.coder.models.script import ScriptModel, parse
+from dragoman.coder.token_estimate import tokens_of
 
 
 def check_well_formed(items: Sequence[Item]) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.coder import ceilings
+from dragoman.coder import identity_limits
 from dragoman.coder.agent import coding_agent
-from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
+from dragoman.coder.identity_limits import allowed_modes, may_answer, nearest_mode
 from dragoman.coder.modes import MODES
 from dragoman.errors import RequestFailed
 from dragoman.transports.memory import memory_pair
@@ -24,12 +24,12 @@ def free(*max_modes: str) -> Identity:
 
 @pytest.fixture
 def _nothing_can_be_confined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "_can_confine", lambda: False)
+    monkeypatch.setattr(identity_limits, "_can_confine", lambda: False)
 
 
 @pytest.fixture
 def _can_confine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ceilings, "_can_confine", lambda: True)
+    monkeypatch.setattr(identity_limits, "_can_confine", lambda: True)
 
 
 def test_every_mode_has_its_place() -> None:

@@ -112,7 +112,7 @@ async def test_a_search_neither_finds_nor_counts_what_is_in_one(
     if engine == "ripgrep":
         need("rg")
     else:
-        monkeypatch.setattr("dragoman.coder.tools.searching.find_ripgrep", lambda *_: None)
+        monkeypatch.setattr("dragoman.coder.tools.search.find_ripgrep", lambda *_: None)
     steps = [call("grep", pattern=pattern, max_results=1) for pattern in (f"{CANARY}|documented", "xyzzy|documented")]
     async with whole(project, scripted([steps[0]], [steps[1]])) as (_, session):
         texts = [[e.content for e in await events_of(session) if isinstance(e, ToolCallUpdate)] for _ in steps]

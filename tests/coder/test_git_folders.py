@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.coder.tools import files, writing
+from dragoman.coder.tools import files, write
 from tests.cli.editor import Editor, Message, turns
 from tests.coder.rows import Told, answer_questions, apart, call
 from tests.coder.whole import User, events_of, scripted, whole
@@ -98,7 +98,7 @@ async def test_a_folder_that_became_a_git_folder_while_nobody_looked_is_not_writ
         seen.append(1)
         return await (load(place, desk) if len(seen) == 1 else slow(place, desk))
 
-    monkeypatch.setattr(writing, "load", counted)
+    monkeypatch.setattr(write, "load", counted)
     async with whole(tmp_path, model.make, mode="workspace-write") as (_, session):
         await events_of(session)
     assert "is protected by now" in model.results[0]

@@ -20,9 +20,9 @@ from dragoman.coder.context import (
     Item,
     read,
 )
-from dragoman.coder.estimate import tokens_of
 from dragoman.coder.models.contract import ModelFailed, ToolSpec, UsageReported
-from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.request_failures import ContextFull
+from dragoman.coder.token_estimate import tokens_of
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Image, Text, text_of
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, CompactionUpdate, Idle, Notice

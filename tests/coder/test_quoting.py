@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dragoman.coder.instructions import system_prompt
-from dragoman.coder.prompting import seen
-from dragoman.coder.quoting import boxed
+from dragoman.coder.prompt_content import seen
+from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.host.paths import Roots
 from dragoman.vocabulary.content import Resource, Text, TextResource
 
@@ -68,10 +68,10 @@ def test_a_folder_cannot_speak_by_its_name(tmp_path: Path) -> None:
 
 def test_other_text_stays_as_it_is() -> None:
     text = "# Notes\n\nif a < b: note(s)\n<b>notes</b> <noted> &lt;x&gt; 漢字 a<notebook>"
-    assert boxed("notes", text) == f"<notes>\n{text}\n</notes>\n"
+    assert wrap_in_tag("notes", text) == f"<notes>\n{text}\n</notes>\n"
 
 
 def test_a_text_of_brackets_takes_no_time() -> None:
     start = time.process_time()
-    boxed("notes", ("<" * 50 + "< \u200b" * 50 + "<no\u200b\u200bte") * 500)
+    wrap_in_tag("notes", ("<" * 50 + "< \u200b" * 50 + "<no\u200b\u200bte") * 500)
     assert time.process_time() - start < 1

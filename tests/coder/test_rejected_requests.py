@@ -18,8 +18,8 @@ from dragoman.coder.context import (
 )
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece, TextDelta, ToolSpec
 from dragoman.coder.models.endpoints import Family
-from dragoman.coder.models.overflow import MediaRejected, ProviderCrashed, RequestRejected, RequestTooLarge
 from dragoman.coder.models.providers import ProviderModel
+from dragoman.coder.models.request_failures import MediaRejected, ProviderCrashed, RequestRejected, RequestTooLarge
 from dragoman.errors import RequestFailed
 from dragoman.store.sqlite import SqliteStore
 from dragoman.vocabulary.content import Content, Image, Text, text_of

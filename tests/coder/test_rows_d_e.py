@@ -27,7 +27,7 @@ from msgspec import UNSET
 from dragoman.coder import session as coding_session
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece, TextDelta, ToolCallRequested
 from dragoman.errors import RequestFailed
-from dragoman.host.views import open_view
+from dragoman.host.open_view import open_view
 from dragoman.vocabulary.content import Audio, Image
 from dragoman.vocabulary.events import (
     AgentMessageChunk,

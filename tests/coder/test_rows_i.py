@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
+from dragoman.host.process_tree import new_mark
 from dragoman.host.sandbox import Confinement
-from dragoman.host.tree import new_mark
 from tests.cli.editor import Editor, turns
 from tests.coder import whole as at_large
 from tests.coder.mcp.bench import RAW_SERVER, raw

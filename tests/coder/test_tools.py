@@ -19,10 +19,10 @@ from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash
 from dragoman.coder.tools.contract import BadInput, Tool, ToolContext, ToolOutcome, cut
 from dragoman.coder.tools.files import FILE_BYTES
-from dragoman.coder.tools.reading import ReadFile
-from dragoman.coder.tools.searching import Glob, Grep, ListFiles
-from dragoman.coder.tools.web import WebFetch
-from dragoman.coder.tools.writing import EditFile, WriteFile
+from dragoman.coder.tools.read import ReadFile
+from dragoman.coder.tools.search import Glob, Grep, ListFiles
+from dragoman.coder.tools.web_fetch import WebFetch
+from dragoman.coder.tools.write import EditFile, WriteFile
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import Roots
 from dragoman.testing import pair

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from dragoman.host.commands import (
+from dragoman.host.command_rules import (
     covers,
     denies,
     is_read_only,

@@ -16,7 +16,7 @@ from dragoman.host.guardian import Guardian
 AGENT = """
 import os, subprocess, sys, time
 from dragoman.host.guardian import Guardian
-from dragoman.host.tree import marked, new_mark
+from dragoman.host.process_tree import marked, new_mark
 mark = new_mark()
 script = "sleep 1000 & setsid sleep 1001 & (trap '' TERM; sleep 1002) & sleep 1003"
 shell = subprocess.Popen(["sh", "-c", script], env=marked(dict(os.environ), mark), start_new_session=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host import private
+from dragoman.host import process_privacy
 
 from .boxes import confinement
 from .machine import as_a_user
 
 START = """
 import os, subprocess, sys
-from dragoman.host.private import {forbid} as forbid
+from dragoman.host.process_privacy import {forbid} as forbid
 assert forbid()
 """
 # Another process of the same user looks at this one.
@@ -71,7 +71,7 @@ def test_it_still_confines_commands(level: str, tmp_path: Path) -> None:
 def test_keys_are_overwritten_in_proc_and_stay_in_the_environment() -> None:
     program = """
 import os
-from dragoman.host.private import blank_secrets
+from dragoman.host.process_privacy import blank_secrets
 print(blank_secrets(), b"canary" in open("/proc/self/environ", "rb").read(), os.environ["SOME_API_KEY"])
 """
     env = {"PATH": os.environ["PATH"], "SOME_API_KEY": "canary-1"}
@@ -81,4 +81,4 @@ print(blank_secrets(), b"canary" in open("/proc/self/environ", "rb").read(), os.
 
 def test_nothing_is_forbidden_where_there_is_no_such_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert private.forbid_reading() is False
+    assert process_privacy.make_undumpable() is False

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.protected import is_protected, is_protected_write
+from dragoman.host.protected_names import is_protected, is_protected_write
 
 EXECUTED_WHEN_LOOKED_AT = [
     *(".helix/languages.toml", ".nvim.lua", "my.code-workspace", "my.sublime-project", ".cargo/config.toml"),
@@ -80,7 +80,7 @@ def test_a_folder_that_cannot_be_read_is_not_written_without_a_question(
     def unreadable(path: str) -> None:
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr("dragoman.host.protected.os.scandir", unreadable)
+    monkeypatch.setattr("dragoman.host.protected_names.os.scandir", unreadable)
     assert is_protected_write(str(tmp_path), ("file",))
 
 

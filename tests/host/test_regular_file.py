@@ -8,7 +8,7 @@ import pytest
 from dragoman.cli.settings import SettingsError
 from dragoman.cli.settings import _read as read_settings
 from dragoman.client.registry_file import FleetFileWrong, file_bytes
-from dragoman.coder.commands import read_own
+from dragoman.coder.slash_commands import read_own
 from dragoman.host.paths import Place
 from dragoman.host.regular_file import read_regular, read_whole
 from dragoman.host.walk import Walk

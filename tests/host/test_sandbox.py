@@ -655,8 +655,8 @@ def test_it_works_for_a_user_who_is_not_root(place: Path) -> None:
 import os, subprocess, sys, tempfile
 sys.path.insert(0, sys.argv[1])
 from dragoman.host.sandbox import Confinement, confine, try_out, find_bubblewrap
-from dragoman.host.copied import Copied
-from dragoman.host.overlay import Overlay
+from dragoman.host.copy_view import Copied
+from dragoman.host.overlay_view import Overlay
 found = try_out(find_bubblewrap())
 assert found.bubblewrap and found.landlock, found
 for one in (found, found._replace(bubblewrap=None)):

@@ -12,12 +12,12 @@ import pytest
 from dragoman.errors import WorldError
 from dragoman.host import engines, search
 from dragoman.host.engines import SearchFailed
-from dragoman.host.errand import run_errand
 from dragoman.host.guardian import Guardian
 from dragoman.host.paths import PathRefused, Place, Roots
+from dragoman.host.process_tree import living
 from dragoman.host.ripgrep import Records, find_ripgrep
+from dragoman.host.run_to_end import run_to_end
 from dragoman.host.search import FolderEntry, Match, glob, grep, list_files
-from dragoman.host.tree import living
 from dragoman.host.wildcards import PatternRefused
 from tests.needs import need
 
@@ -453,7 +453,7 @@ async def test_an_errand_that_printed_enough_is_ended() -> None:
         return len(heard) < 1000
 
     argv = [shutil.which("yes") or "yes"]
-    ended = await run_errand(argv, cwd="/", env={}, input=b"", take=take, seconds=10)
+    ended = await run_to_end(argv, cwd="/", env={}, input=b"", take=take, seconds=10)
     assert heard.startswith(b"y\ny\n")
     assert not ended.is_late
     assert children() == []
@@ -467,6 +467,6 @@ async def test_an_errand_says_how_it_ended_whoever_holds_its_pipe() -> None:
         return True
 
     argv = ["/bin/sh", "-c", "cat; sleep 100 & echo trouble >&2; exit 3"]
-    ended = await run_errand(argv, cwd="/", env={}, input=b"hello", take=take, seconds=10)
+    ended = await run_to_end(argv, cwd="/", env={}, input=b"hello", take=take, seconds=10)
     assert (b"".join(heard), ended.exit_code, ended.complaint, ended.is_late) == (b"hello", 3, "trouble\n", False)
     assert children() == []

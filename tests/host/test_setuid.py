@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.copied import Copied
+from dragoman.host.copy_view import CopyView
 from dragoman.host.paths import Place, write_bytes
 
 from .boxes import Box
@@ -125,7 +125,7 @@ def test_such_a_bit_in_a_view_is_not_applied(tmp_path: Path) -> None:
     (root / "file").write_text("old")
     (root / "mine").write_text("old")
     (root / "mine").chmod(0o4755)
-    with Copied.open([str(root)], folder=str(views)) as view:
+    with CopyView.open([str(root)], folder=str(views)) as view:
         copy = Path(view.paths[str(root)])
         assert special_bits(copy) == []
         (copy / "file").chmod(0o6755)
@@ -145,7 +145,7 @@ def test_a_folder_keeps_the_group_bit_of_the_folder_around_it(tmp_path: Path) ->
     root.mkdir()
     root.chmod(0o2775)
     views.mkdir()
-    with Copied.open([str(root)], folder=str(views)) as view:
+    with CopyView.open([str(root)], folder=str(views)) as view:
         (Path(view.paths[str(root)]) / "made").mkdir(mode=0o700)
         assert view.apply(view.changes()) == []
     assert oct(stat.S_IMODE((root / "made").stat().st_mode)) == "0o2700"

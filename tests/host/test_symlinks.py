@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.copied import Copied
+from dragoman.host.copy_view import CopyView
 from dragoman.host.symlinks import symlink_refusal
 
 ROOTS = ["/home/me/work", "/home/me/other"]
@@ -88,7 +88,7 @@ def root(tmp_path: Path) -> Path:
 def test_links_that_lead_out_by_way_of_others_are_named_and_not_applied(
     root: Path, script: str, culprits: list[str]
 ) -> None:
-    with Copied.open([str(root)], folder=str(root.parent / "views")) as view:
+    with CopyView.open([str(root)], folder=str(root.parent / "views")) as view:
         subprocess.run(["/bin/bash", "-ec", script], cwd=view.paths[str(root)], check=True)
         changes = view.changes()
         found = sorted(os.path.relpath(conflict.path, root) for conflict in view.links_out(changes))
@@ -100,7 +100,7 @@ def test_links_that_lead_out_by_way_of_others_are_named_and_not_applied(
 
 
 def test_a_link_is_judged_again_by_what_others_did_meanwhile(root: Path) -> None:
-    with Copied.open([str(root)], folder=str(root.parent / "views")) as view:
+    with CopyView.open([str(root)], folder=str(root.parent / "views")) as view:
         os.symlink("new/x", Path(view.paths[str(root)]) / "link")
         changes = view.changes()
         assert view.links_out(changes) == []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host import tree
-from dragoman.host.tree import Process, Tree, marked, new_mark
+from dragoman.host import process_tree
+from dragoman.host.process_tree import Process, Tree, marked, new_mark
 
 from .machine import lives, state
 
@@ -67,9 +67,9 @@ def test_a_leader_that_was_reaped_by_others_has_no_number_any_more(
 def test_a_number_that_was_given_to_another_process_is_not_signalled(sleeper: "subprocess.Popen[bytes]") -> None:
     [now] = Tree(sleeper.pid, "no such mark").members()
     earlier = Process(now.pid, now.state, now.parent, now.group, now.session, now.started - 1)
-    assert not tree._signal_one(earlier, signal.SIGKILL)
+    assert not process_tree._signal_one(earlier, signal.SIGKILL)
     assert lives(sleeper.pid)
-    assert tree._signal_one(now, signal.SIGKILL)
+    assert process_tree._signal_one(now, signal.SIGKILL)
     assert sleeper.wait() == -signal.SIGKILL
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host import copied, snapshot, view
-from dragoman.host.beneath import Undo
-from dragoman.host.copied import Copied
+from dragoman.host import copy_view, snapshot, view
+from dragoman.host.copy_view import CopyView
+from dragoman.host.openat import Undo
 from dragoman.host.sandbox import Confinement, SandboxRefused, confine, try_out
 from dragoman.host.view import Conflict, View, ViewChange, ViewRefused
 from tests.needs import need
@@ -33,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened(root: Path) -> Iterator[View]:
-    with Copied.open([str(root)], folder=str(root.parent / "views")) as one:
+    with CopyView.open([str(root)], folder=str(root.parent / "views")) as one:
         yield one
 
 
@@ -223,7 +223,7 @@ def test_links_out_and_special_files_are_not_copied(
         monkeypatch.chdir(root)  # a socket's path is short
         daemon.bind("socket")
     os.link(root / "a", root / "hard")
-    with Copied.open([str(root)], folder=str(tmp_path / "views")) as one:
+    with CopyView.open([str(root)], folder=str(tmp_path / "views")) as one:
         copy = copy_of(one, root)
         assert (copy / "out").is_symlink()
         assert (copy / "folder-out").is_symlink()
@@ -239,21 +239,21 @@ def test_links_out_and_special_files_are_not_copied(
 
 def test_a_view_is_bounded(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "views"
-    monkeypatch.setattr(copied, "COPY_BYTES", 5)
+    monkeypatch.setattr(copy_view, "COPY_BYTES", 5)
     with pytest.raises(ViewRefused, match="MiB"):
-        Copied.open([str(root)], folder=str(folder))
+        CopyView.open([str(root)], folder=str(folder))
     monkeypatch.undo()
     monkeypatch.setattr(snapshot, "ENTRIES", 2)
     with pytest.raises(ViewRefused, match="more than 2 files"):
-        Copied.open([str(root)], folder=str(folder))
+        CopyView.open([str(root)], folder=str(folder))
     monkeypatch.undo()
-    monkeypatch.setattr(copied, "_MARGIN_BYTES", 1 << 60)
+    monkeypatch.setattr(copy_view, "_MARGIN_BYTES", 1 << 60)
     with pytest.raises(ViewRefused, match="no room"):
-        Copied.open([str(root)], folder=str(folder))
+        CopyView.open([str(root)], folder=str(folder))
     monkeypatch.undo()
     for roots in ([str(root / "none")], [str(root), str(root / "sub")], [str(tmp_path)]):
         with pytest.raises(ViewRefused):
-            Copied.open(roots, folder=str(folder))
+            CopyView.open(roots, folder=str(folder))
     assert list(folder.iterdir()) == []
 
 
@@ -280,7 +280,7 @@ def test_a_set_time_does_not_hide_a_change(opened: View, root: Path) -> None:
 
 
 def test_a_closed_view_leaves_nothing(root: Path) -> None:
-    one = Copied.open([str(root)], folder=str(root.parent / "views"))
+    one = CopyView.open([str(root)], folder=str(root.parent / "views"))
     (copy_of(one, root) / "sub" / "deep").chmod(0)
     (copy_of(one, root) / "sub").chmod(0o500)
     (copy_of(one, root) / "out").symlink_to(root)
@@ -339,7 +339,7 @@ def test_nothing_is_copied_through_a_link_that_was_a_folder(root: Path, monkeypa
             sub.unlink()
             (root / "kept").rename(sub)
 
-    monkeypatch.setattr(copied, "walk", raced)
+    monkeypatch.setattr(copy_view, "walk", raced)
     with pytest.raises(ViewRefused):
-        Copied.open([str(root)], folder=str(root.parent / "views"))
+        CopyView.open([str(root)], folder=str(root.parent / "views"))
     assert list(outside.iterdir()) == []

@@ -13,18 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host import copied
-from dragoman.host.confined import Confined
-from dragoman.host.copied import Copied
-from dragoman.host.overlay import Overlay
+from dragoman.host import copy_view
+from dragoman.host.confined_command import ConfinedCommand
+from dragoman.host.copy_view import CopyView
+from dragoman.host.open_view import open_view
+from dragoman.host.overlay_view import OverlayView
 from dragoman.host.paths import PathRefused, read_bytes, write_bytes
 from dragoman.host.sandbox import confine, try_out
 from dragoman.host.view import View, ViewRefused
-from dragoman.host.views import open_view
 from tests.needs import need
 
 tried = functools.cache(try_out)
-KINDS: dict[str, type[Copied] | type[Overlay]] = {"copied": Copied, "overlay": Overlay}
+KINDS: dict[str, type[CopyView] | type[OverlayView]] = {"copied": CopyView, "overlay": OverlayView}
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def content(folder: Path) -> dict[str, object]:
     }
 
 
-def boxed(one: View, root: Path, script: str, hidden: tuple[str, ...] = ()) -> Confined:
+def boxed(one: View, root: Path, script: str, hidden: tuple[str, ...] = ()) -> ConfinedCommand:
     found = tried(need("bwrap"))
     assert found.bubblewrap, found.lacks
     return confine(
@@ -305,19 +305,19 @@ def test_a_layer_says_why_it_cannot_be(tmp_path: Path) -> None:
     odd.mkdir()
     (tmp_path / "views").mkdir()
     with pytest.raises(ViewRefused, match="character"):
-        Overlay.open([str(odd)], folder=str(tmp_path / "views"))
+        OverlayView.open([str(odd)], folder=str(tmp_path / "views"))
     assert list((tmp_path / "views").iterdir()) == []
 
 
 def test_a_large_workspace_gets_a_layer(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(root.parent / "views")
     with open_view([str(root)], folder=folder) as one:
-        assert isinstance(one, Copied)
+        assert isinstance(one, CopyView)
     open_kind("overlay", root).close()
-    monkeypatch.setattr(copied, "COPY_BYTES", 1)
+    monkeypatch.setattr(copy_view, "COPY_BYTES", 1)
     with open_view([str(root)], folder=folder) as one:
-        assert isinstance(one, Overlay)
-    monkeypatch.setattr("dragoman.host.overlay._PROGRAMS", "/nowhere")
+        assert isinstance(one, OverlayView)
+    monkeypatch.setattr("dragoman.host.overlay_view._PROGRAMS", "/nowhere")
     with pytest.raises(ViewRefused, match=r"MiB.*programs"):
         open_view([str(root)], folder=folder)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.host.beneath import remove_tree
+from dragoman.host.openat import remove_tree
 from dragoman.host.workspace_watch import CannotWatch, WorkspaceWatch
 from tests.coder.test_git_folders import repository
 

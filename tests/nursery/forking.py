@@ -36,11 +36,11 @@ _NEEDED: Final = (
     "dragoman.coder.session",
     "dragoman.coder.models.offline.conversation",
     "dragoman.coder.models.script",
-    "dragoman.coder.model_supply",
+    "dragoman.coder.model_registry",
     "dragoman.coder.runtime",
     "dragoman.dialects.v1.agent",
     "dragoman.dialects.v2.agent",
-    "dragoman.host.private",
+    "dragoman.host.process_privacy",
     "dragoman.store.sqlite",
 )
 # What else a command needs, once one of them is asked for. These start agents themselves, and have them forked.
@@ -62,7 +62,7 @@ _GATEWAY: Final = (
     "granian.server.embed",
 )
 _NEEDED_BY: Final = {
-    "run": ("dragoman.cli.run", "dragoman.cli.terminal.asking", "dragoman.cli.terminal.turn_screen", *_CLIENT),
+    "run": ("dragoman.cli.run", "dragoman.cli.terminal.questions", "dragoman.cli.terminal.turn_screen", *_CLIENT),
     "chat": (
         "dragoman.cli.chat",
         "dragoman.cli.terminal.chat_session",

@@ -381,4 +381,4 @@ def test_importing_the_agent_side_does_not_import_what_starts_children() -> None
     done = run([sys.executable, "-c", code], stdout=PIPE, check=True)
     imported = set(done.stdout.decode().split())
     assert "dragoman.host.pipes" in imported
-    assert not imported & {"dragoman.host.process", "dragoman.host.tree", "dragoman.transports.child"}
+    assert not imported & {"dragoman.host.process", "dragoman.host.process_tree", "dragoman.transports.child"}

@@ -4,15 +4,15 @@ from tools.reference.markdown import table
 
 
 def tools_page() -> str:
-    from dragoman.coder.commands import BUILT_IN
     from dragoman.coder.modes import MODES
+    from dragoman.coder.slash_commands import BUILT_IN
     from dragoman.coder.tools.bash import Bash
-    from dragoman.coder.tools.delegating import Delegate, agent_schema
-    from dragoman.coder.tools.reading import ReadFile
-    from dragoman.coder.tools.searching import Glob, Grep, ListFiles
-    from dragoman.coder.tools.talking import AskUser, UpdatePlan
-    from dragoman.coder.tools.web import WebFetch
-    from dragoman.coder.tools.writing import EditFile, WriteFile
+    from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
+    from dragoman.coder.tools.read import ReadFile
+    from dragoman.coder.tools.search import Glob, Grep, ListFiles
+    from dragoman.coder.tools.subagent import Delegate, agent_schema
+    from dragoman.coder.tools.web_fetch import WebFetch
+    from dragoman.coder.tools.write import EditFile, WriteFile
 
     kinds = (ReadFile, ListFiles, Glob, Grep, WriteFile, EditFile, Bash, WebFetch, Delegate, UpdatePlan, AskUser)
     # That of tool `agent` depends on the model; here it is whole.

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Serve until the editor is gone."""
     # Everything behind this line is paid for by the editor's user at every start: import as little as possible.
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.complain import CommandError
+    from dragoman.cli.errors import CommandError
     from dragoman.cli.home import open_store
     from dragoman.coder.agent import coding_agent
     from dragoman.errors import UsageError
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         setup = our_setup(arguments.model, arguments.mode, _rules(arguments.dialect))
     except (CommandError, UsageError) as error:
-        return complain(str(error))
+        return print_error(str(error))
     trace = None
     if arguments.trace is not None:
         from dragoman.cli.trace import open_trace
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             trace = open_trace(arguments.trace)
         except OSError as error:
-            return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+            return print_error(f"{arguments.trace}: cannot write the trace: {error.strerror}")
     agent = coding_agent(
         setup, store=open_store, resume=arguments.resume, protocol=arguments.protocol, dialect=arguments.dialect
     )
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _record(error: Exception) -> None:
-    from dragoman.cli.log import record
+    from dragoman.cli.failure_log import record
 
     record("acp", error)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from dragoman import background
-from dragoman.cli.complain import complain, warn
+from dragoman.cli.errors import print_error, print_warning
 from dragoman.cli.home import home
-from dragoman.cli.keys import hide_keys
-from dragoman.cli.plain import fit, harmless_json, harmless_line, pad, width
+from dragoman.cli.key_variables import hide_keys
 from dragoman.cli.settings import SettingsError
+from dragoman.cli.text_width import fit, harmless_json, harmless_line, pad, width
 from dragoman.client.connect import connect
 from dragoman.client.known_agents import KNOWN
 from dragoman.client.registry import AgentRegistry, AgentStatus, find_program
@@ -40,7 +40,7 @@ def list_agents(arguments: argparse.Namespace) -> int:
         try:
             hide_keys()
         except SettingsError as error:
-            return complain(str(error))
+            return print_error(str(error))
         background.run(_check(fleet))
     found = [fleet.status(name) for name in fleet.names()]
     if arguments.json:
@@ -51,9 +51,9 @@ def list_agents(arguments: argparse.Namespace) -> int:
     if left_out is not None:
         print(harmless_line(str(left_out)), file=sys.stderr)
     for remark in fleet.remarks:
-        warn(remark)
+        print_warning(remark)
     for sentence in fleet.complaints():
-        complain(sentence)
+        print_error(sentence)
     return NOT_DONE if fleet.complaints() else 0
 
 
@@ -62,17 +62,17 @@ def add_agent(arguments: argparse.Namespace) -> int:
     name: str = arguments.name
     command: list[str] = arguments.agent_command
     if not name.isprintable() or not name.strip() or name.startswith("-"):
-        return complain(f"{name!r} is no name for an agent")
+        return print_error(f"{name!r} is no name for an agent")
     try:
         entry = _entry(command, arguments.token_file)
     except UsageError as error:
-        return complain(str(error))
+        return print_error(str(error))
     if arguments.description is not None:
         entry["description"] = arguments.description
     known = add_entry(home() / NAME, name, entry)
     print(f"{harmless_line(name)} is {'changed' if known else 'added'}: {harmless_line(shlex.join(command))}")
     if "command" in entry and find_program(command[0], os.environ) is None:
-        complain(f"there is no program {command[0]} on this machine yet")
+        print_error(f"there is no program {command[0]} on this machine yet")
     return 0
 
 
@@ -94,8 +94,8 @@ def remove_agent(arguments: argparse.Namespace) -> int:
         print(f"{harmless_line(name)} is removed.")
         return 0
     if name in KNOWN:
-        return complain(f"{name} is built in; there is nothing to remove", NOT_DONE)
-    return complain(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
+        return print_error(f"{name} is built in; there is nothing to remove", NOT_DONE)
+    return print_error(f"there is no agent {name} in {home() / NAME}", NOT_DONE)
 
 
 async def _check(fleet: AgentRegistry) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
@@ -59,4 +59,4 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return action(arguments)
     except DragomanError as error:
-        return complain(str(error), NOT_DONE)
+        return print_error(str(error), NOT_DONE)

@@ -3,12 +3,12 @@
 import os
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import CommandError
+from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home_folder
-from dragoman.cli.keys import keep_keys_back
+from dragoman.cli.key_variables import keep_keys_back
 from dragoman.cli.settings import Settings, SettingsError, read_settings
 from dragoman.cli.started_files import started_files
-from dragoman.coder.model_supply import OFFLINE, ModelSupply, ProviderAccess
+from dragoman.coder.model_registry import OFFLINE, ModelRegistry, ProviderAccess
 from dragoman.coder.setup import DEFAULT_MODE, Models, Setup
 from dragoman.vocabulary.dialect_rules import PROTOCOL_RULES, DialectRules
 
@@ -55,7 +55,7 @@ def our_setup(
     if script is None and wanted and wanted != OFFLINE:
         _check_model(wanted, config)
     means = ProviderAccess(os.environ, config, home_folder(), wanted, lists=settings.flag("list_models"))
-    supply: Models = ModelSupply(means, script=script)
+    supply: Models = ModelRegistry(means, script=script)
     _check_address(supply, config)
     if rules.accepts_unlisted_models:
         from dragoman.coder.resolver import Resolver
@@ -94,7 +94,7 @@ def _sandbox_limits(settings: Settings) -> "ResourceLimits | None":
 
 def _hide_keys() -> None:
     """No command that we start reads them out of /proc."""
-    from dragoman.host.private import blank_secrets
+    from dragoman.host.process_privacy import blank_secrets
 
     blank_secrets()
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.target import add_target
 
 if TYPE_CHECKING:
@@ -56,15 +56,15 @@ def run(arguments: argparse.Namespace) -> int:
         target = chosen_target(arguments)
         folder = chosen_folder(arguments, target)
     except CommandError as error:
-        return complain(str(error))
+        return print_error(str(error))
     if not sys.stdin.isatty() or not sys.stdout.isatty():
-        return complain("a chat needs a terminal; `dragoman run` is for pipes and scripts")
+        return print_error("a chat needs a terminal; `dragoman run` is for pipes and scripts")
     try:
         from dragoman.cli.terminal.chat_session import ChatSession
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
             raise
-        return complain(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
+        return print_error(f"chat needs {error.name}, which is not installed: {how_to_install('chat')}")
     from dragoman import background
 
     return background.run(ChatSession(arguments, target, folder).perform())

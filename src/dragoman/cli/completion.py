@@ -7,7 +7,7 @@ answers with a candidate a line, `WORD<Tab>what it is`, or with `:files` or `:fo
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -100,16 +100,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.words is not None:
         _answer(arguments.words)
     elif arguments.shell is None:
-        return complain("for which shell? dragoman completion bash, zsh or fish")
+        return print_error("for which shell? dragoman completion bash, zsh or fish")
     else:
         print(SCRIPTS[arguments.shell], end="")
     return 0
 
 
 def _answer(words: list[str]) -> None:
-    from dragoman.cli.candidates import candidates
+    from dragoman.cli.completion_candidates import candidates
     from dragoman.cli.main import command_line
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
 
     for word, about in candidates(command_line(words[0] if len(words) > 1 else ""), words):
         print(harmless_line(word) + (f"\t{harmless_line(about)}" if about else ""))

@@ -5,7 +5,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -30,13 +30,13 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Show them."""
     from dragoman.cli.home import home
-    from dragoman.cli.plain import harmless_line as plain
     from dragoman.cli.settings import KEYS, SettingsError, read_settings
+    from dragoman.cli.text_width import harmless_line as plain
 
     try:
         settings = read_settings()
     except SettingsError as error:
-        return complain(str(error))
+        return print_error(str(error))
     keys, thinks = find_keys(settings), _who_thinks()
     addresses = find_addresses(settings, keys)
     wrong = next((str(found["error"]) for found in addresses.values() if "error" in found), "")
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
         tables = {name: sorted(table) for name, table in settings.tables.items()}
         found = {"keys": keys, "addresses": addresses, "thinks": thinks}
         print(json.dumps({"home": str(home()), "file": settings.file, "settings": shown, **tables, **found}))
-        return complain(wrong) if wrong else 0
+        return print_error(wrong) if wrong else 0
     _print("home", plain(str(home())))
     _print("file", plain(settings.file), "" if os.path.exists(settings.file) else "not written yet")
     for name, setting in settings.keys.items():
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     for provider, address in addresses.items():
         _print(f"address {plain(provider)}", f"{plain(address.get('value', '(none)'))}  ({plain(address['source'])})")
     _print("thinks", plain(thinks), "the model that a new session begins with")
-    return complain(wrong) if wrong else 0
+    return print_error(wrong) if wrong else 0
 
 
 def _print(name: str, value: str, about: str = "") -> None:
@@ -118,7 +118,7 @@ def find_addresses(settings: "Settings", keys: dict[str, str]) -> dict[str, dict
 
 def _who_thinks() -> str:
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.complain import CommandError
+    from dragoman.cli.errors import CommandError
     from dragoman.errors import DragomanError
 
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman import background
-from dragoman.cli.complain import complain, warn_of_plain_http
+from dragoman.cli.errors import print_error, warn_about_plain_http
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from dragoman.cli.stdio_relay import relay_stdio
     from dragoman.errors import UsageError, how_to_install
-    from dragoman.host.private import blank_secrets
+    from dragoman.host.process_privacy import blank_secrets
     from dragoman.transports.remote import remote_opener
     from dragoman.transports.token import read_token
 
@@ -58,16 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
             token = os.environ.get("DRAGOMAN_TOKEN") or None
         open_far = remote_opener(arguments.url, token, _tell)
     except UsageError as error:
-        return complain(str(error))
+        return print_error(str(error))
     if token is not None:
-        warn_of_plain_http(arguments.url)
+        warn_about_plain_http(arguments.url)
     for library in ("httpx2", "websockets"):
         if find_spec(library) is None:
-            return complain(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
+            return print_error(f"connecting needs {library}, which is not installed: {how_to_install('serve')}")
     if os.isatty(0):
         _tell(f"waiting for an editor on stdin; for a person: dragoman chat --agent {arguments.url}")
     reason = background.run(relay_stdio(open_far, _tell))
-    return 0 if reason is None else complain(reason, 1)
+    return 0 if reason is None else print_error(reason, 1)
 
 
 def _tell(sentence: str) -> None:

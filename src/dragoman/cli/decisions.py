@@ -13,8 +13,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from dragoman.cli.failure_log import FILE_BYTES, OLDER_FILES, append_line
 from dragoman.cli.home import home_folder
-from dragoman.cli.log import FILE_BYTES, OLDER_FILES, append_line
 from dragoman.host.environment import without_keys
 from dragoman.host.regular_file import read_regular
 

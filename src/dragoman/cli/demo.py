@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             trace = open_trace(arguments.trace)
         except OSError as error:
-            return complain(f"{arguments.trace}: cannot write the trace: {error.strerror}")
+            return print_error(f"{arguments.trace}: cannot write the trace: {error.strerror}")
     with tempfile.TemporaryDirectory(prefix="dragoman-demo-") as folder:
         script = os.path.join(folder, "demo.json")
         with open(script, "w", encoding="utf-8") as file:
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             for protocol in [arguments.protocol] if arguments.protocol else [1, 2]:
                 background.run(_talk(protocol, script, folder, trace))
         except DragomanError as error:
-            return complain(failure_text(error), AGENT_FAILED)
+            return print_error(failure_text(error), AGENT_FAILED)
     return 0
 
 

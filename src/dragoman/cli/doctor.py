@@ -45,7 +45,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and tell."""
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
 
     found: list[Finding] = []
     marks = {"ok": "ok    ", "note": "note  ", "broken": "BROKEN"}
@@ -139,7 +139,7 @@ def _store() -> Finding:
 
 def _model(wanted: str | None) -> Finding:
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.complain import CommandError
+    from dragoman.cli.errors import CommandError
     from dragoman.errors import DragomanError
 
     try:
@@ -178,14 +178,14 @@ def _providers() -> Finding:
 async def _lists() -> dict[str, str]:
     """Ask each provider for its models, which tells whether it accepts its key."""
     from dragoman.cli.builtin_agent import our_setup
-    from dragoman.cli.complain import CommandError
-    from dragoman.coder.model_supply import ModelSupply
+    from dragoman.cli.errors import CommandError
+    from dragoman.coder.model_registry import ModelRegistry
 
     try:
         models = our_setup(None, None).models
     except CommandError:
         return {}  # the finding about the model says why
-    return await models.ask_lists() if isinstance(models, ModelSupply) else {}
+    return await models.ask_lists() if isinstance(models, ModelRegistry) else {}
 
 
 def _sandbox() -> Finding:
@@ -239,7 +239,7 @@ def _log() -> Finding:
     """Where failures are kept, and when the last one was."""
     import time
 
-    from dragoman.cli.log import log_file
+    from dragoman.cli.failure_log import log_file
 
     file = log_file()
     try:

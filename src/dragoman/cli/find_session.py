@@ -8,9 +8,9 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.cli.complain import CommandError
-from dragoman.cli.plain import harmless_line
-from dragoman.cli.table import SHORT
+from dragoman.cli.errors import CommandError
+from dragoman.cli.session_table import SHORT
+from dragoman.cli.text_width import harmless_line
 from dragoman.store.contract import SessionMeta, Store
 
 # How every id of ours begins; it need not be written.

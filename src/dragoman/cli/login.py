@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -42,13 +42,13 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         known = [*credentials.KEY_VARIABLES, *read_settings().tables["providers"]]
     except SettingsError as error:
-        return complain(str(error))
+        return print_error(str(error))
     names = ", ".join(dict.fromkeys(known))
     provider = arguments.provider or _ask(f"Provider ({names}): ")
     if not provider:
-        return complain(f"whose key is it? dragoman login PROVIDER; there are {names}")
+        return print_error(f"whose key is it? dragoman login PROVIDER; there are {names}")
     if provider not in known:
-        return complain(
+        return print_error(
             f"unknown provider {provider!r}; there are {names}. One of your own goes into "
             f'{home() / "config.toml"} first: [providers.NAME] with base_url = "https://…"'
         )
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         key = credentials.check_key(_secret(f"Key for {provider}: "))
         credentials.save(home() / "credentials.toml", provider, key)
     except credentials.CredentialsError as error:
-        return complain(str(error), NOT_DONE)
+        return print_error(str(error), NOT_DONE)
     print(f"Kept. `dragoman chat` uses it, and so does an editor that starts `dragoman acp`; --model {provider}/NAME")
     print(f"chooses a model. `dragoman logout {provider}` forgets the key.")
     return 0

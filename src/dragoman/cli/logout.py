@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace) -> int:
         providers = [arguments.provider] if arguments.provider else list(credentials.load(file).keys)
         gone = [provider for provider in providers if credentials.forget(file, provider)]
     except credentials.CredentialsError as error:
-        return complain(str(error), NOT_DONE)
+        return print_error(str(error), NOT_DONE)
     if not gone:
         of = f" of {arguments.provider}" if arguments.provider else ""
-        return complain(f"no key{of} is kept here", NOT_DONE)
+        return print_error(f"no key{of} is kept here", NOT_DONE)
     print(f"Forgotten: {', '.join(gone)}")
     return 0

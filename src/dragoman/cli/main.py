@@ -54,9 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _guarded(argv: Sequence[str] | None) -> int:
     """Run a command; what ends it besides its own return becomes an exit code or an entry in the log."""
     if argv is None and _command_of(sys.argv[1:]) in _HOLD_KEYS:
-        from dragoman.host.private import forbid_reading
+        from dragoman.host.process_privacy import make_undumpable
 
-        forbid_reading()
+        make_undumpable()
     try:
         code = _run(sys.argv[1:] if argv is None else argv)
         if argv is None:  # the program ends: Python need not go through all it has, to look for garbage
@@ -75,7 +75,7 @@ def _guarded(argv: Sequence[str] | None) -> int:
         if isinstance(error, OSError) and _is_hang_up(error):
             _silence()
             return INTERRUPTED
-        from dragoman.cli.log import record
+        from dragoman.cli.failure_log import record
 
         record(_command_of(sys.argv[1:] if argv is None else argv), error)
         raise

@@ -14,21 +14,21 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dragoman.cli.agent_failures import error_fields, failure_words, is_a_bug, own_complaint
-from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.failed_changes import FailedChanges
 from dragoman.cli.offered_services import Offer
 from dragoman.cli.target import Target, choose, opened
-from dragoman.cli.terminal.inert import inert, inert_line
 from dragoman.cli.terminal.interrupts import Interrupts
+from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.errors import DragomanError, RequestFailed, TimedOut, UsageError
 from dragoman.host.failure_text import failure_text
 from dragoman.vocabulary.events import Notice, ToolCallContentChunk, ToolCallUpdate
 
 if TYPE_CHECKING:
-    from dragoman.cli.terminal.asking import Asker
     from dragoman.cli.terminal.event_text import EventText
     from dragoman.cli.terminal.json_lines import JsonLines
+    from dragoman.cli.terminal.questions import TerminalQuestions
     from dragoman.cli.terminal.turn_screen import TurnScreen
     from dragoman.client.connect import Client
     from dragoman.client.conversation import Conversation, Turn
@@ -107,7 +107,7 @@ class OneTurn:
             raise  # the reader of stdout has closed its pipe; `main` ends quietly
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again, at exit
-            return complain(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
+            return print_error(f"stdout: cannot write there: {error.strerror}", UNWRITTEN)
         return code
 
     async def _supervised(self) -> int:
@@ -181,13 +181,13 @@ class OneTurn:
         text, typed = self._text(), " ".join(self._words)
         if "@" not in typed:
             return text
-        from dragoman.cli.terminal.attaching import attached
+        from dragoman.cli.terminal.attachments import prompt_with_files
 
-        prompt = attached(text, self._folder, client.agent.capabilities, typed=typed)
+        prompt = prompt_with_files(text, self._folder, client.agent.capabilities, typed=typed)
         if prompt.problems:
-            raise CommandError(f"{inert_line('; '.join(prompt.problems))}. Nothing was sent")
+            raise CommandError(f"{sanitize_line('; '.join(prompt.problems))}. Nothing was sent")
         for name in prompt.missing:
-            self._screen.say(f"dragoman: @{inert_line(name)} is no file here; it is sent as a word")
+            self._screen.say(f"dragoman: @{sanitize_line(name)} is no file here; it is sent as a word")
         return prompt.blocks
 
     def _text(self) -> str:
@@ -223,13 +223,16 @@ class OneTurn:
         return await opened(stack, target, self._folder, self._offer, self._arguments, settings)
 
     def _asker(self, stack: AsyncExitStack) -> Any:
-        """Return an `Asker` on the terminal that stderr is; None without one, or if stdin is a pipe with other data."""
+        """Return the questions on the terminal that stderr is.
+
+        None without a terminal there, or if stdin is a pipe with other data.
+        """
         from dragoman.cli.terminal.turn_screen import colours_wanted, is_terminal, size
 
         if not is_terminal(sys.stderr) or (self._piped is None and not is_terminal(sys.stdin)):
             return None
-        from dragoman.cli.terminal.asking import Asker, Keyboard
         from dragoman.cli.terminal.permission_box import secret_word
+        from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
         from dragoman.cli.terminal.viewer import find_pager
 
         keyboard = Keyboard.find(sys.stderr)
@@ -237,7 +240,7 @@ class OneTurn:
             return None
         stack.callback(keyboard.close)
         coloured = colours_wanted(sys.stderr)
-        return Asker(
+        return TerminalQuestions(
             keyboard,
             self._screen.ask,
             size,
@@ -247,7 +250,7 @@ class OneTurn:
             find_pager=lambda: find_pager(os.environ, [self._folder]),
         )
 
-    async def _ask(self, asker: "Asker", request: "RequestPermission") -> "PermissionOption | None":
+    async def _ask(self, asker: "TerminalQuestions", request: "RequestPermission") -> "PermissionOption | None":
         self._teller.asked(request)
         option = await asker.permission(request)
         if (option is None or not option.kind.startswith("allow")) and len(self._refusals) < _REFUSALS:
@@ -284,7 +287,7 @@ class OneTurn:
         try:
             return await reopen(client, wanted, self._folder, replay=False)
         except RequestFailed as error:
-            raise CommandError(f"--session {wanted}: {inert_line(failure_text(error))}") from error
+            raise CommandError(f"--session {wanted}: {sanitize_line(failure_text(error))}") from error
 
     def _show(self, events: "Sequence[AnyEvent]") -> None:
         for event in events:
@@ -314,7 +317,7 @@ class OneTurn:
 
     def _tell(self, sentence: str) -> None:
         if self._quiet.is_set():
-            self._screen.say(f"dragoman: {inert_line(sentence)[:_SENTENCE]}")
+            self._screen.say(f"dragoman: {sanitize_line(sentence)[:_SENTENCE]}")
 
     def _show_stderr(self, line: str) -> None:
         if self._quiet.is_set():
@@ -328,7 +331,7 @@ class OneTurn:
     def _hear_noise(self, reason: str) -> None:
         self._noise += 1
         if self._noise <= _TOLD and self._quiet.is_set():
-            self._screen.say(f"dragoman: skipped what the agent wrote: {inert_line(reason)[:200]}")
+            self._screen.say(f"dragoman: skipped what the agent wrote: {sanitize_line(reason)[:200]}")
 
     # -- how it ended ------------------------------------------------------------------------------------------------
 
@@ -339,7 +342,9 @@ class OneTurn:
         offer = self._offer
         assert offer is not None  # a turn has ended, so the agent was connected
         for denial in offer.denials[:_TOLD]:
-            self._screen.say(f"dragoman: not allowed: {inert_line(denial.what)[:200]} ({inert_line(denial.reason)})")
+            self._screen.say(
+                f"dragoman: not allowed: {sanitize_line(denial.what)[:200]} ({sanitize_line(denial.reason)})"
+            )
         # Some agents end a turn as cancelled when something is not allowed. That is no Ctrl-C of ours.
         is_over = code == OK or (code == CANCELLED and not self._is_called_off)
         if offer.denied and is_over:
@@ -353,7 +358,7 @@ class OneTurn:
             self._screen.say(f"dragoman: the turn ended early: {self._stop_reason}")
         if self._screen.answer_alone or self._json is not None:  # else each call was shown, and how it ended
             for sentence in self._changes.sentences()[:_TOLD]:
-                self._screen.say(f"dragoman: a change failed: {inert_line(sentence)[:_SENTENCE]}")
+                self._screen.say(f"dragoman: a change failed: {sanitize_line(sentence)[:_SENTENCE]}")
         return code
 
     def _failed(self, error: DragomanError, last_words: str) -> int:
@@ -371,7 +376,7 @@ class OneTurn:
     def _fail(self, sentence: str, error: dict[str, object] | None, code: int = FAILED) -> int:
         self._error = error
         self._screen.pause()
-        return complain(inert(sentence), code)
+        return print_error(sanitize(sentence), code)
 
 
 def _denied(offer: Offer) -> str:

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-from dragoman.cli.plain import harmless_json
 from dragoman.cli.progress import Progress
+from dragoman.cli.text_width import harmless_json
 from dragoman.store.contract import StoreFailed
 
 # Written at once: a line at a time would cost more than making the line.

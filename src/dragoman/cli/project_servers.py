@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dragoman.cli.home import home_folder
-from dragoman.cli.plain import harmless_line
+from dragoman.cli.text_width import harmless_line
 from dragoman.errors import UsageError
 from dragoman.vocabulary.requests import McpServer
 

@@ -4,9 +4,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.decode_input import decode_input
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.target import add_target
-from dragoman.cli.typed import readable
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         target = chosen_target(arguments)
         errand = OneTurn(arguments, target, chosen_folder(arguments, target), typed, piped)
     except CommandError as error:
-        return complain(str(error))
+        return print_error(str(error))
     return background.run(errand.perform())
 
 
@@ -98,7 +98,7 @@ def _prompt(words: list[str]) -> tuple[list[str], str | None]:
         if decoded is None:
             raise CommandError(f"stdin is not text: {describe_binary(data, len(data))}; name a file with @path instead")
         piped = decoded.text
-    words = [readable(word) for word in words]
+    words = [decode_input(word) for word in words]
     if not "".join(word for word in words if word != "-").strip() and not (piped or "").strip():
         raise CommandError("the prompt is empty")
     return words, piped

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dragoman import background
-from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.home import home
 
 if TYPE_CHECKING:
@@ -136,12 +136,12 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             log.close()
     except (CommandError, DragomanError) as error:
-        return complain(str(error))
+        return print_error(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return complain(f"{where}{(error.strerror or str(error)).lower()}", 1)
+        return print_error(f"{where}{(error.strerror or str(error)).lower()}", 1)
     except ImportError as error:
-        return complain(f"serving needs an extra ({error.name}): {how_to_install('serve')}")
+        return print_error(f"serving needs an extra ({error.name}): {how_to_install('serve')}")
     _leave()
     return 0
 
@@ -162,7 +162,7 @@ def _change_tokens(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     _say(f"this option goes with the next release; use: dragoman tokens {now} NAME")
     if arguments.revoke_token is not None:
         if not tokens.revoke(arguments.revoke_token):
-            return complain(f"there is no token {arguments.revoke_token!r}", 1)
+            return print_error(f"there is no token {arguments.revoke_token!r}", 1)
         return 0
     try:
         scopes = scopes_of(arguments.scopes)
@@ -222,7 +222,7 @@ class _Prepared:
 
 
 def _prepared(arguments: argparse.Namespace, tokens: "TokenStore", log: "Logbook") -> _Prepared:
-    from dragoman.cli.keys import hide_keys
+    from dragoman.cli.key_variables import hide_keys
     from dragoman.cli.served_agent import fleet_agent, our_agent
     from dragoman.cli.settings import SettingsError
     from dragoman.gateway.ceilings import Ceilings
@@ -262,11 +262,11 @@ def _limits(arguments: argparse.Namespace) -> "TokenLimits":
 
 
 def _check_tls(certificate: Path, key: Path) -> None:
-    from dragoman.cli.certificate import CertificateWrong, check_pair
+    from dragoman.cli.certificate import CertificateError, check_pair
 
     try:
         check_pair(certificate, key)
-    except CertificateWrong as error:
+    except CertificateError as error:
         raise CommandError(str(error)) from None
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from dragoman.agent.dialect_rules import rules_of
 from dragoman.cli import builtin_agent
-from dragoman.cli.complain import CommandError
+from dragoman.cli.errors import CommandError
 from dragoman.cli.home import home, open_store
 from dragoman.errors import UsageError
 from dragoman.gateway.agent_source import PROCESSES, AgentSource, in_process, spawned, spoken_in
@@ -91,7 +91,7 @@ def fleet_agent(name: str) -> ServedAgent:
 
 
 def _our_modes() -> AgentModes:
-    from dragoman.coder.ceilings import allowed_modes, may_answer, nearest_mode
+    from dragoman.coder.identity_limits import allowed_modes, may_answer, nearest_mode
     from dragoman.host.sandbox import probe
 
     probe()  # what the machine can confine is tried out here, where no client waits

@@ -12,14 +12,14 @@ import msgspec
 
 from dragoman.agent.event_json import info_json, update_json
 from dragoman.agent.session import new_session_id
-from dragoman.cli.complain import CommandError, can_ask, complain, forget_typed
 from dragoman.cli.decisions import decisions_of
+from dragoman.cli.errors import CommandError, can_ask_user, discard_typed_input, print_error
 from dragoman.cli.find_session import find_session
 from dragoman.cli.home import open_store
 from dragoman.cli.output import Output
-from dragoman.cli.plain import harmless_line
 from dragoman.cli.progress import Progress
-from dragoman.cli.table import SessionTable, heading, markdown_heading, summary
+from dragoman.cli.session_table import SessionTable, heading, markdown_heading, summary
+from dragoman.cli.text_width import harmless_line
 from dragoman.cli.transcript import Part, TranscriptText, as_markdown, as_text, decision_text, parts
 from dragoman.coder.decision_log import DECISION
 from dragoman.store.contract import Record, SessionMeta, Store, StoreFailed
@@ -227,11 +227,11 @@ async def _delete(task: _Task) -> int:
     # All of them first: a mistake in the last must not cost the first.
     ids = list(dict.fromkeys([await _resolved(task.store, given) for given in task.arguments.ids]))
     if not task.arguments.yes:
-        if not can_ask():
+        if not can_ask_user():
             sentence = "nothing was deleted: there is no terminal to ask at; add --yes to delete without a question"
-            return complain(sentence)
+            return print_error(sentence)
         if not await _agreed(task, ids):
-            return complain("nothing was deleted", 1)
+            return print_error("nothing was deleted", 1)
     gone: list[str] = []
     code = 0
     for number, session_id in enumerate(ids):
@@ -244,7 +244,7 @@ async def _delete(task: _Task) -> int:
                     task.output.write(f"deleted {what}\n")
         except StoreFailed as failure:
             task.progress.hide()
-            code = complain(f"{session_id} was not deleted: {failure}", 1)
+            code = print_error(f"{session_id} was not deleted: {failure}", 1)
     if task.arguments.json:
         task.output.line(msgspec.json.encode({"deleted": gone}))
     return code
@@ -257,7 +257,7 @@ async def _agreed(task: _Task, ids: Sequence[str]) -> bool:
     if len(ids) > _NAMED:
         print(f"  and {len(ids) - _NAMED:,} more", file=sys.stderr)
     what = "this session" if len(ids) == 1 else f"these {len(ids):,} sessions"
-    forget_typed()
+    discard_typed_input()
     print(f"Delete {what} for good? [y/N] ", end="", file=sys.stderr, flush=True)
     answer = await _line()
     if not answer.endswith("\n"):

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 from dragoman.cli.subcommand import add_action
 
 if TYPE_CHECKING:
@@ -70,13 +70,13 @@ def _count(text: str) -> int:
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from dragoman import background
-    from dragoman.cli.complain import CommandError
+    from dragoman.cli.errors import CommandError
     from dragoman.cli.session_actions import perform
     from dragoman.store.contract import StoreFailed
 
     if arguments.action == "export" and arguments.json and arguments.format == "markdown":
-        return complain("--json and --format markdown are two different things; choose one")
+        return print_error("--json and --format markdown are two different things; choose one")
     try:
         return background.run(perform(arguments))
     except (CommandError, StoreFailed) as failure:
-        return complain(str(failure), 1)
+        return print_error(str(failure), 1)

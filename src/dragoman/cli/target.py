@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from dragoman.cli.complain import CommandError, warn, warn_of_plain_http
-from dragoman.cli.typed import readable
+from dragoman.cli.decode_input import decode_input
+from dragoman.cli.errors import CommandError, print_warning, warn_about_plain_http
 
 if TYPE_CHECKING:
     from dragoman.cli.offered_services import Offer
@@ -156,7 +156,7 @@ def _mentions_default(file: str) -> bool:
 
 def _hide_keys(*, for_ours: bool) -> None:
     """No agent is started with a key that it was not given by name. Ours has them, and tells of its settings itself."""
-    from dragoman.cli.keys import hide_keys
+    from dragoman.cli.key_variables import hide_keys
     from dragoman.cli.settings import SettingsError
 
     try:
@@ -171,8 +171,8 @@ def chosen_folder(arguments: argparse.Namespace, target: Target) -> str:
     folder = os.path.abspath(os.path.expanduser(arguments.cwd or "."))
     if not target.elsewhere and not os.path.isdir(folder):
         raise CommandError(f"{arguments.cwd}: there is no such folder")
-    if folder != readable(folder):
-        raise CommandError(f"{readable(folder)}: this name is not UTF-8, and no agent can be told of it")
+    if folder != decode_input(folder):
+        raise CommandError(f"{decode_input(folder)}: this name is not UTF-8, and no agent can be told of it")
     return folder
 
 
@@ -219,7 +219,7 @@ def _at_address(arguments: argparse.Namespace) -> Target:
     exact = [text.replace("$", "$$") for text in (url, token, arguments.token_file or "")]
     entry = AgentEntry(url, "", url=exact[0], token=exact[1], token_file=exact[2], lent=FORMS_ALONE)
     if token or arguments.token_file is not None:
-        warn_of_plain_http(url)
+        warn_about_plain_http(url)
     return Target(url, (), fleet=AgentRegistry(RegistryFile({url: entry}), environment=os.environ))
 
 
@@ -243,11 +243,11 @@ def _of_fleet(name: str, arguments: argparse.Namespace) -> Target:
     except DragomanError as error:
         raise CommandError(str(error)) from None
     for sentence in (*fleet.remarks, *fleet.complaints()):
-        warn(sentence)
+        print_warning(sentence)
     if entry.built_in and name == "dragoman":
         return _ours(arguments)
     if entry.url and (entry.token or entry.token_file):
-        warn_of_plain_http(entry.url)
+        warn_about_plain_http(entry.url)
     return Target(name, (), fleet=fleet)
 
 
@@ -321,7 +321,7 @@ async def reopen(client: "Client", session_id: str, folder: str, *, replay: bool
 
 async def choose(conversation: "Conversation", target: Target, arguments: argparse.Namespace) -> None:
     """Set what was asked for on the command line. Our own was told when it started."""
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
     from dragoman.errors import RequestFailed, UsageError
     from dragoman.host.failure_text import failure_text
 

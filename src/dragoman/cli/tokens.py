@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.complain import complain
+from dragoman.cli.errors import print_error
 from dragoman.cli.home import home
 from dragoman.cli.subcommand import add_action
 
@@ -104,10 +104,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return action(arguments, opened(arguments.token_file))
     except DragomanError as error:
-        return complain(str(error))
+        return print_error(str(error))
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return complain(f"{where}{(error.strerror or str(error)).lower()}", NOT_DONE)
+        return print_error(f"{where}{(error.strerror or str(error)).lower()}", NOT_DONE)
 
 
 def opened(token_file: str | None) -> "TokenStore":
@@ -124,7 +124,7 @@ def _create(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     try:
         scopes = scopes_of(arguments.scopes)
     except ValueError as error:
-        return complain(f"--scopes: {error}")
+        return print_error(f"--scopes: {error}")
     limits = checked_limits(
         arguments.max_mode,
         arguments.workspace,
@@ -161,14 +161,14 @@ def _list(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
 
 def _revoke(arguments: argparse.Namespace, tokens: "TokenStore") -> int:
     if not tokens.revoke(arguments.token_name):
-        return complain(f"there is no token {arguments.token_name!r}; see: dragoman tokens list", NOT_DONE)
+        return print_error(f"there is no token {arguments.token_name!r}; see: dragoman tokens list", NOT_DONE)
     if arguments.json:
         print(json.dumps({"revoked": arguments.token_name}))
     return 0
 
 
 def _row(token: "Token") -> tuple[str, ...]:
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
     from dragoman.cli.token_fields import written_time
 
     limits = token.limits

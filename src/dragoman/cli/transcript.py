@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 
 from dragoman.agent.event_json import patch_text
 from dragoman.agent.history import History
-from dragoman.cli.plain import harmless, harmless_line, harmless_output
+from dragoman.cli.text_width import harmless, harmless_line, harmless_output
 from dragoman.host.failure_text import error_text
 from dragoman.store.contract import Record
 from dragoman.store.entries import EventEntry

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dragoman.cli.complain import can_ask, complain, forget_typed
+from dragoman.cli.errors import can_ask_user, discard_typed_input, print_error
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -58,7 +58,7 @@ def add(commands: "_SubParsersAction[argparse.ArgumentParser]") -> argparse.Argu
 def run(arguments: argparse.Namespace) -> int:
     """Do it; the exit code."""
     from dragoman.cli.home import home
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
     from dragoman.host import trust
     from dragoman.host.launch_names import ScriptsRefused
 
@@ -70,20 +70,20 @@ def run(arguments: argparse.Namespace) -> int:
                 print(harmless_line(known) + _still(registry, known))
             return 0
         if not folder.is_dir():
-            return complain(f"{arguments.folder}: no such folder")
+            return print_error(f"{arguments.folder}: no such folder")
         if arguments.revoke:
             if not trust.revoke(registry, folder):
-                return complain(f"{folder.resolve()} was not trusted", NOT_DONE)
+                return print_error(f"{folder.resolve()} was not trusted", NOT_DONE)
             print(f"{harmless_line(str(folder.resolve()))} is trusted no more.")
             return 0
         return _trust(registry, folder, yes=arguments.yes, allowed=arguments.allow_secret)
     except (trust.TrustFailed, ScriptsRefused) as error:
-        return complain(harmless_line(str(error)), NOT_DONE)
+        return print_error(harmless_line(str(error)), NOT_DONE)
 
 
 def _still(registry: Path, known: str) -> str:
     """Why a folder that was trusted is not now; empty: it is."""
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.text_width import harmless_line
     from dragoman.host.trust import TrustFailed, trust_state
 
     try:
@@ -97,9 +97,9 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     """Show what the folder says, and trust exactly that."""
     import os
 
-    from dragoman.cli.keys import keep_keys_back
-    from dragoman.cli.plain import harmless_line
+    from dragoman.cli.key_variables import keep_keys_back
     from dragoman.cli.settings import SettingsError, read_settings
+    from dragoman.cli.text_width import harmless_line
     from dragoman.cli.trust_text import all_launches, parts_of
     from dragoman.host import trust
     from dragoman.host.scripts import named_files
@@ -107,7 +107,7 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     try:
         keep_keys_back(read_settings())  # what the settings call a key is a secret
     except SettingsError as error:
-        return complain(str(error))
+        return print_error(str(error))
     folder = folder.resolve()
     files = trust.covered(folder)
     shown = harmless_line(str(folder))
@@ -118,13 +118,13 @@ def _trust(registry: Path, folder: Path, *, yes: bool, allowed: Sequence[str]) -
     named = named_files(str(folder), all_launches(parts), os.environ)
     unnamed = [secret for secret in allowed if not any(_allows(secret, own) for part in parts for own in part.secrets)]
     if unnamed:
-        return complain(f"--allow-secret {unnamed[0]}: nothing in {shown} names this secret")
-    asking = not yes and can_ask()
+        return print_error(f"--allow-secret {unnamed[0]}: nothing in {shown} names this secret")
+    asking = not yes and can_ask_user()
     whole = _print([f"{shown} may start, reach and be given, when it is trusted:", *_lines(parts)], paged=asking)
     if not yes and not asking:
-        return complain("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
+        return print_error("nothing was changed: there is no terminal to ask at; if this is what you want, add --yes")
     if asking and not (whole and _agreed("Trust this?")):
-        return complain("nothing was changed", NOT_DONE)
+        return print_error("nothing was changed", NOT_DONE)
     secrets = {part.part: [own for own in part.secrets if _may_have(part, own, allowed, asking)] for part in parts}
     given = {part: own for part, own in secrets.items() if own}
     print(f"{shown} is trusted: {', '.join(trust.trust(registry, folder, files, named=named, secrets=given))}")
@@ -165,7 +165,7 @@ def _print(lines: Sequence[str], *, paged: bool) -> bool:
 
 def _rows(line: str, columns: int) -> Iterator[str]:
     """A line in rows of the screen. What goes on is marked: no long value can look like rows of ours."""
-    from dragoman.cli.plain import width
+    from dragoman.cli.text_width import width
 
     row: list[str] = []
     used = 0
@@ -185,7 +185,7 @@ def _agreed(question: str) -> bool:
 
 def _typed(prompt: str) -> str:
     """Return the line that is typed after the prompt, with its end; empty at the end of input."""
-    forget_typed()
+    discard_typed_input()
     print(prompt, end="", file=sys.stderr, flush=True)
     return sys.stdin.readline()
 

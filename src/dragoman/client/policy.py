@@ -21,7 +21,7 @@ from dragoman.errors import CANCELLED, RequestCancelled
 from dragoman.host.credential_files import credential_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
 from dragoman.host.programs import line_shell
-from dragoman.host.protected import FolderFacts, is_git_folder, is_protected_write, look_in, plain
+from dragoman.host.protected_names import FolderFacts, is_git_folder, is_protected_write, look_in, plain
 from dragoman.host.secrets import home_for, is_credential
 from dragoman.host.wild_paths import PatternSearch, TooManyFiles, is_wild
 from dragoman.vocabulary.asking import Done, Reply

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from dragoman.errors import UsageError
 from dragoman.host import wildcards
-from dragoman.host.commands import covers, denies
+from dragoman.host.command_rules import covers, denies
 from dragoman.host.shell import parse
 
 Effect = Literal["allow", "reject", "ask"]

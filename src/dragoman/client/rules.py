@@ -20,8 +20,8 @@ from dragoman.client.rule import (
     words_of,
 )
 from dragoman.errors import UsageError
-from dragoman.host.commands import covers, denies
-from dragoman.host.protected import is_protected
+from dragoman.host.command_rules import covers, denies
+from dragoman.host.protected_names import is_protected
 from dragoman.host.secrets import is_credential
 from dragoman.host.shell import parse
 from dragoman.vocabulary.services import RequestPermission, WriteTextFile

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from dragoman.agent.agent import Agent
 from dragoman.agent.session import Prompt, Session, caller
-from dragoman.coder.model_supply import METHODS
+from dragoman.coder.model_registry import METHODS
 from dragoman.coder.setup import Setup
 from dragoman.version import VERSION
 from dragoman.vocabulary.events import AnyEvent
@@ -89,7 +89,7 @@ def coding_agent(
 
 
 def _check_media(prompt: Prompt) -> None:
-    from dragoman.coder.prompting import check_media
+    from dragoman.coder.prompt_content import check_media
 
     check_media(prompt.content)
 

@@ -31,7 +31,6 @@ from dragoman.coder.context import (
     Item,
     place_of_prompt,
 )
-from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.coder.model_calls import Retries, open_call
 from dragoman.coder.models.contract import (
     Model,
@@ -43,7 +42,7 @@ from dragoman.coder.models.contract import (
     ToolSpec,
     UsageReported,
 )
-from dragoman.coder.models.overflow import NEVER, ContextFull, RequestRejected
+from dragoman.coder.models.request_failures import NEVER, ContextFull, RequestRejected
 from dragoman.coder.shortening import (
     answered_results,
     asking_for_summary,
@@ -53,6 +52,7 @@ from dragoman.coder.shortening import (
     unseen_results,
     verbatim_prompts,
 )
+from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of, tokens_of_setting
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AnyEvent, CompactionSummaryChunk, CompactionUpdate
 

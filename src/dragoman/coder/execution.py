@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from dragoman.agent.session import Session
-from dragoman.host.confined import Confined
+from dragoman.host.confined_command import ConfinedCommand
 from dragoman.host.credential_files import credential_files
 from dragoman.host.git_layer import tracked_files
 from dragoman.host.paths import PathRefused, Place, Roots, is_inside
@@ -274,7 +274,7 @@ def _user_home(environment: Mapping[str, str]) -> str:
     return os.path.realpath(environment.get("HOME") or os.path.expanduser("~"))
 
 
-def _confined(box: Confined, environment: Mapping[str, str]) -> Start:
+def _confined(box: ConfinedCommand, environment: Mapping[str, str]) -> Start:
     return Start(
         box.argv,
         {**confined_environment(environment), **box.environment},

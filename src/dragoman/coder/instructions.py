@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from dragoman.coder.modes import MODES
-from dragoman.coder.quoting import boxed
+from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.host.decoding import decode_text
 from dragoman.host.paths import PathRefused, Roots, read_bytes
 from dragoman.host.secrets import is_credential
@@ -68,4 +68,4 @@ def _notes(root: str, roots: Roots, is_withheld: Callable[[str], bool]) -> str:
     if decoded is None:
         return ""
     text = decoded.text + ("\n[… there is more …]" if more else "")
-    return f"\nNotes of the project in {visible_line(root)}, for information:\n{boxed('notes', text)}"
+    return f"\nNotes of the project in {visible_line(root)}, for information:\n{wrap_in_tag('notes', text)}"

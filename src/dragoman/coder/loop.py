@@ -36,7 +36,7 @@ from dragoman.coder.models.contract import (
     ToolSpec,
     UsageReported,
 )
-from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.request_failures import ContextFull
 from dragoman.coder.rejection import leave_out_rejected
 from dragoman.coder.setup import MODEL_CALLS
 from dragoman.coder.spending import Spending, sum_used

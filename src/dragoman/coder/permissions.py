@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Literal, NamedTuple, get_args
 
 from dragoman.coder.modes import MODES, UNCONFINED, Action, ActKind, Verdict
-from dragoman.host.commands import covers, denies, prefixes
+from dragoman.host.command_rules import covers, denies, prefixes
 from dragoman.host.shell import parse
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.identity import LOCAL, Identity

@@ -19,7 +19,7 @@ from dragoman.coder.context import (
     media_type,
 )
 from dragoman.coder.models.contract import ModelFailed
-from dragoman.coder.models.overflow import (
+from dragoman.coder.models.request_failures import (
     MediaRejected,
     OverMinuteLimit,
     ProviderCrashed,

@@ -9,8 +9,12 @@ from typing import Final, Literal, cast
 from msgspec.structs import replace
 
 from dragoman.agent.session import Prompt, Session
-from dragoman.coder import actions, commands, loop, spending
-from dragoman.coder.ceilings import (
+from dragoman.coder import loop, slash_actions, slash_commands, spending
+from dragoman.coder.changes import Changes, Undone
+from dragoman.coder.compaction import Compaction, ContextBudget
+from dragoman.coder.context import Context, ContextUserMessage, load
+from dragoman.coder.execution import DirectExecution
+from dragoman.coder.identity_limits import (
     allowed_modes,
     check_folders,
     check_mode,
@@ -18,14 +22,10 @@ from dragoman.coder.ceilings import (
     narrower_notice,
     nearest_mode,
 )
-from dragoman.coder.changes import Changes, Undone
-from dragoman.coder.compaction import Compaction, ContextBudget
-from dragoman.coder.context import Context, ContextUserMessage, load
-from dragoman.coder.execution import DirectExecution
 from dragoman.coder.instructions import system_prompt
 from dragoman.coder.models.contract import Model
 from dragoman.coder.permissions import PermissionGate, RememberedRule
-from dragoman.coder.prompting import seen, unseen_notice
+from dragoman.coder.prompt_content import seen, unseen_notice
 from dragoman.coder.sandbox import Sandbox, Sandboxed
 from dragoman.coder.sandbox_report import SANDBOX, SETTLED, lost_report, report_item
 from dragoman.coder.session import CodingSession, is_option
@@ -33,13 +33,13 @@ from dragoman.coder.spending import Spending
 from dragoman.coder.toolbox import Toolbox
 from dragoman.coder.tools.bash import Bash, command_environment
 from dragoman.coder.tools.contract import Tool, ToolContext
-from dragoman.coder.tools.delegating import Delegate
 from dragoman.coder.tools.files import is_withheld, writing
-from dragoman.coder.tools.reading import ReadFile
-from dragoman.coder.tools.searching import Glob, Grep, ListFiles
-from dragoman.coder.tools.talking import AskUser, UpdatePlan
-from dragoman.coder.tools.web import WebFetch
-from dragoman.coder.tools.writing import EditFile, WriteFile
+from dragoman.coder.tools.plan_and_ask import AskUser, UpdatePlan
+from dragoman.coder.tools.read import ReadFile
+from dragoman.coder.tools.search import Glob, Grep, ListFiles
+from dragoman.coder.tools.subagent import Delegate
+from dragoman.coder.tools.web_fetch import WebFetch
+from dragoman.coder.tools.write import EditFile, WriteFile
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.paths import Roots
@@ -97,7 +97,7 @@ class SessionRuntime:
         return self._coder.model
 
     @property
-    def own_commands(self) -> dict[str, commands.UserCommand]:
+    def own_commands(self) -> dict[str, slash_commands.UserCommand]:
         """The user's own commands."""
         return self._coder.own_commands
 
@@ -128,8 +128,8 @@ class SessionRuntime:
             self._turn_mode, content = "plan", [*([Text(arguments)] if arguments else []), *attached]
         elif name in self.own_commands:
             content = [Text(self.own_commands[name].prompt(arguments)), *attached]
-        elif name in commands.BUILT_IN:
-            return actions.run(name, arguments, self)
+        elif name in slash_commands.BUILT_IN:
+            return slash_actions.run(name, arguments, self)
         return self._work(prompt.message_id, content)
 
     async def _work(self, message_id: str, content: Sequence[Content]) -> AsyncGenerator[AnyEvent, None]:

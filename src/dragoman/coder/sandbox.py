@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.ceilings import may_answer
 from dragoman.coder.change_review import NotShowable, pages_of
 from dragoman.coder.changes import Changes
 from dragoman.coder.decision_log import DecisionLog, answered_by
 from dragoman.coder.execution import SandboxExecution, ViewRoots
+from dragoman.coder.identity_limits import may_answer
 from dragoman.coder.modes import Action, ActKind
 from dragoman.coder.permissions import Approved, Decision, JudgedCall, leaves_confinement
 from dragoman.coder.sandbox_report import (
@@ -36,12 +36,12 @@ from dragoman.coder.sandbox_report import (
 )
 from dragoman.coder.tools.contract import BadInput, Preview, Tool, ToolContext, ToolOutcome, title_text
 from dragoman.errors import WorldError
-from dragoman.host.own_folder import OwnFolder
+from dragoman.host.open_view import open_view
 from dragoman.host.paths import Roots
 from dragoman.host.resources import ResourceLimits
 from dragoman.host.sandbox import probe
+from dragoman.host.scratch_dir import ScratchDir
 from dragoman.host.view import View, ViewChange, ViewRefused
-from dragoman.host.views import open_view
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs
 
 PREFIX: Final = "sandbox_"
@@ -133,7 +133,7 @@ class Sandbox:
             raise ViewRefused(f"Mode sandbox is not possible on this machine. {' '.join(probe().lacks)}")
         roots = self._roots()
         _ = roots.folder  # refused where a link stands in the place of a root
-        folder = OwnFolder(os.path.join(self._home, "views"))
+        folder = ScratchDir(os.path.join(self._home, "views"))
         try:
             return _Opened(open_view(roots.real, folder=folder.path), folder)
         except BaseException:
@@ -226,7 +226,7 @@ class _Opened(NamedTuple):
     """A view, and where it lies."""
 
     view: View
-    folder: OwnFolder
+    folder: ScratchDir
 
 
 async def _discard(opening: "asyncio.Future[_Opened]") -> None:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NoReturn, TypeGuard
 
 from dragoman.agent.session import Prompt, Session, caller
-from dragoman.coder import commands
-from dragoman.coder.ceilings import check_folders, check_mode, check_not_private, nearest_mode
+from dragoman.coder import slash_commands
+from dragoman.coder.identity_limits import check_folders, check_mode, check_not_private, nearest_mode
 from dragoman.coder.models.contract import Closing, Model, Preparing
 from dragoman.coder.modes import MODES
 from dragoman.coder.setup import Setup
@@ -46,7 +46,7 @@ class CodingSession:
     def __init__(self, session: Session, setup: Setup) -> None:
         self.session: Final = session
         self.setup: Final = setup
-        self.own_commands: dict[str, commands.UserCommand] = {}
+        self.own_commands: dict[str, slash_commands.UserCommand] = {}
         self._models: dict[str, Model] = {}
         # Models that were named by hand, the last one at the end; and the level of thought that was chosen by hand,
         # which counts for every model that has it.
@@ -71,8 +71,8 @@ class CodingSession:
         self.session.options = [_mode_option(nearest_mode(self.setup.mode, identity)), *self._model_options(current)]
         if self.setup.home:
             folder = os.path.join(self.setup.home, "commands")
-            self.own_commands = await asyncio.to_thread(commands.read_own, folder)
-        self.session.commands = commands.announced(self.own_commands)
+            self.own_commands = await asyncio.to_thread(slash_commands.read_own, folder)
+        self.session.commands = slash_commands.announced(self.own_commands)
         self._prepare(model)
         brought = list(self.session.opening.mcp_servers or ())
         programs = {id(server) for server in brought if isinstance(server, McpStdio)}

@@ -18,7 +18,7 @@ from dragoman.coder.context import (
     shorten_result,
     with_markers,
 )
-from dragoman.coder.estimate import BYTES_A_TOKEN, tokens_of
+from dragoman.coder.token_estimate import BYTES_A_TOKEN, tokens_of
 from dragoman.coder.tools.contract import cut
 from dragoman.vocabulary.content import Text, text_of
 

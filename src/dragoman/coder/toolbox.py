@@ -12,9 +12,9 @@ from dragoman.agent.connection import complain
 from dragoman.agent.permission import YES_OR_NO
 from dragoman.agent.session import Session
 from dragoman.agent.tool import ToolCall
-from dragoman.coder.ceilings import may_answer
 from dragoman.coder.context import ContextToolCall, ContextToolResult
 from dragoman.coder.decision_log import DecisionLog, answered_by
+from dragoman.coder.identity_limits import may_answer
 from dragoman.coder.loop import Finished
 from dragoman.coder.models.contract import ToolSpec
 from dragoman.coder.permissions import (

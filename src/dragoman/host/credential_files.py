@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from dragoman.host.protected import plain
+from dragoman.host.protected_names import plain
 from dragoman.host.secrets import WELL_KNOWN, credential_paths, is_credential_name
 
 # Less than 200 ms; most projects have far fewer names outside of the folders that are left out.

@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 from dragoman.errors import StartFailed, WorldError
 from dragoman.host import ripgrep as rg
 from dragoman.host import wildcards
-from dragoman.host.errand import run_errand
 from dragoman.host.finder import FinderHit
 from dragoman.host.guardian import Guardian
 from dragoman.host.ignore import EXCLUDE_FILE, GIT_FILE, OWN_FILE, Ignores
 from dragoman.host.paths import Place
+from dragoman.host.run_to_end import run_to_end
 from dragoman.host.secrets import is_credential
 from dragoman.host.walk import rules_above, rules_inside
 
@@ -146,7 +146,7 @@ async def _gather(search: SearchRequest, ripgrep: str, above: Ignores, *, in_ord
         file_patterns=[] if search.is_file else search.file_patterns,
         in_order=in_order,
     )
-    ended = await run_errand(
+    ended = await run_to_end(
         argv,
         cwd=os.path.dirname(place.path) if search.is_file else place.path,
         env={},
@@ -234,7 +234,7 @@ async def ask_searcher(
         return True
 
     argv = [sys.executable, "-I", "-S", "-c", _SEARCHER, _PACKAGE_FOLDER]
-    ended = await run_errand(
+    ended = await run_to_end(
         argv,
         cwd="/",
         env={},

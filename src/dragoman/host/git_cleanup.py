@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from dragoman.host.beneath import folder_at, remove_tree
+from dragoman.host.openat import folder_at, remove_tree
 
 # Folders in folders of refs, logs and large files; git makes fewer.
 _MOST_DEPTH: Final = 40

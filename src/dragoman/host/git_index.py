@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dragoman.host.protected import plain
+from dragoman.host.protected_names import plain
 
 _HEADER: Final = struct.Struct(">4sII")
 _EXTENSION: Final = struct.Struct(">4sI")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO, TYPE_CHECKING, Final
 
-from dragoman.host.tree import Tree, living, new_mark
+from dragoman.host.process_tree import Tree, living, new_mark
 
 if TYPE_CHECKING:
     import subprocess

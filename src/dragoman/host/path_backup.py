@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final, NamedTuple
 
-from dragoman.host.beneath import beside, make_writable
+from dragoman.host.openat import beside, make_writable
 from dragoman.host.paths import Place
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

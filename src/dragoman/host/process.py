@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Self
 from dragoman import limits
 from dragoman.errors import StartFailed, UsageError
 from dragoman.host.pipes import PolledReadEnd
-from dragoman.host.tree import Tree, marked, new_mark
+from dragoman.host.process_tree import Tree, marked, new_mark
 
 _REAP_WAIT_SECONDS: Final = 0.002
 
@@ -44,7 +44,7 @@ class Child:
         on_stderr: Callable[[bytes], None] | None = None,
         mark: str | None = None,
     ) -> Self:
-        """Runs `argv` (no shell) in `cwd` with exactly `env`, and `host.tree`'s mark; `StartFailed` if it cannot."""
+        """Runs `argv` (no shell) in `cwd` with exactly `env`, and `host.process_tree`'s mark; `StartFailed` if it cannot."""
         if not argv:
             raise UsageError("A command needs at least the name of a program.")
         mark = mark or new_mark()

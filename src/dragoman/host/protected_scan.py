@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from dragoman.errors import WorldError
-from dragoman.host.protected import GIT_MARKERS, is_git_folder, is_plain_protected, may_end_a_chain, plain
+from dragoman.host.protected_names import GIT_MARKERS, is_git_folder, is_plain_protected, may_end_a_chain, plain
 
 # Names in a workspace, and seconds for one walk: a workspace with more cannot be watched.
 MOST_NAMES: Final = 1_000_000

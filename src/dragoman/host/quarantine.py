@@ -13,7 +13,7 @@ import tempfile
 import time
 from typing import Final
 
-from dragoman.host.beneath import beside, make_writable, remove_tree
+from dragoman.host.openat import beside, make_writable, remove_tree
 from dragoman.host.paths import Place
 
 # What is copied of one thing; beyond that it is only deleted.

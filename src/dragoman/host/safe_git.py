@@ -14,7 +14,7 @@ from typing import Final
 from dragoman.host.git_config import user_configs
 from dragoman.host.paths import is_inside
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
-from dragoman.host.readonly import is_read_only
+from dragoman.host.read_only_commands import is_read_only
 from dragoman.host.regular_file import read_whole
 from dragoman.host.shell import Parsed, Unparsed
 

@@ -1,6 +1,6 @@
 """Runs a command where it can harm nothing but the roots, or does not run it.
 
-Two ways: bubblewrap, where it works; else our own launcher with Landlock and seccomp (`confine`). `probe` tries them
+Two ways: bubblewrap, where it works; else our own launcher with Landlock and seccomp (`landlock_launcher`). `probe` tries them
 for real and says why one does not work. `confine` makes the command line; if neither way is there, or a promise cannot
 be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a command bare.
 
@@ -34,9 +34,9 @@ from dragoman.errors import WorldError
 from dragoman.host import bubblewrap, landlock, seccomp
 from dragoman.host.bubblewrap import FRESH, Mounts
 from dragoman.host.command_limits import CommandLimits
-from dragoman.host.confine import ConfinementPolicy
-from dragoman.host.confined import NOT_TO_BE_MADE, Confined, Level, WatchedRoots, watch_roots
+from dragoman.host.confined_command import NOT_TO_BE_MADE, ConfinedCommand, Level, WatchedRoots, watch_roots
 from dragoman.host.inner_launcher import launcher_argv
+from dragoman.host.landlock_launcher import ConfinementPolicy
 from dragoman.host.paths import is_inside, open_root
 from dragoman.host.placeholders import Placeholder, is_placeholder
 from dragoman.host.resources import ResourceLimits, default_limits
@@ -59,7 +59,8 @@ _INSTALL: Final = (
 
 # Without `site`, which takes longer than all the rest; so the launcher is told where it lives.
 _LAUNCHER: Final = (
-    "import sys; sys.path.append(sys.argv[1]); from dragoman.host.confine import main; sys.exit(main(sys.argv[2:]))"
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from dragoman.host.landlock_launcher import main; sys.exit(main(sys.argv[2:]))"
 )
 _PACKAGES: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -97,7 +98,7 @@ def confine(
     enter: Sequence[str] = (),
     limits: ResourceLimits | None = None,
     confinement: Confinement | None = None,
-) -> Confined:
+) -> ConfinedCommand:
     """The command line for a command that may write in `writable` only; `SandboxRefused` if it cannot be made.
 
     `hidden` can be neither read nor written, nor what always is (`secrets.SYSTEM_SECRETS`). What is protected by its
@@ -107,7 +108,7 @@ def confine(
     the place of a root, and how it comes there (bubblewrap only). In a view nothing is protected: changes are reviewed.
     `limits` are `resources.default_limits` unless said otherwise.
     The caller starts it in `cwd`, from a thread that lives as long as the command, with what
-    `secrets.confined_environment` leaves of the environment and `Confined.environment` beside it.
+    `secrets.confined_environment` leaves of the environment and `ConfinedCommand.environment` beside it.
     """
     confinement = confinement or probe()
     if confinement.level is None:
@@ -217,7 +218,7 @@ def _probe_command(test: str) -> list[str]:
     return ["/bin/sh", "-c", _PROBE.format(test=test)]
 
 
-def _failure(box: Confined) -> str | None:
+def _failure(box: ConfinedCommand) -> str | None:
     """Why a command that should have seen itself confined has not, or None."""
     try:
         with box:
@@ -268,7 +269,7 @@ def _by_bubblewrap(
     limits: ResourceLimits,
     layered: bool = False,
     watched: WatchedRoots | None = None,
-) -> Confined:
+) -> ConfinedCommand:
     placeholders: list[Placeholder] = []
     pinned: dict[str, str] = {}
     fixed: dict[str, str] = {path: path for path in watched.watch.fixed} if watched else {}
@@ -307,7 +308,9 @@ def _by_bubblewrap(
     told = ["--info-fd", "8"] if watched else []
     line += [*enter, program, "--seccomp", "9", *told, *user, *words, "--", *limited, *argv]
     environment = {**_scratch_variables("/tmp"), **(watched.variables if watched else {})}
-    return Confined("bubblewrap", line, environment, placeholders, command_limits=command_limits, watched=watched)
+    return ConfinedCommand(
+        "bubblewrap", line, environment, placeholders, command_limits=command_limits, watched=watched
+    )
 
 
 def _shown_by_name(mounts: Mounts) -> list[str]:
@@ -349,7 +352,7 @@ def _protect(
     fixed[there] = here
 
 
-# `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`private.forbid_reading`): a
+# `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`process_privacy.make_undumpable`): a
 # shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
 # Before, it enters the control group of the command. What bubblewrap tells about its processes goes to the file $3, if
 # that is named: a descriptor that bubblewrap does not know would be the command's as well.
@@ -376,7 +379,7 @@ def _by_landlock(
     network: bool,
     limits: ResourceLimits,
     watched: WatchedRoots | None = None,
-) -> Confined:
+) -> ConfinedCommand:
     scratch = tempfile.mkdtemp(prefix="dragoman-")
     names = [os.path.join(root, name) for root in writable for name in (NOT_TO_BE_MADE if watched else protected)]
     # A link with a protected name is watched, and what it leads to; nothing can be made in its place either way.
@@ -399,7 +402,7 @@ def _by_landlock(
         processes=command_limits.process.processes,
     )
     line = [sys.executable, "-I", "-S", "-c", _LAUNCHER, _PACKAGES, policy.dumped(), *argv]
-    return Confined(
+    return ConfinedCommand(
         "landlock", line, _scratch_variables(scratch), scratch=scratch, command_limits=command_limits, watched=watched
     )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from dragoman.host.environment import is_harmless_name, is_secret
-from dragoman.host.protected import plain
+from dragoman.host.protected_names import plain
 
 SYSTEM_SECRETS: Final = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),

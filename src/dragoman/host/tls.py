@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-def trust_for(url: str) -> "ssl.SSLContext | bool":
+def verify_for(url: str) -> "ssl.SSLContext | bool":
     """Return the `verify` argument of an HTTP client: True (the list of authorities) for https.
 
     Other schemes get a context without authorities: the list is not read, and no certificate would be trusted.

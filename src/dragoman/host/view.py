@@ -1,6 +1,6 @@
 """The roots, to work in without touching them: what is changed comes back as one list, and to the roots when told.
 
-Two ways: a copy (`copied`), or a layer above the roots (`overlay`). `open_view` in `views` chooses. `changes` compares
+Two ways: a copy (`copy_view`), or a layer above the roots (`overlay_view`). `open_view` chooses. `changes` compares
 with what was there; `apply` brings changes to the roots, unless something was changed there, or here, since: then it
 says what, and does nothing. `close` throws everything away.
 
@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import Final, Literal, NamedTuple, Self
 
 from dragoman.errors import WorldError
-from dragoman.host.beneath import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
+from dragoman.host.openat import Undo, beside, bytes_at, delete, entry_at, put, remove_folder, remove_tree, set_mode
 from dragoman.host.paths import PathRefused, Place, is_inside
-from dragoman.host.protected import FolderFacts, is_protected_write, look_in
+from dragoman.host.protected_names import FolderFacts, is_protected_write, look_in
 from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Unreadable, What
 from dragoman.host.symlinks import symlink_refusal
 
@@ -192,7 +192,7 @@ class View(ABC):
         yield ViewChange(os.path.join(root, path), kind, one.what, old, new, before, after, is_protected)
 
     def _look(self, folder: str) -> FolderFacts:
-        """As `protected.look_in`, once for each folder in one list of changes."""
+        """As `protected_names.look_in`, once for each folder in one list of changes."""
         if folder not in self._facts:
             self._facts[folder] = look_in(folder)
         return self._facts[folder]

@@ -25,7 +25,7 @@ from dragoman.host.git_config import configured_files, repository_above
 from dragoman.host.git_layer import GitLayer, git_folders_of, layers_of
 from dragoman.host.path_backup import BackupLimit, PathBackup, TooLarge, back_up, is_unchanged, restore
 from dragoman.host.placeholders import is_placeholder
-from dragoman.host.protected import links_of
+from dragoman.host.protected_names import links_of
 from dragoman.host.protected_scan import ProtectedScan, ScanFailed, scan_protected
 from dragoman.host.quarantine import Quarantine
 

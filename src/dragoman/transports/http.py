@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dragoman.errors import UsageError, how_to_install
-from dragoman.host.tls import trust_for
+from dragoman.host.tls import verify_for
 from dragoman.transports.remote import (
     FIRST_SECONDS,
     OPEN_SECONDS,
@@ -67,7 +67,7 @@ class HttpTransport(RemoteTransport):
         self._client = httpx2.AsyncClient(
             headers=self._headers,
             http2=_has_h2(),
-            verify=trust_for(self.url),
+            verify=verify_for(self.url),
             timeout=httpx2.Timeout(_POST_SECONDS, read=_SILENT_SECONDS, connect=OPEN_SECONDS),
             limits=httpx2.Limits(max_connections=None),
             follow_redirects=False,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.terminal.asking import Asker, Keyboard
 from dragoman.cli.terminal.forms import answered, filled
+from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
 from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import (
     CommandSubject,
@@ -36,7 +36,7 @@ class Person:
         self.hasty: str | None = None
         self.asked = asyncio.Event()
         self.keyboard = Keyboard(terminal)
-        self.asker = Asker(self.keyboard, self._see, lambda: self.size, "amber-wren", self.held.append)
+        self.asker = TerminalQuestions(self.keyboard, self._see, lambda: self.size, "amber-wren", self.held.append)
 
     def _see(self, text: str) -> None:
         self.seen += text

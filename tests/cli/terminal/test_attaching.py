@@ -3,7 +3,7 @@
 import base64
 from pathlib import Path
 
-from dragoman.cli.terminal.attaching import EMBEDDED_BYTES, attached
+from dragoman.cli.terminal.attachments import EMBEDDED_BYTES, prompt_with_files
 from dragoman.cli.terminal.composer import paths
 from dragoman.vocabulary.content import Image, Resource, ResourceLink, Text, TextResource
 from dragoman.vocabulary.hello import AgentCapabilities
@@ -19,20 +19,20 @@ def test_pictures_text_and_the_rest_go_as_the_agent_takes_them(tmp_path: Path) -
     (tmp_path / "folder").mkdir()
     words = "@a.png @b.txt @long.txt @folder @b.txt"
     uri = {name: (tmp_path / name).as_uri() for name in ("a.png", "b.txt", "long.txt", "folder")}
-    assert attached(words, str(tmp_path), ABLE).blocks == [
+    assert prompt_with_files(words, str(tmp_path), ABLE).blocks == [
         Text(words),
         Image(base64.b64encode(PNG).decode(), "image/png", uri["a.png"]),
         Resource(TextResource("text", uri["b.txt"])),
         ResourceLink("long.txt", uri["long.txt"]),
         ResourceLink("folder", uri["folder"]),
     ]
-    unable = attached(words, str(tmp_path), AgentCapabilities()).blocks
+    unable = prompt_with_files(words, str(tmp_path), AgentCapabilities()).blocks
     assert [type(block) for block in unable] == [Text, *[ResourceLink] * 4]
 
 
 def test_a_picture_is_sent_as_what_its_bytes_are(tmp_path: Path) -> None:
     (tmp_path / "photo.png").write_bytes(b"\xff\xd8\xff\xe0 a photograph")
-    (_, picture) = attached("@photo.png", str(tmp_path), ABLE).blocks
+    (_, picture) = prompt_with_files("@photo.png", str(tmp_path), ABLE).blocks
     assert isinstance(picture, Image)
     assert picture.mime_type == "image/jpeg"
 
@@ -40,30 +40,30 @@ def test_a_picture_is_sent_as_what_its_bytes_are(tmp_path: Path) -> None:
 def test_a_picture_that_is_none_stops_the_prompt(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_text("<html>not found</html>")
     (tmp_path / "empty.jpg").touch()
-    found = attached("@broken.png @empty.jpg", str(tmp_path), ABLE)
+    found = prompt_with_files("@broken.png @empty.jpg", str(tmp_path), ABLE)
     assert found.problems == [
         "@broken.png: the image is no PNG, JPEG, GIF or WebP",
         "@empty.jpg: the image is empty",
     ]
-    assert attached("@broken.png", str(tmp_path), AgentCapabilities()).problems == []
+    assert prompt_with_files("@broken.png", str(tmp_path), AgentCapabilities()).problems == []
 
 
 def test_more_pictures_than_providers_take_stop_the_prompt(tmp_path: Path) -> None:
     names = [f"{number}.png" for number in range(21)]
     for name in names:
         (tmp_path / name).write_bytes(PNG)
-    found = attached(" ".join(f"@{name}" for name in names), str(tmp_path), ABLE)
+    found = prompt_with_files(" ".join(f"@{name}" for name in names), str(tmp_path), ABLE)
     assert found.problems == ["@20.png: the image is one too many; the most is 20"]
 
 
 def test_bytes_that_are_no_text_go_as_a_link(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"a\0b")
-    assert isinstance(attached("@a.bin", str(tmp_path), ABLE).blocks[1], ResourceLink)
+    assert isinstance(prompt_with_files("@a.bin", str(tmp_path), ABLE).blocks[1], ResourceLink)
 
 
 def test_words_that_are_no_files_stay_words(tmp_path: Path) -> None:
     words = "mail me@example.com, use @property and @\0 or @ or @../nothing.py."
-    found = attached(words, str(tmp_path), ABLE)
+    found = prompt_with_files(words, str(tmp_path), ABLE)
     assert found.blocks == [Text(words)]
     assert found.missing == ["../nothing.py."]
 

@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.terminal.inert import FRAME, InertStream, inert, inert_line, inert_output
+from dragoman.cli.terminal.sanitize import FRAME, SanitizingStream, sanitize, sanitize_line, sanitize_output
 from dragoman.host.text import MARKS
 
 # Text as it comes, and text made of what is dangerous.
@@ -22,35 +22,35 @@ def is_inert(shown: str, *, lines: bool = True) -> bool:
 
 @given(WORDS)
 def test_nothing_acts_and_nothing_frames(words: str) -> None:
-    assert is_inert(inert(words))
-    assert is_inert(inert_output(words))
-    assert is_inert(inert_line(words), lines=False)
+    assert is_inert(sanitize(words))
+    assert is_inert(sanitize_output(words))
+    assert is_inert(sanitize_line(words), lines=False)
 
 
 @given(st.lists(WORDS, max_size=8))
 def test_pieces_are_as_inert_as_the_whole(pieces: list[str]) -> None:
-    stream = InertStream()
+    stream = SanitizingStream()
     shown = "".join(stream.feed(piece) for piece in pieces) + stream.finish()
     assert is_inert(shown)
-    assert shown == inert("".join(pieces))
+    assert shown == sanitize("".join(pieces))
 
 
 def test_a_letter_carries_a_few_marks_and_no_more() -> None:
     heap = "e" + "\u0301" * 1000 + "f"
-    assert inert(heap) == "e" + "\u0301" * MARKS + "…f"
-    stream = InertStream()
-    assert "".join(stream.feed(character) for character in heap) == inert(heap)
+    assert sanitize(heap) == "e" + "\u0301" * MARKS + "…f"
+    stream = SanitizingStream()
+    assert "".join(stream.feed(character) for character in heap) == sanitize(heap)
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
     text = "Grüße, 你好, שלום, e\u0301, 👩‍👩‍👧‍👧\n\t┌─┐ │x│ └─┘ ≠\r\n".replace("\r\n", "\n")
-    assert inert(text) == text
+    assert sanitize(text) == text
 
 
 def test_a_line_end_of_two_characters_may_be_cut() -> None:
-    stream = InertStream()
+    stream = SanitizingStream()
     assert stream.feed("a\r") + stream.feed("\nb\r") + stream.finish() == "a\nb\\x0d"
 
 
 def test_a_program_that_writes_over_its_line_hides_nothing() -> None:
-    assert inert_output("10%\r20%\x1b[K\r\n\x1b[32mdone\x1b[0m") == "10%\n20%\ndone"
+    assert sanitize_output("10%\r20%\x1b[K\r\n\x1b[32mdone\x1b[0m") == "10%\n20%\ndone"

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.plain import width
 from dragoman.cli.terminal.permission_box import (
     WIDEST,
     chosen,
@@ -18,6 +17,7 @@ from dragoman.cli.terminal.permission_box import (
     whole_question,
     wrapped,
 )
+from dragoman.cli.text_width import width
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.content import Image, Resource, Text, TextResource, UnknownContent
 from dragoman.vocabulary.events import ToolCallUpdate

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dragoman.cli.terminal.blocks import Block
-from dragoman.cli.terminal.inert import FRAME
 from dragoman.cli.terminal.renderer import laid_out
+from dragoman.cli.terminal.sanitize import FRAME
 
 PARTS = st.sampled_from(
     [

@@ -10,7 +10,7 @@ from typing import Any, cast
 from dragoman.agent.tool import ToolCall
 from dragoman.coder.mcp import Config, McpServers, McpServerStatus
 from dragoman.coder.mcp.servers import allow_all
-from dragoman.coder.mcp.settings import Bounds
+from dragoman.coder.mcp.settings import McpTimeouts
 from dragoman.coder.permissions import Approved, JudgedCall, PermissionGate, RememberedRule
 from dragoman.coder.tools.contract import Tool, ToolContext, ToolOutcome
 from dragoman.host.guardian import Guardian
@@ -22,7 +22,7 @@ RAW_SERVER = ["-I", "-S", str(Path(__file__).parent / "raw_server.py")]
 ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 # Waits that a test may not meet are long, so that one that does fails; those it wants to meet are short.
 LONG = 30.0
-BOUNDS = Bounds(call=LONG, start=LONG, pauses=(0.01, 0.01))
+BOUNDS = McpTimeouts(call=LONG, start=LONG, pauses=(0.01, 0.01))
 # Tools of servers do not look at what they work with.
 NO_DESK = cast(ToolContext, None)
 NOT_SHOWN = cast(ToolCall, None)
@@ -97,7 +97,7 @@ class Bench:
 async def running(
     *configs: Config,
     cwd: Path = Path("/"),
-    bounds: Bounds = BOUNDS,
+    bounds: McpTimeouts = BOUNDS,
     environment: Mapping[str, str] = ENVIRONMENT,
     roots: Sequence[str] = (),
     allow: Callable[[Config], Any] = allow_all,

@@ -17,7 +17,7 @@ import pytest
 from dragoman.coder.mcp import Config, describe
 from dragoman.coder.mcp.server import CHANGED
 from dragoman.coder.mcp.servers import MISSING
-from dragoman.coder.mcp.settings import Bounds
+from dragoman.coder.mcp.settings import McpTimeouts
 from dragoman.coder.permissions import JudgedCall, decide, offers
 from dragoman.coder.tools.contract import RESULT_CHARACTERS, BadInput
 from dragoman.host.guardian import Guardian
@@ -424,7 +424,7 @@ def test_the_package_is_imported_for_sessions_with_servers_only() -> None:
 
 async def test_more_servers_than_anybody_has_are_left_out() -> None:
     configs = [McpAcp(f"s{number}", "1") for number in range(34)]
-    async with running(*configs, bounds=Bounds(), connected=False) as bench:
+    async with running(*configs, bounds=McpTimeouts(), connected=False) as bench:
         await bench.until_state(*["failed"] * 32)
     assert bench.notices[0] == "Only 32 MCP servers are connected; 2 more are left out"
 

@@ -9,8 +9,8 @@ import pytest
 
 from dragoman.coder.credentials import Credentials, Secret
 from dragoman.coder.models import local, providers
-from dragoman.coder.models.choose import ModelUnavailable, choices, find_default_model, make_model
 from dragoman.coder.models.endpoints import Endpoint, ProviderConfig, find_endpoint, ollama_url
+from dragoman.coder.models.factory import ModelUnavailable, choices, find_default_model, make_model
 from dragoman.coder.models.names import ModelName, parse
 from dragoman.coder.models.script import ScriptError, ScriptModel
 
@@ -228,7 +228,7 @@ def test_choosing_loads_no_sdk() -> None:
     program = (
         "import sys\n"
         "from dragoman.coder.credentials import Credentials\n"
-        "from dragoman.coder.models.choose import make_model\n"
+        "from dragoman.coder.models.factory import make_model\n"
         "from dragoman.coder.models.names import ModelName\n"
         "make_model(ModelName('ollama', 'x'), environment={}, config={}, credentials=Credentials())\n"
         "print([name for name in ('pydantic', 'pydantic_ai', 'httpx2', 'openai', 'xllamacpp') if name in sys.modules])"

@@ -29,7 +29,7 @@ from dragoman.coder.models.contract import (
     UsageReported,
 )
 from dragoman.coder.models.names import ModelName
-from dragoman.coder.models.overflow import ContextFull
+from dragoman.coder.models.request_failures import ContextFull
 from dragoman.vocabulary.content import Text
 
 LIBRARY = """

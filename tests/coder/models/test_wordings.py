@@ -7,7 +7,8 @@ import pytest
 
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.endpoints import Family
-from dragoman.coder.models.overflow import (
+from dragoman.coder.models.error_wordings import WORDINGS, ErrorWording, Meaning, meaning_of
+from dragoman.coder.models.request_failures import (
     ContextFull,
     MediaRejected,
     OverMinuteLimit,
@@ -15,7 +16,6 @@ from dragoman.coder.models.overflow import (
     RequestRejected,
     RequestTooLarge,
 )
-from dragoman.coder.models.wordings import WORDINGS, Meaning, Wording, meaning_of
 from tests.coder.models.refusals import error_event, google_clients_are_collected, response_failed
 from tests.coder.models.talk import ask, connected, endpoint
 from tests.coder.models.upstream import Reply, answers, data, streams, upstream
@@ -37,7 +37,7 @@ FAMILIES: dict[str, tuple[Family, str]] = {
 }
 
 
-def body_of(wording: Wording) -> bytes | dict[str, Any]:
+def body_of(wording: ErrorWording) -> bytes | dict[str, Any]:
     """The body of an error with this example: as a sentence, or as a code beside another sentence."""
     if wording.example.startswith("<html>"):
         return wording.example.encode()
@@ -66,13 +66,13 @@ async def failure_of(reply: Reply, server: str = "") -> ModelFailed:
 
 
 @pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: f"{wording.server}: {wording.example[:40]}")
-async def test_every_wording_of_the_table_is_the_failure_that_it_means(wording: Wording) -> None:
+async def test_every_wording_of_the_table_is_the_failure_that_it_means(wording: ErrorWording) -> None:
     failure = await failure_of(answers(wording.status, body_of(wording)), wording.server)
     assert (type(failure), failure.retry_seconds) == (FAILURES[wording.meaning], math.inf)
 
 
 @pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: f"{wording.server}: {wording.example[:40]}")
-def test_no_earlier_row_of_the_table_takes_an_example_for_something_else(wording: Wording) -> None:
+def test_no_earlier_row_of_the_table_takes_an_example_for_something_else(wording: ErrorWording) -> None:
     assert meaning_of([wording.example], ALL) == wording.meaning
 
 

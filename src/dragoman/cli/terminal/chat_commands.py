@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from dragoman.cli.terminal.composer import CompletionWord
-from dragoman.cli.terminal.inert import inert_line
+from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation
 from dragoman.vocabulary.options import Command, Select
 
@@ -84,8 +84,8 @@ def unknown_order(conversation: Conversation, order: ChatCommand) -> str:
     stem = found[0] if found else "/"
     near = difflib.get_close_matches(stem, known, n=5) or difflib.get_close_matches(order.name.casefold(), known, n=5)
     near.sort(key=lambda word: sorted(word) != sorted(stem))  # two letters in the wrong order come first
-    meant = f"did you mean {inert_line(known[near[0]])}?" if near else "/help shows what there is."
-    name = inert_line(order.name)[:_SHOWN_WORD]
+    meant = f"did you mean {sanitize_line(known[near[0]])}?" if near else "/help shows what there is."
+    name = sanitize_line(order.name)[:_SHOWN_WORD]
     way = "a space before it" if order.name == "/" else f"/{name}"
     return f"no such command: {name}; {meant} ({way} sends it to the agent)"
 
@@ -125,7 +125,7 @@ def chosen_option(conversation: Conversation, category: str) -> Select | None:
 def help_lines(conversation: Conversation) -> Iterator[str]:
     """All there is."""
     for offered in commands_of(conversation):
-        yield f"{inert_line(offered.word):<14} {inert_line(offered.about)[:200]}"
+        yield f"{sanitize_line(offered.word):<14} {sanitize_line(offered.about)[:200]}"
     yield "//word         the same for the agent, as /word; a line with a space before the / goes to it as it is"
     yield "@path          a file that goes along; Tab completes"
     yield "Alt-Enter      a new line; so does a \\ at the end of one"
@@ -137,7 +137,7 @@ def option_lines(option: Select) -> Iterator[str]:
     """The values of an option, the one that is set marked."""
     for choice in option.choices()[:SHOWN]:
         mark = "*" if choice.value == option.current_value else " "
-        about = inert_line(choice.name) if choice.name != choice.value else ""
-        more = inert_line(choice.description) if isinstance(choice.description, str) else ""
+        about = sanitize_line(choice.name) if choice.name != choice.value else ""
+        more = sanitize_line(choice.description) if isinstance(choice.description, str) else ""
         said = ": ".join(part for part in (about, more) if part)
-        yield f"{mark} {inert_line(choice.value):<20} {said}".rstrip()[:200]
+        yield f"{mark} {sanitize_line(choice.value):<20} {said}".rstrip()[:200]

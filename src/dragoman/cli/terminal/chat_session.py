@@ -11,12 +11,11 @@ from types import FrameType
 from typing import Final
 
 from dragoman.cli.agent_failures import failure_words, is_a_bug, own_complaint
-from dragoman.cli.complain import CommandError, complain
+from dragoman.cli.errors import CommandError, print_error
 from dragoman.cli.home import home
 from dragoman.cli.offered_services import Offer
 from dragoman.cli.target import Target, choose, opened, reopen, session_of_ours
-from dragoman.cli.terminal.asking import Asker, Keyboard
-from dragoman.cli.terminal.attaching import attached
+from dragoman.cli.terminal.attachments import prompt_with_files
 from dragoman.cli.terminal.chat_commands import (
     LEAVING,
     ChatCommand,
@@ -36,10 +35,11 @@ from dragoman.cli.terminal.composer import Composer
 from dragoman.cli.terminal.event_text import EventText, title
 from dragoman.cli.terminal.folder_sessions import FolderSessions
 from dragoman.cli.terminal.forms import answered, filled
-from dragoman.cli.terminal.inert import inert, inert_line
 from dragoman.cli.terminal.interrupts import LEFT, Interrupts
 from dragoman.cli.terminal.permission_box import secret_word
+from dragoman.cli.terminal.questions import Keyboard, TerminalQuestions
 from dragoman.cli.terminal.recap import Recap
+from dragoman.cli.terminal.sanitize import sanitize, sanitize_line
 from dragoman.cli.terminal.screen import Stage
 from dragoman.cli.terminal.stderr import Stderr
 from dragoman.cli.terminal.turn_screen import colours_wanted, size
@@ -102,12 +102,12 @@ class ChatSession:
                 await self._begin(wanted)
                 return await self._converse(stack)
         except (CommandError, UsageError) as error:
-            return complain(inert(str(error)))
+            return print_error(sanitize(str(error)))
         except DragomanError as error:
             complaint = own_complaint(error, self._target)
             if complaint is not None and not self._greeted:
-                return complain(inert(complaint), USAGE)
-            return complain(inert(self._words(error) + self._how_to_go_on()), FAILED)
+                return print_error(sanitize(complaint), USAGE)
+            return print_error(sanitize(self._words(error) + self._how_to_go_on()), FAILED)
         except asyncio.CancelledError:
             return LEFT
 
@@ -124,7 +124,7 @@ class ChatSession:
         }
         if keyboard is not None:
             stack.callback(keyboard.close)
-            asker = Asker(
+            asker = TerminalQuestions(
                 keyboard,
                 self._paper.ask,
                 lambda: (self._paper.console.width, size()[1]),
@@ -143,7 +143,7 @@ class ChatSession:
         self._client = await opened(stack, target, self._folder, self._offer, self._arguments, settings)
         self._greeted = True
 
-    async def _ask(self, asker: Asker, request: RequestPermission) -> PermissionOption | None:
+    async def _ask(self, asker: TerminalQuestions, request: RequestPermission) -> PermissionOption | None:
         self._stage.teller.asked(request)
         return await asker.permission(request)
 
@@ -152,7 +152,7 @@ class ChatSession:
         if not self._target.elsewhere:
             raise lost
         self._stage.trouble = ""
-        self._paper.say(f"{inert(str(lost))}; connecting again…", "yellow")
+        self._paper.say(f"{sanitize(str(lost))}; connecting again…", "yellow")
         try:
             await self._connect(stack)
             self._here = await reopen(self._client, self._conversation.id, self._folder, replay=False)
@@ -178,7 +178,7 @@ class ChatSession:
         await choose(self._conversation, self._target, self._arguments)
         info = self._client.agent.info
         name = self._name() if info is None else f"{self._name()} {info.version}"
-        self._paper.say(f"{title(name)} in {inert_line(self._folder)}")
+        self._paper.say(f"{title(name)} in {sanitize_line(self._folder)}")
         self._paper.say("/help shows what there is.")
         self._paper.say(f"Questions of dragoman itself stand in a double frame, with the word {self._word}.")
 
@@ -187,14 +187,14 @@ class ChatSession:
         try:
             self._here = await reopen(self._client, session_id, self._folder, replay=True)
         except RequestFailed as error:
-            raise CommandError(f"session {inert_line(session_id)}: {inert_line(failure_text(error))}") from None
+            raise CommandError(f"session {sanitize_line(session_id)}: {sanitize_line(failure_text(error))}") from None
         finally:
             self._recap = None
         self._stage.teller = EventText()
         for who, text in recap.told():
             self._paper.say(f"{who}:")
             self._paper.markdown(text)
-        name = inert_line(self._conversation.title) or session_id
+        name = sanitize_line(self._conversation.title) or session_id
         self._paper.say(f"({recap.count} messages so far in “{title(name)}”)")
 
     # -- talking -----------------------------------------------------------------------------------------------------
@@ -242,13 +242,13 @@ class ChatSession:
 
     async def _prompt(self, text: str) -> bool:
         """Send a prompt and follow its turn; False: it cannot be sent as it is, and the user was told why."""
-        prompt = attached(text, self._folder, self._client.agent.capabilities)
+        prompt = prompt_with_files(text, self._folder, self._client.agent.capabilities)
         for problem in prompt.problems:
-            self._paper.say(inert_line(f"{problem}. Nothing was sent."), "red")
+            self._paper.say(sanitize_line(f"{problem}. Nothing was sent."), "red")
         if prompt.problems:
             return False
         for name in prompt.missing:
-            self._paper.say(f"(@{inert_line(name)} is no file here; it is sent as a word)")
+            self._paper.say(f"(@{sanitize_line(name)} is no file here; it is sent as a word)")
         self._offer.new_turn()
         self._stderr.begin()
         self._paper.begin()
@@ -263,7 +263,7 @@ class ChatSession:
                 except DragomanError as error:
                     last_words = await self._stderr.last_words() if is_a_bug(error) else ""
                     self._stage.end_turn()
-                    self._paper.say(inert(self._words(error) + last_words), "red")
+                    self._paper.say(sanitize(self._words(error) + last_words), "red")
                 finally:
                     stopping.cancel()
         if turn.stop_reason in _ENDS:
@@ -339,9 +339,9 @@ class ChatSession:
         except LinkClosed:
             raise
         except DragomanError as error:
-            self._paper.say(inert(failure_text(error)), "red")
+            self._paper.say(sanitize(failure_text(error)), "red")
         except CommandError as error:
-            self._paper.say(inert(str(error)), "red")
+            self._paper.say(sanitize(str(error)), "red")
 
     async def _choose(self, order: ChatCommand) -> None:
         option = chosen_option(self._conversation, order.name.removeprefix("/"))
@@ -353,7 +353,9 @@ class ChatSession:
         else:
             await self._conversation.set_option(option.config_id, order.rest)
             now = chosen_option(self._conversation, order.name.removeprefix("/"))
-            self._paper.say(f"{order.name.removeprefix('/')}: {inert_line(now.current_value if now else order.rest)}")
+            self._paper.say(
+                f"{order.name.removeprefix('/')}: {sanitize_line(now.current_value if now else order.rest)}"
+            )
 
     async def _go(self, wanted: str) -> None:
         if not wanted:

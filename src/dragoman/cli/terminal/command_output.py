@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from dragoman.cli.terminal.inert import inert_output
+from dragoman.cli.terminal.sanitize import sanitize_output
 from dragoman.vocabulary.events import TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.tools import ExitStatus, TerminalOutput
 
@@ -102,7 +102,7 @@ class CommandOutput:
         if self._ended:
             return []
         self._ended = True
-        lines = self._take(inert_output(self._rest).split("\n")) if self._rest else []
+        lines = self._take(sanitize_output(self._rest).split("\n")) if self._rest else []
         self._rest = ""
         left_out = self._skipped - len(self._later)
         if left_out > 0:
@@ -133,7 +133,7 @@ class CommandOutput:
 
 def _lines(text: str) -> Iterator[str]:
     """Its lines, none longer than a line may be."""
-    for line in inert_output(text).split("\n"):
+    for line in sanitize_output(text).split("\n"):
         for start in range(0, max(len(line), 1), LINE_LENGTH):
             yield line[start : start + LINE_LENGTH]
 
@@ -147,5 +147,5 @@ def _decoded(data: str) -> bytes:
 
 def _ending(status: ExitStatus) -> str:
     if status.signal:
-        return f"(signal {inert_output(str(status.signal))[:40]})"
+        return f"(signal {sanitize_output(str(status.signal))[:40]})"
     return f"(exit code {status.exit_code})" if status.exit_code else ""

@@ -16,11 +16,11 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import ColorDepth
 
-from dragoman.cli.plain import fit
-from dragoman.cli.terminal.inert import inert_line
+from dragoman.cli.decode_input import decode_input
 from dragoman.cli.terminal.interrupts import SecondPress
+from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.cli.terminal.turn_screen import colours_wanted
-from dragoman.cli.typed import readable
+from dragoman.cli.text_width import fit
 
 # Older prompts are forgotten once the file has more than this.
 HISTORY_BYTES: Final = 1024 * 1024
@@ -107,7 +107,7 @@ class Composer:
                     self._give_up()
                     continue
                 self._presses.reset()
-                return readable(text)
+                return decode_input(text)
 
     def _give_up(self) -> None:
         buffer = self._session.default_buffer
@@ -162,7 +162,7 @@ class _Words(Completer):
         if word.startswith("@"):
             for path in paths(word[1:], self._folder):
                 written = f'@"{path}"' if " " in path else f"@{path}"
-                yield Completion(written, -len(word), display=inert_line(path))
+                yield Completion(written, -len(word), display=sanitize_line(path))
         elif text.startswith("/"):
             name, space, _ = text.partition(" ")
             for offered in self._values(name) if space else self._commands():
@@ -170,8 +170,8 @@ class _Words(Completer):
                     yield Completion(
                         offered.word,
                         -len(word),
-                        display=inert_line(offered.word),
-                        display_meta=inert_line(offered.about)[:80],
+                        display=sanitize_line(offered.word),
+                        display_meta=sanitize_line(offered.about)[:80],
                     )
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from dragoman.cli.terminal.command_output import Outputs
-from dragoman.cli.terminal.inert import InertStream, inert, inert_line
+from dragoman.cli.terminal.sanitize import SanitizingStream, sanitize, sanitize_line
 from dragoman.vocabulary import events
 from dragoman.vocabulary.compaction_state import CompactionState
 from dragoman.vocabulary.content import Content, text_of
@@ -96,7 +96,7 @@ class EventText:
         self._said: dict[str, _Said] = {}
         self._compactions: dict[str, CompactionState] = {}
         self._plan = ""
-        self._streams = {"answer": InertStream(), "thought": InertStream()}
+        self._streams = {"answer": SanitizingStream(), "thought": SanitizingStream()}
         self._last = ""
 
     @property
@@ -168,7 +168,7 @@ class EventText:
             case events.CompactionUpdate():
                 yield from self._compacted(event)
             case events.UnknownEvent():
-                yield StyledText("notice", f"(an update this release does not know: {inert_line(event.name)[:80]})")
+                yield StyledText("notice", f"(an update this release does not know: {sanitize_line(event.name)[:80]})")
             case _:
                 return  # the user's own words, and how things stand
 
@@ -180,7 +180,7 @@ class EventText:
         state.apply(replace(event, summary=UNSET))  # the summary is not shown, so it is not kept
         if event.status in ("completed", "failed"):
             error = self._compactions.pop(event.compaction_id).value.error
-            why = f": {inert_line(error)}" if error else ""
+            why = f": {sanitize_line(error)}" if error else ""
             words = _COMPACTED if event.status == "completed" else _NOT_COMPACTED
             yield StyledText("notice", f"{words}{why}")
 
@@ -320,20 +320,20 @@ class EventText:
 
 def notice_text(event: events.Notice) -> str:
     """A notice on one line."""
-    more = f": {inert_line(event.description)}" if event.description else ""
-    return f"{inert_line(event.title)}{more}"
+    more = f": {sanitize_line(event.description)}" if event.description else ""
+    return f"{sanitize_line(event.title)}{more}"
 
 
 def title(text: str) -> str:
     """A title on one line."""
-    return _cut(inert_line(text[: 4 * TITLE_LENGTH]), TITLE_LENGTH)
+    return _cut(sanitize_line(text[: 4 * TITLE_LENGTH]), TITLE_LENGTH)
 
 
 def diff_text(diff: Diff) -> str:
     """File changes as a patch to read, inert."""
     from dragoman.agent.event_json import patch_text  # the second version's words, which many turns never need
 
-    return inert(patch_text(diff))
+    return sanitize(patch_text(diff))
 
 
 def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
@@ -345,11 +345,11 @@ def plan_lines(event: events.PlanUpdate) -> Iterator[str]:
             if len(event.plan.entries) > PLAN_STEPS:
                 yield f"({len(event.plan.entries) - PLAN_STEPS} more steps)"
         case PlanFile():
-            yield inert_line(event.plan.uri)
+            yield sanitize_line(event.plan.uri)
         case PlanMarkdown():
-            yield from shortened(inert(event.plan.content).rstrip("\n").split("\n"), PLAN_STEPS)
+            yield from shortened(sanitize(event.plan.content).rstrip("\n").split("\n"), PLAN_STEPS)
         case unknown:
-            yield f"[{inert_line(unknown.kind)}]"
+            yield f"[{sanitize_line(unknown.kind)}]"
 
 
 def shortened(lines: Sequence[str], most: int) -> list[str]:

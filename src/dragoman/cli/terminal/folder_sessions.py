@@ -7,10 +7,10 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from dragoman.cli.complain import CommandError
+from dragoman.cli.errors import CommandError
 from dragoman.cli.target import Target, session_of_ours
 from dragoman.cli.terminal.event_text import title
-from dragoman.cli.terminal.inert import inert_line
+from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.connect import Client
 from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
 
@@ -60,4 +60,4 @@ def _line(number: int, info: SessionInfo, here: str) -> str:
     mark = "*" if info.session_id == here else " "
     when = info.updated_at[:16].replace("T", " ") if isinstance(info.updated_at, str) else ""
     name = title(info.title if isinstance(info.title, str) and info.title else info.session_id)
-    return f"{mark}{number:>3}  {inert_line(when)}  {name}"
+    return f"{mark}{number:>3}  {sanitize_line(when)}  {name}"

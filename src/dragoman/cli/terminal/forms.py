@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from dragoman.cli.terminal.asking import Asker
 from dragoman.cli.terminal.event_text import shortened, title
-from dragoman.cli.terminal.inert import exact_line, inert
+from dragoman.cli.terminal.questions import TerminalQuestions
 from dragoman.cli.terminal.request_lines import LINES
+from dragoman.cli.terminal.sanitize import sanitize, spell_out_line
 from dragoman.client.ask_user import UserQuestion
 from dragoman.vocabulary.services import Elicit, ElicitationAnswer, Form, Url
 
@@ -16,11 +16,11 @@ CHOICES: Final = 50
 _NOT_GIVEN: Final = object()
 
 
-async def filled(asker: Asker, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":
+async def filled(asker: TerminalQuestions, request: Elicit) -> "dict[str, object] | ElicitationAnswer | None":
     """The filled form; None declines."""
     if isinstance(request.mode, Url):
         lines = [*_message(request), "It wants you to visit this address; look at it before you do:"]
-        lines.append(f"  {exact_line(request.mode.url)}")
+        lines.append(f"  {spell_out_line(request.mode.url)}")
         done = await asker.ask(lines, "y when it is done, n to decline", _yes_or_no)
         return ElicitationAnswer("accept") if done else None
     if not isinstance(request.mode, Form):
@@ -28,9 +28,12 @@ async def filled(asker: Asker, request: Elicit) -> "dict[str, object] | Elicitat
     return await _form(asker, request, request.mode.requested_schema)
 
 
-async def answered(asker: Asker, question: UserQuestion) -> str | None:
+async def answered(asker: TerminalQuestions, question: UserQuestion) -> str | None:
     """A question in free text; None is no answer."""
-    lines = ["The agent asks you:", *(f"  {line}" for line in shortened(inert(question.question).split("\n"), LINES))]
+    lines = [
+        "The agent asks you:",
+        *(f"  {line}" for line in shortened(sanitize(question.question).split("\n"), LINES)),
+    ]
     options = question.options[:CHOICES]
     lines += [f"{number}  {title(option)}" for number, option in enumerate(options, 1)]
 
@@ -41,7 +44,7 @@ async def answered(asker: Asker, question: UserQuestion) -> str | None:
     return await asker.ask(lines, "a number, or your answer" if options else "your answer", understood)
 
 
-async def _form(asker: Asker, request: Elicit, schema: Mapping[str, object]) -> "dict[str, object] | None":
+async def _form(asker: TerminalQuestions, request: Elicit, schema: Mapping[str, object]) -> "dict[str, object] | None":
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict) or len(properties) > FIELDS:
         return None
@@ -57,7 +60,7 @@ async def _form(asker: Asker, request: Elicit, schema: Mapping[str, object]) -> 
 
 
 async def _field(
-    asker: Asker, message: list[str], name: str, field: Mapping[str, object], needed: bool
+    asker: TerminalQuestions, message: list[str], name: str, field: Mapping[str, object], needed: bool
 ) -> object | None:
     lines = [*message, f"{title(str(field.get('title') or name))}:"]
     if isinstance(field.get("description"), str):
@@ -88,7 +91,7 @@ def _reader(
 
 
 def _message(request: Elicit) -> list[str]:
-    return ["The agent asks you:", *(f"  {line}" for line in shortened(inert(request.message).split("\n"), LINES))]
+    return ["The agent asks you:", *(f"  {line}" for line in shortened(sanitize(request.message).split("\n"), LINES))]
 
 
 def _choices(field: Mapping[str, object]) -> "list[tuple[str, str]]":

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from dragoman.agent.event_json import update_json
-from dragoman.cli.plain import harmless_json
+from dragoman.cli.text_width import harmless_json
 from dragoman.vocabulary.events import AnyEvent, UnknownEvent, Usage
 
 _NAME: Final = b'{"sessionUpdate":'

@@ -4,15 +4,13 @@ No agent can draw it: its glyphs are taken out of everything an agent says, and 
 What an agent wrote stands behind our own labels (`request_lines`), and an option is named by what it does and not by
 what it is called.
 
-What does not fit on the screen is shown when the person asks for it (`v`, in `asking`), and can be allowed only after
+What does not fit on the screen is shown when the person asks for it (`v`, in `questions`), and can be allowed only after
 that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from dragoman.cli.plain import pad, width
-from dragoman.cli.terminal.inert import exact_line
 from dragoman.cli.terminal.request_lines import (
     LINES,
     MUCH,
@@ -24,6 +22,8 @@ from dragoman.cli.terminal.request_lines import (
     judged_texts,
     request_lines,
 )
+from dragoman.cli.terminal.sanitize import spell_out_line
+from dragoman.cli.text_width import pad, width
 from dragoman.host.text import hidden_character
 from dragoman.vocabulary.services import PermissionOption, RequestPermission, UnknownSubject
 
@@ -300,7 +300,7 @@ def _choices(options: Sequence[PermissionOption], closed: Mapping[int, str]) -> 
 
 
 def _meaning(option: PermissionOption) -> str:
-    called = exact_line(option.name[: NAME_CHARACTERS + 1])
+    called = spell_out_line(option.name[: NAME_CHARACTERS + 1])
     if len(called) > NAME_CHARACTERS:
         called = f"{called[: NAME_CHARACTERS - 1]}…"
     known = _MEANINGS.get(option.kind)

@@ -4,7 +4,7 @@ from collections import deque
 from typing import Final
 
 from dragoman.cli.terminal.event_text import shortened
-from dragoman.cli.terminal.inert import inert
+from dragoman.cli.terminal.sanitize import sanitize
 from dragoman.vocabulary import events
 from dragoman.vocabulary.content import text_of
 
@@ -36,7 +36,7 @@ class Recap:
 
     def told(self) -> list[tuple[str, str]]:
         """Who said what last."""
-        return [(who, "\n".join(shortened(inert(text).strip().split("\n"), LINES))) for who, text in self._messages]
+        return [(who, "\n".join(shortened(sanitize(text).strip().split("\n"), LINES))) for who, text in self._messages]
 
     def _add(self, who: str, message_id: str, event: events.Chunk | events.Message) -> None:
         if isinstance(event, events.Chunk):

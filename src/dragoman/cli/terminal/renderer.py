@@ -16,11 +16,11 @@ from rich.markdown import Markdown
 from rich.segment import Segment
 from rich.text import Text
 
-from dragoman.cli.plain import fit
 from dragoman.cli.terminal.blocks import Block, Blocks
 from dragoman.cli.terminal.event_text import StyledText
-from dragoman.cli.terminal.inert import inert
+from dragoman.cli.terminal.sanitize import sanitize
 from dragoman.cli.terminal.turn_screen import columns, prepare
+from dragoman.cli.text_width import fit
 
 # What is laid out again and again while it grows; of more only the end is shown until the block is whole.
 _TAIL_LENGTH: Final = 4 * 1024
@@ -52,7 +52,7 @@ class Inertly:
             if segment.control:
                 continue
             style = segment.style
-            yield Segment(inert(segment.text), style.update_link(None) if style and style.link else style)
+            yield Segment(sanitize(segment.text), style.update_link(None) if style and style.link else style)
 
 
 class _Laid:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType, json
 
-from dragoman.cli.terminal.inert import exact, exact_line
+from dragoman.cli.terminal.sanitize import spell_out, spell_out_line
 from dragoman.vocabulary.content import Content, Image, Resource, TextResource, UnknownContent, text_of
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.services import CommandSubject, RequestPermission, ToolCallSubject, UnknownSubject
@@ -80,7 +80,7 @@ def request_lines(request: RequestPermission, extent: Extent) -> Iterator[str]:
     """Yield the lines of a request, each as it is needed."""
     show = extent.text
     yield "The agent asks for permission:"
-    yield f"  {exact_line(request.title[: extent.title])}"
+    yield f"  {spell_out_line(request.title[: extent.title])}"
     if len(request.title) > extent.title:
         yield CutLine("  (!) the title is longer than this")
     if isinstance(request.description, str):
@@ -89,12 +89,12 @@ def request_lines(request: RequestPermission, extent: Extent) -> Iterator[str]:
         case CommandSubject(command=command, cwd=cwd):
             yield "Command:"
             yield from show(command)
-            yield f"In: {exact_line(cwd)}"
+            yield f"In: {spell_out_line(cwd)}"
         case ToolCallSubject(tool_call=call):
             yield from _call(call, extent)
             yield from _unknown(request.extras, show)
         case UnknownSubject(kind=kind, fields=fields):
-            yield f"About something this release does not know: {exact_line(kind)}"
+            yield f"About something this release does not know: {spell_out_line(kind)}"
             yield from show(_as_json(fields))
         case _:
             pass
@@ -103,11 +103,11 @@ def request_lines(request: RequestPermission, extent: Extent) -> Iterator[str]:
 def _call(call: ToolCallUpdate, extent: Extent) -> Iterator[str]:
     show, most = extent.text, extent.places
     if isinstance(call.kind, str):
-        yield f"Kind: {exact_line(call.kind)}"
+        yield f"Kind: {spell_out_line(call.kind)}"
     changed = {path for item in call.content or () if isinstance(item, Diff) for path in _named_changes(item)}
     places = [place for place in call.locations or () if place.path not in changed]
     for place in places[:most]:
-        yield f"File: {exact_line(place.path)}"
+        yield f"File: {spell_out_line(place.path)}"
     if len(places) > most:
         yield CutLine(f"(!) {len(places) - most:,} more files are not shown here")
     for item in call.content or ():
@@ -115,17 +115,17 @@ def _call(call: ToolCallUpdate, extent: Extent) -> Iterator[str]:
             case Diff():
                 yield from _diff(item, show)
             case ContentItem(content=UnknownContent(kind=kind, fields=fields)):
-                yield f"Content this release does not know: {exact_line(kind)}"
+                yield f"Content this release does not know: {spell_out_line(kind)}"
                 yield from show(_as_json(fields))
             case ContentItem(content=content):
                 yield from _place_of(content)
                 yield from show(text_of((content,)))
             case TerminalItem(terminal_id=terminal) | ClientTerminalItem(terminal_id=terminal):
-                yield f"Terminal: {exact_line(terminal)}"
+                yield f"Terminal: {spell_out_line(terminal)}"
             case UnknownItem(kind=kind) if kind == INCOMPLETE:
                 yield CutLine("(!) The agent told more of this than is kept")
             case UnknownItem(kind=kind, fields=fields):
-                yield f"Content this release does not know: {exact_line(kind)}"
+                yield f"Content this release does not know: {spell_out_line(kind)}"
                 yield from show(_as_json(fields))
     yield from _input(_untold_input(call), show)
     yield from _unknown(call.extras, show)
@@ -141,7 +141,7 @@ def _place_of(content: Content) -> Iterator[str]:
     """Yield the address of a text or picture: a file that is judged, and that the text does not name."""
     match content:
         case Resource(resource=TextResource(uri=uri)) | Image(uri=str() as uri):
-            yield f"From: {exact_line(uri)}"
+            yield f"From: {spell_out_line(uri)}"
         case _:
             pass
 
@@ -160,11 +160,11 @@ def _diff(diff: Diff, show: Callable[[str], Iterator[str]]) -> Iterator[str]:
     for change in diff.changes:
         if isinstance(change, FileChange) and change.path in named:
             source = f"{change.old_path} -> " if isinstance(change.old_path, str) else ""
-            yield f"Change: {exact_line(f'{change.operation} {source}{change.path}')}"
+            yield f"Change: {spell_out_line(f'{change.operation} {source}{change.path}')}"
         if isinstance(change, FileChange) and isinstance(change.file_type, str):
-            yield f"It is: {exact_line(change.file_type)}"
+            yield f"It is: {spell_out_line(change.file_type)}"
         if isinstance(change, UnknownChange) and isinstance(diff.patch, Patch):
-            yield f"Change: {exact_line(change.kind)}"
+            yield f"Change: {spell_out_line(change.kind)}"
     for line in show(patch_text(diff)):
         yield line if isinstance(line, CutLine) else ChangedLine(line)
 
@@ -198,7 +198,7 @@ def _input(given: object, show: Callable[[str], Iterator[str]]) -> Iterator[str]
     if rest is not UNSET and rest not in (None, {}):
         text = _as_json(rest, indent=0)
         if len(text) <= INPUT_CHARACTERS:
-            yield f"Input: {exact_line(text)}"
+            yield f"Input: {spell_out_line(text)}"
         else:
             yield "Input:"
             yield from show(_as_json(rest))
@@ -213,7 +213,7 @@ def _as_json(value: object, *, indent: int = 2) -> str:
 
 def _text(text: str) -> Iterator[str]:
     """Yield a text up to `TEXT_CHARACTERS`, each line behind our margin."""
-    for line in exact(text[:TEXT_CHARACTERS]).rstrip("\n").split("\n"):
+    for line in spell_out(text[:TEXT_CHARACTERS]).rstrip("\n").split("\n"):
         yield f"  {line}"
     if len(text) > TEXT_CHARACTERS:
         yield CutLine(f"  (!) {len(text) - TEXT_CHARACTERS:,} more characters are not shown here")
@@ -222,7 +222,7 @@ def _text(text: str) -> Iterator[str]:
 def _whole(text: str) -> Iterator[str]:
     """Yield all of a text, a line at a time, so that a reader who stops pays for no more."""
     for line in text.rstrip("\n").split("\n"):
-        yield f"  {exact(line)}"
+        yield f"  {spell_out(line)}"
 
 
 def _some(text: str) -> Iterator[str]:
@@ -237,7 +237,7 @@ def _some(text: str) -> Iterator[str]:
 
 
 def _start_of(line: str) -> Iterator[str]:
-    yield f"  {exact(line[:LINE_CHARACTERS])}"
+    yield f"  {spell_out(line[:LINE_CHARACTERS])}"
     if len(line) > LINE_CHARACTERS:
         yield CutLine(f"  (!) {len(line) - LINE_CHARACTERS:,} more characters are not shown here")
 

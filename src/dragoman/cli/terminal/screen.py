@@ -15,8 +15,8 @@ from dragoman.cli.terminal.chat_commands import chosen_option
 from dragoman.cli.terminal.composer import Composer
 from dragoman.cli.terminal.echo import Echo
 from dragoman.cli.terminal.event_text import EventText, notice_text, title
-from dragoman.cli.terminal.inert import inert_line
 from dragoman.cli.terminal.renderer import Renderer
+from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.conversation import Conversation, Turn
 from dragoman.vocabulary.events import AnyEvent, Notice, UsageChanged
 
@@ -139,16 +139,16 @@ class Stage:
     def noise(self, reason: str) -> None:
         """The agent wrote what is no message."""
         if self._is_the_turns:
-            self.paper.say(f"(skipped what the agent wrote: {inert_line(reason)[:200]})")
+            self.paper.say(f"(skipped what the agent wrote: {sanitize_line(reason)[:200]})")
 
     def in_trouble(self, sentence: str) -> None:
         """The address cannot be reached, or, the next time, can be. Where the user is writing, the line below says
         so."""
-        self.trouble = "" if self.trouble else inert_line(sentence)
+        self.trouble = "" if self.trouble else sanitize_line(sentence)
         if self._is_the_turns:
-            self.paper.say(f"({inert_line(sentence)})", "yellow")
+            self.paper.say(f"({sanitize_line(sentence)})", "yellow")
         elif self.composer is None:
-            self.paper.say(inert_line(sentence), "yellow")
+            self.paper.say(sanitize_line(sentence), "yellow")
         else:
             self.composer.refresh()
 
@@ -160,7 +160,7 @@ class Stage:
         for category in ("mode", "model"):
             option = chosen_option(conversation, category)
             if option is not None:
-                parts.append(inert_line(option.current_value)[:40])
+                parts.append(sanitize_line(option.current_value)[:40])
         if self._usage is not None and self._usage.size > 0:
             parts.append(f"{min(self._usage.used / self._usage.size, 1):.0%} full")
         if conversation.title:

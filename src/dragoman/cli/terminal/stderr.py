@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from dragoman.cli.terminal.inert import inert_output
+from dragoman.cli.terminal.sanitize import sanitize_output
 
 # A traceback has about as many lines.
 KEPT_LINES: Final = 20
@@ -35,7 +35,7 @@ class Stderr:
         if len(self._rest) > _LINE_LENGTH:
             lines, self._rest = [*lines, self._rest], ""
         for line in lines:
-            shown = inert_output(line)[:_LINE_LENGTH]
+            shown = sanitize_output(line)[:_LINE_LENGTH]
             self._lines.append(shown)
             if self._show is not None:
                 self._show(shown)

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, TextIO
 
-from dragoman.cli.plain import fit, harmless_line
 from dragoman.cli.terminal.event_text import StyledText
+from dragoman.cli.text_width import fit, harmless_line
 
 _USUAL_COLUMNS: Final = 80
 _USUAL_ROWS: Final = 24

@@ -12,7 +12,7 @@ from dragoman import limits
 from dragoman.coder.mcp.config import Config, identity, name_of
 from dragoman.coder.mcp.definition import Definition, Definitions
 from dragoman.coder.mcp.plain import one_line
-from dragoman.coder.mcp.settings import Manners
+from dragoman.coder.mcp.settings import McpCallbacks
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.errors import StartFailed
 
@@ -50,7 +50,7 @@ class _Ended(NamedTuple):
 class McpServerConnection:
     """A server and its owner task."""
 
-    def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", manners: Manners) -> None:
+    def __init__(self, config: Config, load: "Callable[[], Awaitable[Sdk]]", manners: McpCallbacks) -> None:
         self.config: Final = config
         self.name: Final = one_line(name_of(config), NAME_CHARACTERS)
         self.state: State = "starting"

@@ -9,7 +9,7 @@ from dragoman.background import call_in_background
 from dragoman.coder.mcp.config import Config, name_of
 from dragoman.coder.mcp.names import labels, tool_name
 from dragoman.coder.mcp.server import McpServerConnection, SdkMissing, State
-from dragoman.coder.mcp.settings import Bounds, Manners, Surroundings
+from dragoman.coder.mcp.settings import McpCallbacks, McpEnvironment, McpTimeouts
 from dragoman.coder.mcp.tool import ForeignTool
 from dragoman.coder.tools.contract import Tool
 from dragoman.errors import how_to_install
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # More are a mistake; each may be a process tree.
 SERVERS: Final = 32
-DEFAULT_BOUNDS: Final = Bounds()
+DEFAULT_BOUNDS: Final = McpTimeouts()
 MISSING: Final = f"MCP servers need the package mcp, which is not installed: {how_to_install('mcp')}"
 
 
@@ -54,7 +54,7 @@ class McpServers:
         changed: Callable[[], None],
         roots: Sequence[str] = (),
         allow: Callable[[Config], Awaitable[bool]] = allow_all,
-        bounds: Bounds = DEFAULT_BOUNDS,
+        bounds: McpTimeouts = DEFAULT_BOUNDS,
         guarded: Callable[[Config], bool] = lambda config: False,
         is_strange: Callable[[Config], bool] = lambda config: False,
     ) -> None:
@@ -63,11 +63,11 @@ class McpServers:
         is called."""
         self._guarded = guarded
         self._notice = notice
-        self._surroundings = Surroundings(cwd, environment, roots or [cwd], guardian, is_strange)
+        self._surroundings = McpEnvironment(cwd, environment, roots or [cwd], guardian, is_strange)
         self._too_many = max(0, len(configs) - SERVERS)
         self._loading: asyncio.Task[Sdk] | None = None
         self._began = 0.0
-        manners = Manners(notice, changed, allow, bounds)
+        manners = McpCallbacks(notice, changed, allow, bounds)
         servers = [McpServerConnection(config, self._load, manners) for config in configs[:SERVERS]]
         self._servers = dict(zip(labels(name_of(server.config) for server in servers), servers, strict=True))
 

@@ -11,7 +11,7 @@ from dragoman.host.guardian import Guardian
 PAUSES: Final = (0.5, 2.0, 8.0)
 
 
-class Bounds(NamedTuple):
+class McpTimeouts(NamedTuple):
     """How long anything may take, in seconds."""
 
     # A search over the network does not take longer; who needs more can say so.
@@ -23,7 +23,7 @@ class Bounds(NamedTuple):
     steady: float = 60.0
 
 
-class Surroundings(NamedTuple):
+class McpEnvironment(NamedTuple):
     """Where servers are started, and what they may know."""
 
     cwd: str
@@ -34,11 +34,11 @@ class Surroundings(NamedTuple):
     is_strange: Callable[[Config], bool] = lambda config: False
 
 
-class Manners(NamedTuple):
+class McpCallbacks(NamedTuple):
     """How servers are treated."""
 
     notice: Callable[[str], Awaitable[None]]
     changed: Callable[[], None]
     # Asked before every start, the first and those after a server was lost.
     allow: Callable[[Config], Awaitable[bool]]
-    bounds: Bounds
+    bounds: McpTimeouts

@@ -34,7 +34,8 @@ from pydantic_ai.exceptions import (
 from dragoman.coder.credentials import KEY_VARIABLES, scrubbed
 from dragoman.coder.models.contract import ModelFailed
 from dragoman.coder.models.endpoints import ADDRESS_VARIABLES, DEFAULT_SOURCE, Endpoint
-from dragoman.coder.models.overflow import (
+from dragoman.coder.models.error_wordings import Meaning, meaning_of
+from dragoman.coder.models.request_failures import (
     NEVER,
     ContextFull,
     MediaRejected,
@@ -43,7 +44,6 @@ from dragoman.coder.models.overflow import (
     RequestRejected,
     RequestTooLarge,
 )
-from dragoman.coder.models.wordings import Meaning, meaning_of
 from dragoman.limits import KIB
 
 # What is repeated of a provider's own words: a sentence or two.
@@ -53,7 +53,7 @@ _HEARD: Final = 16 * KIB
 
 # Statuses that speak of what the request holds.
 _INVALID: Final = (400, 413, 415, 422)
-# Settings that OpenAI names in `param`; others name them at the beginning of their sentence (`wordings`).
+# Settings that OpenAI names in `param`; others name them at the beginning of their sentence (`error_wordings`).
 _SETTINGS: Final = re.compile(
     r"(?:max_\w*tokens|tools|tool_choice|parallel_tool_calls|functions|thinking|reasoning|stream|system|instructions"
     r"|temperature|top_[kp]|metadata|model|include|store|service_tier|prompt_cache\w*|output_config|betas"

@@ -19,7 +19,7 @@ import msgspec
 from dragoman.background import call_in_background
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.names import is_model_name
-from dragoman.host.tls import trust_for
+from dragoman.host.tls import verify_for
 from dragoman.limits import MIB
 
 # A list is for a picker, which is not worth a longer wait.
@@ -185,7 +185,7 @@ def _client(endpoint: Endpoint, seconds: float) -> httpx2.AsyncClient:
         timeout=seconds,
         headers={"accept-encoding": "identity", "accept": "application/json"},
         follow_redirects=False,
-        verify=trust_for(endpoint.base_url),
+        verify=verify_for(endpoint.base_url),
         # The owner's proxy leads to the world, not back to this machine.
         trust_env=urlsplit(endpoint.base_url).hostname not in _HERE,
     )

@@ -24,7 +24,7 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import ModelUnavailable
 from dragoman.coder.models.names import ModelName
-from dragoman.coder.models.overflow import NEVER, ContextFull
+from dragoman.coder.models.request_failures import NEVER, ContextFull
 from dragoman.errors import StartFailed, how_to_install
 from dragoman.host.environment import child_environment
 from dragoman.host.pipes import PolledReadEnd, WriteEnd

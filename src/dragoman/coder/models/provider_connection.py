@@ -45,9 +45,9 @@ from dragoman.coder.models.contract import (
 )
 from dragoman.coder.models.endpoints import Endpoint
 from dragoman.coder.models.failures import Encoded, ResponseTooLarge, explained
-from dragoman.coder.models.history import kept, messages_of
+from dragoman.coder.models.provider_messages import kept, messages_of
 from dragoman.coder.models.timeouts import ANSWER_BYTES, ModelTimeouts
-from dragoman.host.tls import trust_for
+from dragoman.host.tls import verify_for
 
 # Some servers of the OpenAI kind want a key and look at none.
 _NO_KEY: Final = "none"
@@ -249,7 +249,7 @@ def _client(endpoint: Endpoint, patience: ModelTimeouts, opened: "set[_Bounded]"
         timeout=httpx2.Timeout(**phases),
         headers={"accept-encoding": "identity"},
         follow_redirects=False,
-        verify=trust_for(endpoint.base_url),
+        verify=verify_for(endpoint.base_url),
         # The owner's proxy leads to the world, not back to this machine.
         trust_env=urlsplit(endpoint.base_url).hostname not in _HERE,
         event_hooks={"request": [be_patient], "response": [be_bounded]},

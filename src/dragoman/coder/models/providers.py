@@ -15,7 +15,7 @@ from dragoman.background import call_in_background
 from dragoman.coder.models.abilities import Abilities, abilities
 from dragoman.coder.models.contract import ModelFailed, ModelRequest, Piece
 from dragoman.coder.models.endpoints import Endpoint
-from dragoman.coder.models.overflow import NEVER
+from dragoman.coder.models.request_failures import NEVER
 from dragoman.coder.models.timeouts import ModelTimeouts
 from dragoman.errors import how_to_install
 

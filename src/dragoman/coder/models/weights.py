@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from dragoman.coder.models.contract import ModelFailed
-from dragoman.coder.models.overflow import NEVER
+from dragoman.coder.models.request_failures import NEVER
 from dragoman.errors import StartFailed
 from dragoman.host.environment import child_environment, proxies_of
 from dragoman.host.process import Child

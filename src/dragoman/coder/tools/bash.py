@@ -27,7 +27,7 @@ from dragoman.coder.tools.contract import (
 from dragoman.coder.tools.files import user_home
 from dragoman.coder.tools.overuse import OveruseWatch
 from dragoman.errors import PeerError, StartFailed, WorldError
-from dragoman.host.commands import is_unrecoverable, paths_of
+from dragoman.host.command_rules import is_unrecoverable, paths_of
 from dragoman.host.decoding import without_binary
 from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused

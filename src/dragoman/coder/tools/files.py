@@ -15,7 +15,7 @@ from dragoman.errors import RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
 from dragoman.host.failure_text import failure_text
 from dragoman.host.paths import PathRefused, Place, facts_of, is_inside, read_bytes, write_bytes
-from dragoman.host.protected import is_protected_write
+from dragoman.host.protected_names import is_protected_write
 from dragoman.host.secrets import home_for, is_credential
 
 # A file of more is not for a model to read at once, nor for a user to be shown as a diff.

@@ -28,7 +28,7 @@ from dragoman.coder.mcp.definition import TOOLS, Definitions, read_definitions
 from dragoman.coder.mcp.sdk.filter import filtered, said_of
 from dragoman.coder.mcp.sdk.peer import SdkPeer, leaf, peer_for
 from dragoman.coder.mcp.sdk.results import outcome_of
-from dragoman.coder.mcp.settings import Surroundings
+from dragoman.coder.mcp.settings import McpEnvironment
 from dragoman.coder.tools.contract import ToolOutcome
 from dragoman.version import VERSION
 
@@ -132,7 +132,7 @@ class SdkConnection:
 class Sdk:
     """What a server's owner needs of the SDK."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: McpEnvironment) -> None:
         self._surroundings = surroundings
 
     def peer_for(self, config: Config) -> SdkPeer:

@@ -16,7 +16,7 @@ from dragoman.coder.mcp.config import Config, hide, secrets_of
 from dragoman.coder.mcp.plain import one_line, plain
 from dragoman.coder.mcp.sdk.lines import TOO_LARGE, Lines
 from dragoman.coder.mcp.sdk.web import Web
-from dragoman.coder.mcp.settings import Surroundings
+from dragoman.coder.mcp.settings import McpEnvironment
 from dragoman.errors import StartFailed
 from dragoman.host.environment import child_environment
 from dragoman.host.process import Child
@@ -48,7 +48,7 @@ class SdkPeer(Protocol):
         """Whether it refuses us because it does not know this connection any more."""
 
 
-def peer_for(config: Config, surroundings: Surroundings) -> SdkPeer:
+def peer_for(config: Config, surroundings: McpEnvironment) -> SdkPeer:
     """The far end that a configuration names."""
     match config:
         case McpStdio():
@@ -61,7 +61,7 @@ def peer_for(config: Config, surroundings: Surroundings) -> SdkPeer:
 class Program:
     """A program that is started for the connection and ends with it, and all that it has started itself."""
 
-    def __init__(self, config: McpStdio, surroundings: Surroundings) -> None:
+    def __init__(self, config: McpStdio, surroundings: McpEnvironment) -> None:
         self._config = config
         self._surroundings = surroundings
         self._secrets = secrets_of(config)

@@ -18,7 +18,7 @@ from dragoman.coder.mcp.sdk.lines import MESSAGE_BYTES, TOO_LARGE
 from dragoman.errors import StartFailed
 from dragoman.host.address import DEFAULT_PORTS, UrlRefused
 from dragoman.host.fetch import public_addresses
-from dragoman.host.tls import trust_for
+from dragoman.host.tls import verify_for
 from dragoman.vocabulary.requests import McpHttp, McpSse
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Web:
         timeout: httpx2.Timeout | None = None,
         auth: httpx2.Auth | None = None,
     ) -> httpx2.AsyncClient:
-        verify = trust_for(self._url)
+        verify = verify_for(self._url)
         return httpx2.AsyncClient(
             headers=(headers or {}) | {"Accept-Encoding": "identity"},
             timeout=timeout or httpx2.Timeout(CONNECT_SECONDS, read=SILENT_SECONDS),

@@ -1,7 +1,7 @@
 """A command line that confines its command, and what has to be done when the command has ended.
 
-Made by `sandbox.confine`. Promise: after `Confined.close` no process of the command lives, and it has left nothing in
-the roots that runs when a person looks at them; what was taken back is said in sentences.
+Made by `sandbox.confine`. Promise: after `ConfinedCommand.close` no process of the command lives, and it has left
+nothing in the roots that runs when a person looks at them; what was taken back is said in sentences.
 """
 
 import os
@@ -45,7 +45,7 @@ class WatchedRoots(NamedTuple):
         return git_settings(_GIT_SETTINGS) if self.watch.has_layers else {}
 
 
-class Confined:
+class ConfinedCommand:
     """A command line that confines its command. `close` after the command has ended."""
 
     def __init__(

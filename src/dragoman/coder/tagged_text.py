@@ -14,7 +14,7 @@ _BRACKETS: Final = "<\uff1c\ufe64\u2039\u3008\u27e8"
 _FULLWIDTH: Final = 0xFEE0
 
 
-def boxed(name: str, text: str, attributes: str = "") -> str:
+def wrap_in_tag(name: str, text: str, attributes: str = "") -> str:
     """Put a text into the box of this name."""
     return f"<{name}{attributes}>\n{_tags_of(name).sub('&lt;', text)}\n</{name}>\n"
 

@@ -9,13 +9,13 @@ import tempfile
 from contextlib import suppress
 from typing import Final
 
-from dragoman.host.beneath import remove_tree
+from dragoman.host.openat import remove_tree
 
 _PREFIX: Final = "of-"
 _LOCK: Final = ".owner"
 
 
-class OwnFolder:
+class ScratchDir:
     """A new folder below `parent`, after what dead processes left there was taken away. Blocks: for a thread."""
 
     def __init__(self, parent: str) -> None:

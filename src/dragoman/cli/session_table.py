@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Final
 
-from dragoman.cli.plain import fit, harmless_line, pad
+from dragoman.cli.text_width import fit, harmless_line, pad
 from dragoman.store.contract import SessionMeta, Store, StoreFailed
 
 # `sess_` and eight digits: a prefix that is unique among some ten thousand sessions. It grows if it must.

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
-from dragoman.coder.quoting import boxed
+from dragoman.coder.tagged_text import wrap_in_tag
 from dragoman.coder.tools.contract import cut
 from dragoman.errors import INVALID_PARAMS, RequestFailed
 from dragoman.host.decoding import decode_text, describe_binary, is_binary_text
@@ -145,4 +145,4 @@ class _Reader:
 def _quoted(uri: str, text: str) -> str:
     """Text of a resource, marked as such: it is data, not what the user said."""
     address = visible_line(uri).replace('"', "%22").replace("<", "%3C").replace(">", "%3E")
-    return boxed("resource", text, f' uri="{address}"')
+    return wrap_in_tag("resource", text, f' uri="{address}"')

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from io import BufferedWriter
 from typing import Final, Self
 
-from dragoman.host.beneath import Descent, set_mode
+from dragoman.host.openat import Descent, set_mode
 from dragoman.host.paths import PathRefused, Place, Roots
 from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Stamp, Unreadable, digest_of, link_entry, walk
 from dragoman.host.view import View, ViewChange, ViewRefused, check_roots, sentence
@@ -22,7 +22,7 @@ _MARGIN_BYTES: Final = 64 * 1024 * 1024
 _NEW_FILE: Final = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Copied(View):
+class CopyView(View):
     """The roots, copied. Links are not followed, other things than files, links and folders are left out."""
 
     @classmethod

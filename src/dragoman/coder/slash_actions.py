@@ -7,12 +7,12 @@ from msgspec import UNSET
 
 from dragoman.agent.journal import keep_option
 from dragoman.agent.permission import YES_OR_NO
-from dragoman.coder.ceilings import may_answer, may_write
-from dragoman.coder.commands import BUILT_IN
 from dragoman.coder.compaction import Compaction
 from dragoman.coder.decision_log import answered_by
+from dragoman.coder.identity_limits import may_answer, may_write
 from dragoman.coder.modes import MODES, asks_less
 from dragoman.coder.permissions import Decision
+from dragoman.coder.slash_commands import BUILT_IN
 from dragoman.errors import RequestFailed
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AnyEvent, Idle, OptionsChanged, UsageChanged

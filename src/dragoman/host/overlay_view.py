@@ -5,7 +5,7 @@ command at a time. Between commands the layer is a plain folder: what is new or 
 is a mark in it. That folder is read for `changes`, and read and written for file tools.
 
 The layer is what commands have made of it, so it is never walked by path names: a link in it may lead anywhere, and may
-come and go. Every folder is opened from the one above it (`beneath.Descent`), and nothing is made through a link.
+come and go. Every folder is opened from the one above it (`openat.Descent`), and nothing is made through a link.
 
 What lies in the roots is noted when the view is opened, by its times only: enough to see later that it has changed.
 """
@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from dragoman.host.beneath import Descent, beside, entry_at, folder_at
+from dragoman.host.openat import Descent, beside, entry_at, folder_at
 from dragoman.host.paths import PathRefused, Place
 from dragoman.host.snapshot import SnapshotEntry, SnapshotVisit, Stamp, Unreadable, walk
 from dragoman.host.view import View, ViewChange, ViewRefused, check_roots, sentence
@@ -44,7 +44,7 @@ exec "$@"
 """
 
 
-class Overlay(View):
+class OverlayView(View):
     """The roots, with a layer above each."""
 
     @classmethod

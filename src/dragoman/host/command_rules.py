@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from dragoman.host import wildcards
-from dragoman.host.danger import is_unrecoverable
+from dragoman.host.command_options import Grammar
 from dragoman.host.loose_shell import HOLE, Loose, TooMuchToParse, commands_in, name_of
-from dragoman.host.options import Grammar
-from dragoman.host.readonly import KNOWN, is_read_only, read_paths
+from dragoman.host.read_only_commands import KNOWN, is_read_only, read_paths
 from dragoman.host.shell import Parsed, Simple, Unparsed, parse
+from dragoman.host.unrecoverable_commands import is_unrecoverable
 
 __all__ = ["covers", "denies", "is_read_only", "is_unrecoverable", "paths_of", "prefix_of", "prefixes", "read_paths"]
 

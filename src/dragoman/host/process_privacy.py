@@ -3,7 +3,7 @@
 What a process was started with can be read there for as long as it lives, and so can its memory, by every command it
 starts. Two things stand against that, on Linux; elsewhere nothing is done:
 
-- `forbid_reading` makes the process "not dumpable": /proc/PID/environ, mem, fd and maps are closed to every process
+- `make_undumpable` makes the process "not dumpable": /proc/PID/environ, mem, fd and maps are closed to every process
   without CAP_SYS_PTRACE, and it cannot be traced. A program that we start is dumpable again: that ends with `execve`.
   We can still open our own /proc/self/fd and read our own /proc/self/stat, but not /proc/self/environ and mem; and
   the kernel writes no core file. A debugger or profiler has to be run by root.
@@ -19,7 +19,7 @@ _SET_DUMPABLE = 4
 _BEGIN, _END = 47, 48
 
 
-def forbid_reading() -> bool:
+def make_undumpable() -> bool:
     """Make this process unreadable for other processes of its user; False where that cannot be done."""
     if not sys.platform.startswith("linux"):
         return False
@@ -37,11 +37,11 @@ def forbid_reading() -> bool:
         prctl = Function(_ctypes.dlsym(_ctypes.dlopen(None, 0), "prctl"))  # type: ignore[arg-type]
         return bool(prctl(_SET_DUMPABLE, 0, 0, 0, 0) == 0)
     except (ImportError, AttributeError, TypeError, ValueError, OSError):
-        return _forbid_reading_slowly()
+        return _make_undumpable_slowly()
 
 
-def _forbid_reading_slowly() -> bool:
-    """Do what `forbid_reading` does by way of `ctypes`, in case the inside of `_ctypes` has changed."""
+def _make_undumpable_slowly() -> bool:
+    """Do what `make_undumpable` does by way of `ctypes`, in case the inside of `_ctypes` has changed."""
     try:
         import ctypes
 

@@ -33,7 +33,7 @@ class PromptWithFiles(NamedTuple):
     problems: list[str]
 
 
-def attached(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> PromptWithFiles:
+def prompt_with_files(text: str, folder: str, able: AgentCapabilities, *, typed: str | None = None) -> PromptWithFiles:
     """The text, and the files named in it; in `typed` alone, where some of the text was written by others."""
     blocks: list[Content] = [Text(text)]
     missing: list[str] = []

@@ -53,7 +53,7 @@ class ProviderAccess:
         self.wanted: Final = wanted
 
 
-class ModelSupply:
+class ModelRegistry:
     """The models of one process."""
 
     def __init__(self, means: ProviderAccess, *, script: "Callable[[], Model] | None" = None) -> None:
@@ -71,10 +71,10 @@ class ModelSupply:
 
     def choices(self) -> list[Choice]:
         """What a client may choose from."""
-        from dragoman.coder.models import choose
+        from dragoman.coder.models import factory
 
         lists = {known.provider: self._lists().names(known) for known in self.endpoints()} if self._means.lists else {}
-        named = choose.choices(
+        named = factory.choices(
             self._environment(),
             self._means.config,
             self._credentials(),
@@ -122,17 +122,17 @@ class ModelSupply:
 
     def endpoints(self) -> "list[Endpoint]":
         """Return the endpoints of the providers that can be used; their `model` is empty."""
-        from dragoman.coder.models import choose
+        from dragoman.coder.models import factory
         from dragoman.coder.models.endpoints import find_endpoint
         from dragoman.coder.models.names import ModelName
 
         environment, config, keys = self._environment(), self._means.config, self._credentials()
         found = []
-        for provider in choose.usable_providers(environment, config, keys):
+        for provider in factory.usable_providers(environment, config, keys):
             try:
                 name = ModelName(provider)
                 found.append(find_endpoint(name, environment=environment, config=config, credentials=keys))
-            except choose.ModelUnavailable:
+            except factory.ModelUnavailable:
                 continue  # said when it is chosen
         return found
 
@@ -147,7 +147,7 @@ class ModelSupply:
         """A model for a session; a refusal says what to do."""
         from pathlib import Path
 
-        from dragoman.coder.models import choose
+        from dragoman.coder.models import factory
         from dragoman.coder.models.names import SCRIPT, BadModelName, parse_from_client
 
         current = self._current()
@@ -155,7 +155,7 @@ class ModelSupply:
             chosen = parse_from_client(name, configured=self._configured(), current=current)
             if chosen.provider == SCRIPT and self._script is not None:
                 return self._script()
-            return choose.make_model(
+            return factory.make_model(
                 chosen,
                 environment=self._environment(),
                 config=self._means.config,
@@ -165,7 +165,7 @@ class ModelSupply:
             )
         except BadModelName as error:
             raise RequestFailed(INVALID_PARAMS, str(error)) from None
-        except choose.ModelUnavailable as error:
+        except factory.ModelUnavailable as error:
             code = AUTH_REQUIRED if error.needs_login else INVALID_PARAMS
             data = {"authMethods": [AGENT_LOGIN]} if error.needs_login else None
             raise RequestFailed(code, str(error), data) from None
@@ -225,7 +225,7 @@ class ModelSupply:
     # -- what is there -----------------------------------------------------------------------------------------------
 
     def _current(self) -> "ModelName":
-        from dragoman.coder.models import choose
+        from dragoman.coder.models import factory
         from dragoman.coder.models.names import ModelName, parse
 
         if self._does_without:
@@ -233,7 +233,7 @@ class ModelSupply:
         if self._means.wanted:
             return parse(self._means.wanted, configured=self._configured())
         # Being logged out does not change what is wanted, only whether it can be had.
-        return choose.find_default_model(self._means.environment, self._means.config, self._stored())
+        return factory.find_default_model(self._means.environment, self._means.config, self._stored())
 
     def _configured(self) -> list[str]:
         from dragoman.coder.models.endpoints import configured

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from dragoman.host.copied import Copied
-from dragoman.host.overlay import Overlay
+from dragoman.host.copy_view import CopyView
+from dragoman.host.overlay_view import OverlayView
 from dragoman.host.view import View, ViewRefused
 
 
@@ -13,9 +13,9 @@ def open_view(roots: Sequence[str], *, folder: str) -> View:
     `folder` is a private place outside of the roots. Blocks, for as long as copying takes.
     """
     try:
-        return Copied.open(roots, folder=folder)
+        return CopyView.open(roots, folder=folder)
     except ViewRefused as no_copy:
         try:
-            return Overlay.open(roots, folder=folder)
+            return OverlayView.open(roots, folder=folder)
         except ViewRefused as no_layer:
             raise ViewRefused(f"{no_copy} {no_layer}") from no_layer

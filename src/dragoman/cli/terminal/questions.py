@@ -120,7 +120,7 @@ def _set(ready: "asyncio.Future[None]") -> None:
         ready.set_result(None)
 
 
-class Asker:
+class TerminalQuestions:
     """Shows questions in our frame and reads the answers. One at a time: the others wait."""
 
     def __init__(

@@ -11,7 +11,7 @@ class CommandError(Exception):
     """A command cannot do what its arguments or the settings ask for; the text says what is wrong, for the user."""
 
 
-def complain(sentence: str, code: int = 2) -> int:
+def print_error(sentence: str, code: int = 2) -> int:
     """Print a sentence on stderr, made harmless, and return the exit code for it."""
     from dragoman.host.text import harmless
 
@@ -19,23 +19,23 @@ def complain(sentence: str, code: int = 2) -> int:
     return code
 
 
-def warn(sentence: str) -> None:
+def print_warning(sentence: str) -> None:
     """Print on stderr, made harmless, what the user should know while the command goes on."""
-    complain(f"warning: {sentence}")
+    print_error(f"warning: {sentence}")
 
 
-def warn_of_plain_http(url: str) -> None:
+def warn_about_plain_http(url: str) -> None:
     """Say on stderr that a token for this address is sent where others can read it; nothing where they cannot."""
     from dragoman.client.targets import is_readable_on_the_way
 
     if is_readable_on_the_way(url):
-        warn(
+        print_warning(
             f"{url} is not encrypted: others on the way can read the token and all that is said. "
             "Use https:// or wss://, or an SSH tunnel to a port of this machine."
         )
 
 
-def forget_typed() -> None:
+def discard_typed_input() -> None:
     """Discard what was typed at the terminal until now: it is no answer to a question that is yet to be shown."""
     import termios
 
@@ -45,6 +45,6 @@ def forget_typed() -> None:
         pass  # stdin has become something else; what comes from there is read, and judged, as it is
 
 
-def can_ask() -> bool:
+def can_ask_user() -> bool:
     """Whether a person at a terminal can read a question on stderr and answer it on stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))

@@ -28,7 +28,7 @@ Meaning = Literal[
 ]
 
 
-class Wording(NamedTuple):
+class ErrorWording(NamedTuple):
     """Words of a server. `example` is one string of the error it sends: its sentence, or its code."""
 
     server: str
@@ -40,7 +40,7 @@ class Wording(NamedTuple):
 
 WORDINGS: Final = (
     # -- a limit that counts minutes ---------------------------------------------------------------------------------
-    Wording(
+    ErrorWording(
         "groq",
         "minute_limit",
         r"request too large .*(?:tokens per min|\btpm\b)",
@@ -48,7 +48,7 @@ WORDINGS: Final = (
         "tokens per minute (TPM): Limit 6000, Requested 9000, please reduce your message size and try again.",
         413,
     ),
-    Wording(
+    ErrorWording(
         "openai",
         "minute_limit",
         r"request too large .*(?:tokens per min|\btpm\b)",
@@ -57,35 +57,37 @@ WORDINGS: Final = (
         429,
     ),
     # -- too many tokens ---------------------------------------------------------------------------------------------
-    Wording("anthropic", "context_full", r"prompt is too long", "prompt is too long: 210000 tokens > 200000 maximum"),
-    Wording(
+    ErrorWording(
+        "anthropic", "context_full", r"prompt is too long", "prompt is too long: 210000 tokens > 200000 maximum"
+    ),
+    ErrorWording(
         "anthropic",
         "context_full",
         r"input length and `max_tokens` exceed",
         "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input length or "
         "`max_tokens` and try again",
     ),
-    Wording("openai", "context_full", r"^context_length_exceeded$", "context_length_exceeded"),
-    Wording(
+    ErrorWording("openai", "context_full", r"^context_length_exceeded$", "context_length_exceeded"),
+    ErrorWording(
         "openai",
         "context_full",
         r"exceeds the context window",
         "Your input exceeds the context window of this model. Please adjust your input and try again.",
     ),
-    Wording(
+    ErrorWording(
         "openai",
         "context_full",
         r"'(?:input|messages)\[\d+\]\.(?:content|output)[^']*': string too long",
         "Invalid 'input[4].output': string too long. Expected a string with maximum length 10485760, but got a string "
         "with length 12000000 instead.",
     ),
-    Wording(
+    ErrorWording(
         "azure",
         "context_full",
         r"input tokens exceed the configured limit",
         "Input tokens exceed the configured limit of 272000 tokens. Your messages resulted in 277798 tokens.",
     ),
-    Wording(
+    ErrorWording(
         "openrouter",
         "context_full",
         r"maximum context length",
@@ -93,34 +95,34 @@ WORDINGS: Final = (
         'of text input, 1000 in the output). Please reduce the length of either one, or use the "middle-out" '
         "transform to compress your prompt automatically.",
     ),
-    Wording(
+    ErrorWording(
         "deepseek",
         "context_full",
         r"maximum context length",
         "This model's maximum context length is 65536 tokens. However, you requested 70000 tokens (66000 in the "
         "messages, 4000 in the completion). Please reduce the length of the messages or completion.",
     ),
-    Wording(
+    ErrorWording(
         "vllm",
         "context_full",
         r"longer than the maximum model length",
         "The decoder prompt (length 40000) is longer than the maximum model length of 32768. Make sure that "
         "`max_model_len` is no smaller than the number of text tokens.",
     ),
-    Wording(
+    ErrorWording(
         "vllm",
         "context_full",
         r"context length is only",
         "You passed 202753 input tokens and requested 0 output tokens. However, the model's context length is only "
         "202752 tokens, resulting in a maximum input length of 202752 tokens.",
     ),
-    Wording(
+    ErrorWording(
         "sglang",
         "context_full",
         r"longer than the model's context length",
         "The input (40000 tokens) is longer than the model's context length (32768 tokens).",
     ),
-    Wording(
+    ErrorWording(
         "tgi",
         "context_full",
         r"`inputs` (?:tokens \+ `max_new_tokens` )?must (?:be <=|have less than)",
@@ -128,121 +130,123 @@ WORDINGS: Final = (
         "1024 `max_new_tokens`",
         422,
     ),
-    Wording(
+    ErrorWording(
         "tgi",
         "context_full",
         r"`inputs` (?:tokens \+ `max_new_tokens` )?must (?:be <=|have less than)",
         "Input validation error: `inputs` must have less than 4095 tokens. Given: 5000",
         422,
     ),
-    Wording("llama.cpp", "context_full", r"^exceed_context_size_error$", "exceed_context_size_error"),
-    Wording(
+    ErrorWording("llama.cpp", "context_full", r"^exceed_context_size_error$", "exceed_context_size_error"),
+    ErrorWording(
         "llama.cpp",
         "context_full",
         r"exceeds the available context size",
         "request (263244 tokens) exceeds the available context size (190208 tokens), try increasing it",
     ),
-    Wording("llama.cpp", "context_full", r"context size has been exceeded", "Context size has been exceeded.", 500),
-    Wording(
+    ErrorWording(
+        "llama.cpp", "context_full", r"context size has been exceeded", "Context size has been exceeded.", 500
+    ),
+    ErrorWording(
         "lm studio",
         "context_full",
         r"tokens when context the overflows",
         "Trying to keep the first 4973 tokens when context the overflows. However, the model is loaded with context "
         "length of only 4096 tokens, which is not enough.",
     ),
-    Wording(
+    ErrorWording(
         "lm studio",
         "context_full",
         r"greater than the context length",
         "The number of tokens to keep from the initial prompt is greater than the context length. Try to load the "
         "model with a larger context length, or provide a shorter input.",
     ),
-    Wording(
+    ErrorWording(
         "ollama",
         "context_full",
         r"prompt too long; exceeded (?:max )?context length",
         "prompt too long; exceeded max context length by 4 tokens",
     ),
-    Wording(
+    ErrorWording(
         "ollama",
         "context_full",
         r"input length exceeds the context length",
         "the input length exceeds the context length",
     ),
-    Wording(
+    ErrorWording(
         "mistral",
         "context_full",
         r"too large for model with \d+ maximum context length",
         "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
     ),
-    Wording(
+    ErrorWording(
         "google",
         "context_full",
         r"input token count.*exceeds the maximum",
         "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
     ),
-    Wording(
+    ErrorWording(
         "google",
         "context_full",
         r"input token count is \d+ but",
         "Unable to submit request because the input token count is 1200000 but model only supports up to 1048576. "
         "Reduce the input token count and try again.",
     ),
-    Wording(
+    ErrorWording(
         "bedrock", "context_full", r"input is too long for requested model", "Input is too long for requested model."
     ),
-    Wording(
+    ErrorWording(
         "xai",
         "context_full",
         r"maximum prompt length is \d+",
         "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
     ),
-    Wording(
+    ErrorWording(
         "copilot",
         "context_full",
         r"prompt token count of \d+ exceeds the limit",
         "prompt token count of 141361 exceeds the limit of 128000",
     ),
-    Wording("copilot", "context_full", r"^model_max_prompt_tokens_exceeded$", "model_max_prompt_tokens_exceeded"),
-    Wording(
+    ErrorWording("copilot", "context_full", r"^model_max_prompt_tokens_exceeded$", "model_max_prompt_tokens_exceeded"),
+    ErrorWording(
         "github models",
         "context_full",
         r"request body too large for .* max size: \d+ tokens",
         "Request body too large for gpt-4o model. Max size: 8000 tokens.",
         413,
     ),
-    Wording(
+    ErrorWording(
         "minimax",
         "context_full",
         r"context window exceeds limit",
         "invalid params, context window exceeds limit (2013)",
     ),
-    Wording(
+    ErrorWording(
         "moonshot",
         "context_full",
         r"exceeded model token limit",
         "Invalid request: Your request exceeded model token limit: 262144 (requested: 310000)",
     ),
-    Wording(
+    ErrorWording(
         "qwen",
         "context_full",
         r"range of input length should be",
         "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 129024]",
     ),
-    Wording("zhipu", "context_full", r"prompt 超长", "Prompt 超长"),
-    Wording(
+    ErrorWording("zhipu", "context_full", r"prompt 超长", "Prompt 超长"),
+    ErrorWording(
         "volcengine",
         "context_full",
         r"exceed max message tokens",
         "Total tokens of image and text exceed max message tokens.",
     ),
-    Wording(
+    ErrorWording(
         "cohere",
         "context_full",
         r"too many tokens(?!, please wait| per )",
         "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5000.",
     ),
-    Wording(
+    ErrorWording(
         "cloudflare",
         "context_full",
         r"exceeded this model context window limit",
@@ -250,36 +254,38 @@ WORDINGS: Final = (
         "(32000).",
         413,
     ),
-    Wording("litellm", "context_full", r"contextwindowexceedederror", "litellm.ContextWindowExceededError: too long"),
+    ErrorWording(
+        "litellm", "context_full", r"contextwindowexceedederror", "litellm.ContextWindowExceededError: too long"
+    ),
     # -- too many bytes ----------------------------------------------------------------------------------------------
-    Wording("anthropic", "request_too_large", r"^request_too_large$", "request_too_large", 413),
-    Wording(
+    ErrorWording("anthropic", "request_too_large", r"^request_too_large$", "request_too_large", 413),
+    ErrorWording(
         "anthropic",
         "request_too_large",
         r"request exceeds the maximum (?:allowed )?(?:size|number of bytes)",
         "Request exceeds the maximum size",
         413,
     ),
-    Wording(
+    ErrorWording(
         "bedrock",
         "request_too_large",
         r"too many total text bytes",
         "messages: too many total text bytes: 26000000 > 25000000",
     ),
-    Wording(
+    ErrorWording(
         "google",
         "request_too_large",
         r"request payload size exceeds",
         "Request payload size exceeds the limit: 20971520 bytes.",
     ),
-    Wording(
+    ErrorWording(
         "nginx",
         "request_too_large",
         r"request entity too large",
         "<html><head><title>413 Request Entity Too Large</title></head></html>",
         413,
     ),
-    Wording(
+    ErrorWording(
         "tgi",
         "request_too_large",
         r"failed to buffer the request body",
@@ -287,85 +293,85 @@ WORDINGS: Final = (
         413,
     ),
     # -- images and other media --------------------------------------------------------------------------------------
-    Wording(
+    ErrorWording(
         "openai",
         "media",
         r"^(?:invalid_(?:base64_)?image\w*|image_\w+|unsupported_image_media_type|empty_image_file"
         r"|failed_to_download_image)$",
         "image_parse_error",
     ),
-    Wording(
+    ErrorWording(
         "openai",
         "media",
         r"unsupported image|not represent a valid image",
         "You uploaded an unsupported image. Please make sure your image is valid.",
     ),
-    Wording("anthropic", "media", r"could not process (?:image|pdf|document)", "Could not process image"),
-    Wording(
+    ErrorWording("anthropic", "media", r"could not process (?:image|pdf|document)", "Could not process image"),
+    ErrorWording(
         "anthropic",
         "media",
         r"\.(?:image|document)\.source\b",
         "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size: "
         "8000 pixels",
     ),
-    Wording(
+    ErrorWording(
         "anthropic",
         "media",
         r"image exceeds [\d.]+ mb",
         "messages.0.content.1: image exceeds 5 MB maximum: 6000000 bytes > 5242880 bytes",
     ),
-    Wording(
+    ErrorWording(
         "google",
         "media",
         r"unable to process input (?:image|audio|video)|provided image is not valid",
         "Unable to process input image. Please retry or report in the developer forum.",
     ),
-    Wording(
+    ErrorWording(
         "openrouter",
         "media",
         r"no endpoints found that support (?:input )?(?:image|audio|video|file|pdf)",
         "No endpoints found that support image input",
         404,
     ),
-    Wording(
+    ErrorWording(
         "ollama",
         "media",
         r"failed to process inputs: image",
         "failed to process inputs: image: unknown format",
         500,
     ),
-    Wording(
+    ErrorWording(
         "ollama",
         "media",
         r"missing data required for image input",
         "this model is missing data required for image input",
         500,
     ),
-    Wording(
+    ErrorWording(
         "llama.cpp",
         "media",
         r"(?:image|audio) input is not supported",
         "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
         500,
     ),
-    Wording("llama.cpp", "media", r"failed to load image or audio", "Failed to load image or audio file"),
-    Wording(
+    ErrorWording("llama.cpp", "media", r"failed to load image or audio", "Failed to load image or audio file"),
+    ErrorWording(
         "lm studio",
         "media",
         r"does not support images?\b",
         "Model does not support images. Please use a model that does.",
     ),
-    Wording(
+    ErrorWording(
         "vllm", "media", r"cannot identify image file", "cannot identify image file <_io.BytesIO object at 0x7f>", 500
     ),
-    Wording("vllm", "media", r"is not a multimodal model", "qwen3 is not a multimodal model"),
-    Wording(
+    ErrorWording("vllm", "media", r"is not a multimodal model", "qwen3 is not a multimodal model"),
+    ErrorWording(
         "vllm",
         "media",
         r"at most \d+ (?:image|audio|video)",
         "At most 1 image(s) may be provided in one request.",
     ),
-    Wording(
+    ErrorWording(
         "deepseek",
         "media",
         r"unknown variant `?(?:image_url|input_audio|file)\b",
@@ -373,9 +379,9 @@ WORDINGS: Final = (
         "`text` at line 1 column 400",
         422,
     ),
-    Wording("mistral", "media", r"image input is not enabled", "Image input is not enabled for this model"),
+    ErrorWording("mistral", "media", r"image input is not enabled", "Image input is not enabled for this model"),
     # -- neither the conversation nor its media ----------------------------------------------------------------------
-    Wording(
+    ErrorWording(
         "anthropic",
         "setting",
         r"^(?:max_(?:output_|completion_)?tokens|tools|tool_choice|parallel_tool_calls|functions|thinking|reasoning"
@@ -383,28 +389,30 @@ WORDINGS: Final = (
         r"|output_config|betas|generation_config)[.:\[]",
         "max_tokens: 64000 > 8192, which is the maximum allowed number of output tokens for this model",
     ),
-    Wording("anthropic", "setting", r"usage limit", "You have reached your specified API usage limits."),
-    Wording(
+    ErrorWording("anthropic", "setting", r"usage limit", "You have reached your specified API usage limits."),
+    ErrorWording(
         "anthropic", "setting", r"organization (?:has been disabled|must be)", "This organization has been disabled."
     ),
-    Wording(
+    ErrorWording(
         "anthropic",
         "setting",
         r"long context beta",
         "The long context beta is not yet available for this subscription.",
     ),
-    Wording("openai", "setting", r"\bbilling\b", "Your account is not active, please check your billing details."),
-    Wording(
+    ErrorWording("openai", "setting", r"\bbilling\b", "Your account is not active, please check your billing details."),
+    ErrorWording(
         "openai",
         "setting",
         r"(?:unsupported|unknown) parameter",
         "Unsupported parameter: 'max_tokens' is not supported with this model.",
     ),
-    Wording("google", "setting", r"location is not supported", "User location is not supported for the API use."),
-    Wording("ollama", "setting", r"does not support tools", "registry.ollama.ai/library/x does not support tools"),
-    Wording("ollama", "setting", r"does not support thinking|thinking is not supported", "x does not support thinking"),
+    ErrorWording("google", "setting", r"location is not supported", "User location is not supported for the API use."),
+    ErrorWording("ollama", "setting", r"does not support tools", "registry.ollama.ai/library/x does not support tools"),
+    ErrorWording(
+        "ollama", "setting", r"does not support thinking|thinking is not supported", "x does not support thinking"
+    ),
     # -- words that no row knows -------------------------------------------------------------------------------------
-    Wording(
+    ErrorWording(
         "any other",
         "media",
         r"\b(?:images?|image_url|vision|multimodal|audio|pdf)\b.{0,80}"
@@ -413,13 +421,13 @@ WORDINGS: Final = (
         r"\b(?:images?|image_url|vision|multimodal|audio|pdf)\b",
         "The model cannot handle the attached image",
     ),
-    Wording(
+    ErrorWording(
         "any other",
         "probably_full",
         r"\bcontext[ _-]?(?:size|length|window|limit)\b|maximum number of tokens|input is too long",
         "The context window of 4096 tokens is full",
     ),
-    Wording(
+    ErrorWording(
         "any other",
         "probably_full",
         r"^(?!.*(?:max_\w*tokens|(?:output|completion) tokens|\brate\b|quota|per (?:min|hour|day)))(?=.*\btokens?\b)"

@@ -1,7 +1,7 @@
 """Commands that only read, in the forms in which they only read.
 
 `is_read_only` says yes to what it knows and no to everything else. A command that can run another one, write a file or
-follow links out of a tree is known by the options under which it does none of that (`options.Grammar`).
+follow links out of a tree is known by the options under which it does none of that (`command_options.Grammar`).
 Programs are taken for what their names say; the caller that runs them checks the PATH. Git runs what a repository's own
 configuration names, so even a read-only git command belongs in a sandbox in which nothing can be written, with the
 settings of `safe_git`.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 
-from dragoman.host.options import Grammar
+from dragoman.host.command_options import Grammar
 from dragoman.host.shell import Simple
 
 _NOWHERE: Final = "/dev/null"

@@ -1,6 +1,6 @@
 """Words of an agent, fit for the terminal that we ask the user on.
 
-Beyond `cli.plain`, which takes the life out of them: they never hold a glyph of our frame, so what looks like our
+Beyond `host.text`, which spells out what acts on a terminal: they never hold a glyph of our frame, so what looks like our
 question is our question; and a letter carries no more marks than a line can hold.
 """
 
@@ -19,32 +19,32 @@ _FOR_THE_FRAME: Final = str.maketrans(
 _PLAIN: Final = re.compile(r"[\x20-\x7e\t\n]*")
 
 
-def inert(text: str) -> str:
+def sanitize(text: str) -> str:
     """The text, to be shown as it is; lines and tabs stay."""
     return text if _PLAIN.fullmatch(text) else few_marks(harmless(text).translate(_FOR_THE_FRAME))[0]
 
 
-def inert_line(text: str) -> str:
-    """Return the text as `inert` does, on one line: each run of blanks becomes one space."""
-    return inert(" ".join(text.split()))
+def sanitize_line(text: str) -> str:
+    """Return the text as `sanitize` does, on one line: each run of blanks becomes one space."""
+    return sanitize(" ".join(text.split()))
 
 
-def exact(text: str) -> str:
+def spell_out(text: str) -> str:
     """The text as a person has to judge it: whatever would not show as itself is spelled out; lines and tabs stay."""
     return text if _PLAIN.fullmatch(text) else visible(text).translate(_FOR_THE_FRAME)
 
 
-def exact_line(text: str) -> str:
-    """Return the text as `exact` does, on one line: newlines and tabs are spelled out, every blank stays."""
+def spell_out_line(text: str) -> str:
+    """Return the text as `spell_out` does, on one line: newlines and tabs are spelled out, every blank stays."""
     return visible_line(text).translate(_FOR_THE_FRAME)
 
 
-def inert_output(text: str) -> str:
+def sanitize_output(text: str) -> str:
     """The output of a program, without its colours. What it would have written over stands on a line of its own."""
-    return text if _PLAIN.fullmatch(text) else inert(harmless_output(text.replace("\r\n", "\n").replace("\r", "\n")))
+    return text if _PLAIN.fullmatch(text) else sanitize(harmless_output(text.replace("\r\n", "\n").replace("\r", "\n")))
 
 
-class InertStream:
+class SanitizingStream:
     """Makes a text inert that comes in pieces: a line's end or a heap of marks may be cut in two."""
 
     def __init__(self) -> None:
@@ -69,4 +69,4 @@ class InertStream:
     def finish(self) -> str:
         """What was held back."""
         held, self._held, self._marks, self._before = self._held, "", 0, ""
-        return inert(held)
+        return sanitize(held)

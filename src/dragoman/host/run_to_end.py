@@ -18,7 +18,7 @@ from dragoman.host.process import Child
 INPUT_BYTES = 64 * 1024
 
 
-class Ended(NamedTuple):
+class RunResult(NamedTuple):
     """How it went: the exit code if it came to its own end, and the last of what it said on stderr."""
 
     exit_code: int | None
@@ -26,7 +26,7 @@ class Ended(NamedTuple):
     is_late: bool
 
 
-async def run_errand(
+async def run_to_end(
     argv: Sequence[str],
     *,
     cwd: str,
@@ -35,7 +35,7 @@ async def run_errand(
     take: Callable[[bytes], bool],
     seconds: float,
     guardian: Guardian | None = None,
-) -> Ended:
+) -> RunResult:
     """Runs `argv` until it ends, `take` has enough (returns False), or the time is over."""
     if len(input) > INPUT_BYTES:
         raise UsageError(f"An errand takes at most {INPUT_BYTES} bytes of input.")
@@ -61,9 +61,9 @@ async def run_errand(
             await over.wait()
             if not has_enough:
                 await child.wait()
-        return Ended(child.exit_code, child.stderr_tail(), is_late=False)
+        return RunResult(child.exit_code, child.stderr_tail(), is_late=False)
     except TimeoutError:
-        return Ended(None, child.stderr_tail(), is_late=True)
+        return RunResult(None, child.stderr_tail(), is_late=True)
     finally:
         output.close()
         child.kill_now()

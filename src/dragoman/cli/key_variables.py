@@ -29,7 +29,7 @@ def hide_keys() -> None:
 
     Raises `SettingsError`: where the settings cannot be read, it is not known what must be kept back.
     """
-    from dragoman.host.private import blank_secrets
+    from dragoman.host.process_privacy import blank_secrets
 
     try:
         keep_keys_back(read_settings())
