@@ -43,7 +43,7 @@ def run(program: str, *words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
 
 
-@pytest.mark.parametrize("forbid", ["forbid_reading", "_forbid_reading_slowly"])
+@pytest.mark.parametrize("forbid", ["make_undumpable", "_make_undumpable_slowly"])
 def test_another_process_of_the_user_cannot_read_it(forbid: str) -> None:
 
     done = run(START.format(forbid=forbid) + LOOKED_AT)
@@ -51,19 +51,19 @@ def test_another_process_of_the_user_cannot_read_it(forbid: str) -> None:
 
 
 def test_forbidding_costs_no_import_of_ctypes() -> None:
-    done = run(START.format(forbid="forbid_reading") + "print('ctypes' in sys.modules)")
+    done = run(START.format(forbid="make_undumpable") + "print('ctypes' in sys.modules)")
     assert done.stdout == "False\n"
 
 
 def test_it_still_reads_itself() -> None:
-    done = run(START.format(forbid="forbid_reading") + OWN)
+    done = run(START.format(forbid="make_undumpable") + OWN)
     assert (done.stdout, done.stderr) == ("['0', '1', '2'] True\n", "")
 
 
 @pytest.mark.parametrize("level", ["bubblewrap", "landlock"])
 def test_it_still_confines_commands(level: str, tmp_path: Path) -> None:
     program = confinement(level).bubblewrap or ""
-    done = run(START.format(forbid="forbid_reading") + CONFINING, str(tmp_path), program)
+    done = run(START.format(forbid="make_undumpable") + CONFINING, str(tmp_path), program)
     assert done.stdout == f"{level} ['said', '0', '1', '2', '3'] \n", done
     assert (tmp_path / "made").exists()
 

@@ -44,7 +44,7 @@ class Child:
         on_stderr: Callable[[bytes], None] | None = None,
         mark: str | None = None,
     ) -> Self:
-        """Runs `argv` (no shell) in `cwd` with exactly `env`, and `host.process_tree`'s mark; `StartFailed` if it cannot."""
+        """Start `argv` (no shell) in `cwd` with exactly `env` and the mark of `process_tree`. Raises `StartFailed`."""
         if not argv:
             raise UsageError("A command needs at least the name of a program.")
         mark = mark or new_mark()

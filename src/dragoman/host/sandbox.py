@@ -1,8 +1,8 @@
-"""Runs a command where it can harm nothing but the roots, or does not run it.
+"""Run a command where it can harm nothing but the roots, or do not run it.
 
-Two ways: bubblewrap, where it works; else our own launcher with Landlock and seccomp (`landlock_launcher`). `probe` tries them
-for real and says why one does not work. `confine` makes the command line; if neither way is there, or a promise cannot
-be kept for these roots, it is `SandboxRefused`. Nothing here ever runs a command bare.
+Two ways: bubblewrap, where it works; else our own launcher with Landlock and seccomp (`landlock_launcher`). `probe`
+tries them for real and says why one does not work. `confine` makes the command line; if neither way is there, or a
+promise cannot be kept for these roots, it raises `SandboxRefused`. Nothing here ever runs a command bare.
 
 | | bubblewrap | Landlock |
 |---|---|---|
@@ -352,7 +352,7 @@ def _protect(
     fixed[there] = here
 
 
-# `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (`process_privacy.make_undumpable`): a
+# `Child` passes no descriptors on, and nothing that we hold open can be opened in /proc (see `process_privacy`): a
 # shell writes the filter into a pipe, from its own command line, and becomes bubblewrap, which reads it there.
 # Before, it enters the control group of the command. What bubblewrap tells about its processes goes to the file $3, if
 # that is named: a descriptor that bubblewrap does not know would be the command's as well.

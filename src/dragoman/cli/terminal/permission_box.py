@@ -4,8 +4,8 @@ No agent can draw it: its glyphs are taken out of everything an agent says, and 
 What an agent wrote stands behind our own labels (`request_lines`), and an option is named by what it does and not by
 what it is called.
 
-What does not fit on the screen is shown when the person asks for it (`v`, in `questions`), and can be allowed only after
-that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
+What does not fit on the screen is shown when the person asks for it (`v`, in `questions`), and can be allowed only
+after that. What has hidden characters cannot be allowed for ever, and what is not known here whole can only be refused.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

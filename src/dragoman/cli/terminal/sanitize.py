@@ -1,7 +1,7 @@
-"""Words of an agent, fit for the terminal that we ask the user on.
+"""Make the text of an agent harmless on the terminal where we also ask the user.
 
-Beyond `host.text`, which spells out what acts on a terminal: they never hold a glyph of our frame, so what looks like our
-question is our question; and a letter carries no more marks than a line can hold.
+`host.text` spells out what acts on a terminal. Beyond that, the result holds no glyph of our frame, so what looks like
+our question is our question; and a letter carries no more marks than a line can hold.
 """
 
 import re
