@@ -1,27 +1,44 @@
-"""Asking and telling: requests are answered once, notes never. Beside these there are only events."""
+"""Requests, replies and notifications: a request is answered once, a notification never. Beside these there are events.
+
+Every request class names the class of its reply, so that whatever asks it is given that type: `ask(Request[R]) -> R`.
+"""
+
+from typing import TYPE_CHECKING, Generic
 
 from msgspec import UNSET
 
 from dragoman.vocabulary.word import Word
 
-
-class Request(Word, frozen=True, gc=False):
-    """Something that is asked, and answered once."""
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+else:
+    from typing import TypeVar
 
 
 class Reply(Word, frozen=True, gc=False):
-    """An answer."""
+    """The answer to a request."""
+
+
+if TYPE_CHECKING:
+    # A bare `Request` is a request with any reply. Covariant: a request for a `Done` is one for a `Reply` too.
+    R = TypeVar("R", bound=Reply, default=Reply, covariant=True)
+else:
+    R = TypeVar("R")  # defaults of type variables came with Python 3.13; at run time they have no use
+
+
+class Request(Word, Generic[R], frozen=True, gc=False):
+    """A message that is answered once, with an `R` or an error."""
 
 
 class Note(Word, frozen=True, gc=False):
-    """Something that is told, and never answered."""
+    """A notification: a message that is never answered."""
 
 
 class Done(Reply, frozen=True, gc=False):
-    """Yes, done; nothing more to say."""
+    """The reply that carries nothing but success."""
 
 
-class Extension(Request, frozen=True, gc=False):
+class Extension(Request["ExtensionResult"], frozen=True, gc=False):
     """A method outside the vocabulary, its params as plain JSON values."""
 
     method: str
@@ -29,7 +46,7 @@ class Extension(Request, frozen=True, gc=False):
 
 
 class ExtensionResult(Reply, frozen=True, gc=False):
-    """Whatever the other side answered."""
+    """The result of an extension method, as a plain JSON value."""
 
     result: object = UNSET
 

@@ -2,7 +2,7 @@
 
 from msgspec import UNSET, UnsetType
 
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.content import Content
 from dragoman.vocabulary.events import State
 from dragoman.vocabulary.options import AnyCommand, Option
@@ -69,21 +69,21 @@ class SystemPrompt(Word, frozen=True, gc=False):
     content: list[Content]
 
 
-class Login(Request, frozen=True, gc=False):
+class Login(Request[Done], frozen=True, gc=False):
     """Log in with one of the advertised methods."""
 
     method_id: str
 
 
-class Logout(Request, frozen=True, gc=False):
+class Logout(Request[Done], frozen=True, gc=False):
     """Forget the login."""
 
 
-class GetAuthStatus(Request, frozen=True, gc=False):
+class GetAuthStatus(Request["AuthStatus"], frozen=True, gc=False):
     """Ask whether a user is logged in."""
 
 
-class NewSession(Request, frozen=True, gc=False):
+class NewSession(Request["SessionOpened"], frozen=True, gc=False):
     """Open a session in a folder."""
 
     cwd: str
@@ -100,7 +100,7 @@ class UnknownReplay(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
     """A place to replay from that this release does not know."""
 
 
-class ResumeSession(Request, frozen=True, gc=False):
+class ResumeSession(Request["SessionOpened"], frozen=True, gc=False):
     """Open a stored session; with `replay_from` its story is told before the answer."""
 
     session_id: str
@@ -111,7 +111,7 @@ class ResumeSession(Request, frozen=True, gc=False):
     system_prompt: SystemPrompt | None | UnsetType = UNSET
 
 
-class ForkSession(Request, frozen=True, gc=False):
+class ForkSession(Request["SessionOpened"], frozen=True, gc=False):
     """Copy a session into a new one."""
 
     session_id: str
@@ -121,7 +121,7 @@ class ForkSession(Request, frozen=True, gc=False):
     system_prompt: SystemPrompt | None | UnsetType = UNSET
 
 
-class ListSessions(Request, frozen=True, gc=False):
+class ListSessions(Request["SessionList"], frozen=True, gc=False):
     """One page of the sessions there are."""
 
     cwd: str | None | UnsetType = UNSET
@@ -129,37 +129,37 @@ class ListSessions(Request, frozen=True, gc=False):
     archived: str | None | UnsetType = UNSET
 
 
-class CloseSession(Request, frozen=True, gc=False):
+class CloseSession(Request[Done], frozen=True, gc=False):
     """End the work of a session and free it; its history stays."""
 
     session_id: str
 
 
-class DeleteSession(Request, frozen=True, gc=False):
+class DeleteSession(Request[Done], frozen=True, gc=False):
     """Delete a session's history."""
 
     session_id: str
 
 
-class ArchiveSession(Request, frozen=True, gc=False):
+class ArchiveSession(Request[Done], frozen=True, gc=False):
     """Put a session away."""
 
     session_id: str
 
 
-class UnarchiveSession(Request, frozen=True, gc=False):
+class UnarchiveSession(Request[Done], frozen=True, gc=False):
     """Take a session back out."""
 
     session_id: str
 
 
-class GetSessionStatus(Request, frozen=True, gc=False):
+class GetSessionStatus(Request["SessionStatus"], frozen=True, gc=False):
     """Is a session open, and what is it doing?"""
 
     session_id: str
 
 
-class SetTitle(Request, frozen=True, gc=False):
+class SetTitle(Request["TitleSet"], frozen=True, gc=False):
     """Name a session."""
 
     session_id: str
@@ -173,7 +173,7 @@ class UnknownValue(Word, frozen=True, gc=False):
     value: object
 
 
-class SetOption(Request, frozen=True, gc=False):
+class SetOption(Request["OptionsSet"], frozen=True, gc=False):
     """Change a session option."""
 
     session_id: str
@@ -181,7 +181,7 @@ class SetOption(Request, frozen=True, gc=False):
     value: str | bool | UnknownValue
 
 
-class RecordNote(Request, frozen=True, gc=False):
+class RecordNote(Request[Done], frozen=True, gc=False):
     """A value of the client's own to record in the session's log; it changes nothing else."""
 
     session_id: str
@@ -189,21 +189,21 @@ class RecordNote(Request, frozen=True, gc=False):
     value: str
 
 
-class PromptRequest(Request, frozen=True, gc=False):
+class PromptRequest(Request["PromptAccepted"], frozen=True, gc=False):
     """What the user says."""
 
     session_id: str
     prompt: list[Content]
 
 
-class CancelToolCall(Request, frozen=True, gc=False):
+class CancelToolCall(Request[Done], frozen=True, gc=False):
     """Stop one tool call; the turn goes on."""
 
     session_id: str
     tool_call_id: str
 
 
-class CancelTerminal(Request, frozen=True, gc=False):
+class CancelTerminal(Request[Done], frozen=True, gc=False):
     """Stop the command of one display terminal; the turn goes on."""
 
     session_id: str

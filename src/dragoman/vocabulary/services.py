@@ -4,7 +4,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Note, Reply, Request
 from dragoman.vocabulary.events import ToolCallUpdate
 from dragoman.vocabulary.requests import Account, EnvVariable
 from dragoman.vocabulary.tools import ExitStatus
@@ -40,7 +40,7 @@ class UnknownSubject(Unknown, frozen=True, gc=False, tag_field="type", tag="?"):
     """The permission is about something this release does not know."""
 
 
-class RequestPermission(Request, frozen=True, gc=False):
+class RequestPermission(Request["PermissionAnswer"], frozen=True, gc=False):
     """May I? Anything but a known allow is a no."""
 
     session_id: str
@@ -100,7 +100,7 @@ class UnknownMode(Unknown, frozen=True, gc=False, tag_field="mode", tag="?"):
     """A way to ask that this release does not know."""
 
 
-class Elicit(Request, frozen=True, gc=False):
+class Elicit(Request["ElicitationAnswer"], frozen=True, gc=False):
     """Ask the user something that is not a permission."""
 
     message: str
@@ -128,7 +128,7 @@ class AuthStatusChanged(Note, frozen=True, gc=False):
     accounts: list[Account] | UnsetType = UNSET
 
 
-class ReadTextFile(Request, frozen=True, gc=False):
+class ReadTextFile(Request["FileText"], frozen=True, gc=False):
     """Read a file as the editor has it, unsaved changes included."""
 
     session_id: str
@@ -143,7 +143,7 @@ class FileText(Reply, frozen=True, gc=False):
     content: str
 
 
-class WriteTextFile(Request, frozen=True, gc=False):
+class WriteTextFile(Request[Done], frozen=True, gc=False):
     """Write a file through the editor."""
 
     session_id: str
@@ -151,7 +151,7 @@ class WriteTextFile(Request, frozen=True, gc=False):
     content: str
 
 
-class CreateTerminal(Request, frozen=True, gc=False):
+class CreateTerminal(Request["TerminalCreated"], frozen=True, gc=False):
     """Run a command in a terminal of the client."""
 
     session_id: str
@@ -168,7 +168,7 @@ class TerminalCreated(Reply, frozen=True, gc=False):
     terminal_id: str
 
 
-class GetTerminalOutput(Request, frozen=True, gc=False):
+class GetTerminalOutput(Request["TerminalText"], frozen=True, gc=False):
     """What has the terminal printed so far?"""
 
     session_id: str
@@ -183,7 +183,7 @@ class TerminalText(Reply, frozen=True, gc=False):
     exit_status: ExitStatus | None | UnsetType = UNSET
 
 
-class WaitForTerminalExit(Request, frozen=True, gc=False):
+class WaitForTerminalExit(Request["TerminalExited"], frozen=True, gc=False):
     """Wait until the command is done."""
 
     session_id: str
@@ -197,14 +197,14 @@ class TerminalExited(Reply, frozen=True, gc=False):
     signal: str | None | UnsetType = UNSET
 
 
-class KillTerminal(Request, frozen=True, gc=False):
+class KillTerminal(Request[Done], frozen=True, gc=False):
     """Kill the command; the terminal stays readable."""
 
     session_id: str
     terminal_id: str
 
 
-class ReleaseTerminal(Request, frozen=True, gc=False):
+class ReleaseTerminal(Request[Done], frozen=True, gc=False):
     """Kill the command and forget the terminal."""
 
     session_id: str
