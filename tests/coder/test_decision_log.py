@@ -12,7 +12,7 @@ from dragoman.coder.decision_log import DECISION, answered_by
 from dragoman.errors import INTERNAL_ERROR, RequestFailed
 from dragoman.store.entries import NoteEntry
 from dragoman.store.sqlite import SqliteStore
-from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.asking import R, Request
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.identity import LOCAL, Identity
 from dragoman.vocabulary.requests import NewSession
@@ -36,7 +36,7 @@ class Failing(AnnouncedEvents):
     def __init__(self) -> None:
         pass
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         raise RequestFailed(INTERNAL_ERROR, "I cannot ask")
 
 

@@ -32,7 +32,7 @@ from dragoman.link import Link, Trace
 from dragoman.link.deadline import TASKS, TURNS, Deadline
 from dragoman.transports.contract import Transport
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Extension, ExtensionNote, ExtensionResult, Note, R, Reply, Request
 from dragoman.vocabulary.content import Text
 from dragoman.vocabulary.events import AgentMessageChunk, AgentThoughtChunk, AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientCapabilities, ClientHello
@@ -83,7 +83,7 @@ class AnnouncedEvents:
             return self._link.text_stream(session_id, kind, message_id)
         return _HeldText(self, session_id, kind, message_id)
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         """Ask the client; not about a session it has never heard of."""
         scope = request.scope if isinstance(request, Elicit) else request
         session_id = getattr(scope, "session_id", None) if not isinstance(scope, SessionScope) else scope.session_id

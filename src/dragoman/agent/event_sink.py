@@ -3,7 +3,7 @@
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, Protocol
 
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Note, R, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
 
@@ -32,7 +32,7 @@ class EventSink(Protocol):
 
     def text_stream(self, session_id: str, kind: str, message_id: str) -> TextSink: ...
 
-    async def ask(self, request: Request) -> Reply: ...
+    async def ask(self, request: Request[R]) -> R: ...
 
     async def note(self, note: Note) -> None: ...
 

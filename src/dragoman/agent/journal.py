@@ -34,7 +34,7 @@ from dragoman.store.contract import (
 )
 from dragoman.store.entries import Entry, EventEntry, NoteEntry, TextEntry
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Note, Reply, Request
+from dragoman.vocabulary.asking import Note, R, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import ClientCapabilities
 from dragoman.vocabulary.options import Option, Select, Toggle
@@ -126,7 +126,7 @@ class Journal:
         """A message to be kept and said in pieces."""
         return JournalStream(self, kind, message_id)
 
-    async def ask(self, request: Request) -> Reply:
+    async def ask(self, request: Request[R]) -> R:
         """Ask after everything before it was said."""
         await self.said()
         return await self._speech.ask(request)

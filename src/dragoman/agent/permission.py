@@ -30,13 +30,12 @@ from dragoman.agent.checks import (
 from dragoman.agent.event_sink import EventSink, check_turn
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import PeerError, UsageError
-from dragoman.vocabulary.asking import Reply
+from dragoman.vocabulary.asking import R, Reply, Request
 from dragoman.vocabulary.events import RequiresAction, Running
 from dragoman.vocabulary.identity import LOCAL, Identity, Needs, identity_in, with_needs
 from dragoman.vocabulary.services import (
     CommandSubject,
     Elicit,
-    ElicitationAnswer,
     Form,
     PermissionAnswer,
     PermissionKind,
@@ -313,11 +312,11 @@ class UserQuestions:
         check_text(message, "a question", 'session.ask_user("Which one?", schema)')
         form = Form(check_schema(schema))
         reply = await self._ask(Elicit(plain_text(message), form, SessionScope(self._session.id)))
-        if isinstance(reply, ElicitationAnswer) and reply.action == "accept" and isinstance(reply.content, dict):
+        if reply.action == "accept" and isinstance(reply.content, dict):
             return reply.content
         return None
 
-    async def _ask(self, request: RequestPermission | Elicit) -> Reply:
+    async def _ask(self, request: Request[R]) -> R:
         check_turn()
         await self._state(RequiresAction())
         try:

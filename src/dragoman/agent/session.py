@@ -33,7 +33,7 @@ from dragoman.agent.terminal import ClientServices, ClientTerminal, DisplayTermi
 from dragoman.agent.titles import is_order, title_from
 from dragoman.agent.tool import ToolCall
 from dragoman.errors import UsageError
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult
+from dragoman.vocabulary.asking import Extension, ExtensionNote
 from dragoman.vocabulary.content import Content, Text, text_of
 from dragoman.vocabulary.events import (
     AgentMessageChunk,
@@ -450,8 +450,7 @@ class Session:
         """Call an extension method (`_name`) of the client."""
         extension = Extension(exact_text(extension_name(method)), plain(params, "params"))
         check_turn()
-        reply = await self._speech.ask(extension)
-        return reply.result if isinstance(reply, ExtensionResult) else None
+        return (await self._speech.ask(extension)).result
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send an extension notification (`_name`) to the client."""

@@ -18,12 +18,10 @@ from dragoman.errors import UsageError
 from dragoman.vocabulary.events import AnyEvent, TerminalOutputChunk, TerminalUpdate
 from dragoman.vocabulary.services import (
     CreateTerminal,
-    FileText,
     GetTerminalOutput,
     KillTerminal,
     ReadTextFile,
     ReleaseTerminal,
-    TerminalCreated,
     TerminalExited,
     TerminalText,
     WaitForTerminalExit,
@@ -108,15 +106,11 @@ class ClientTerminal:
 
     async def output(self) -> TerminalText:
         """What was printed so far."""
-        reply = await self._speech.ask(GetTerminalOutput(self._session_id, self.id))
-        assert isinstance(reply, TerminalText)
-        return reply
+        return await self._speech.ask(GetTerminalOutput(self._session_id, self.id))
 
     async def wait(self) -> TerminalExited:
         """Wait until the command is done."""
-        reply = await self._speech.ask(WaitForTerminalExit(self._session_id, self.id))
-        assert isinstance(reply, TerminalExited)
-        return reply
+        return await self._speech.ask(WaitForTerminalExit(self._session_id, self.id))
 
     async def kill(self) -> None:
         """Kill the command; the output stays readable."""
@@ -143,7 +137,6 @@ class ClientServices:
         first, most = UNSET if line is None else line, UNSET if limit is None else limit
         check_turn()
         reply = await self._speech.ask(ReadTextFile(self._session_id, place, first, most))
-        assert isinstance(reply, FileText)
         return reply.content
 
     async def write_text_file(self, path: str, content: str) -> None:
@@ -174,5 +167,4 @@ class ClientServices:
         )
         check_turn()
         reply = await self._speech.ask(request)
-        assert isinstance(reply, TerminalCreated)
         return ClientTerminal(self._speech, self._session_id, reply.terminal_id)

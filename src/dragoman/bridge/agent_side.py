@@ -82,8 +82,9 @@ class BridgeAgentSide(BridgeSide):
         crossing = self._unfinished.find(number) if isinstance(number, int) else None
         if crossing is None:
             return None
-        if isinstance(crossing.request, PromptRequest) and crossing.is_answered and self.other.link.version != 1:
-            return SessionScope(crossing.request.session_id)
+        request, link = crossing.request, self.other.link
+        if isinstance(request, PromptRequest) and crossing.is_answered and not link.replies_to_prompt_at_turn_end:
+            return SessionScope(request.session_id)
         return RequestScope(crossing.id)
 
 

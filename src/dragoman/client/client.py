@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
 
 from msgspec import UNSET
 
@@ -21,7 +21,7 @@ from dragoman.dialects.contract import Id
 from dragoman.errors import LinkClosed, TimedOut, UsageError
 from dragoman.link import Link, Trace
 from dragoman.version import VERSION
-from dragoman.vocabulary.asking import Extension, ExtensionNote, ExtensionResult, Note, Reply, Request
+from dragoman.vocabulary.asking import Extension, ExtensionNote, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
 from dragoman.vocabulary.requests import (
@@ -35,7 +35,6 @@ from dragoman.vocabulary.requests import (
     ReplayFromStart,
     ResumeSession,
     SessionInfo,
-    SessionList,
     SessionOpened,
 )
 
@@ -199,8 +198,7 @@ class Client:
         """Ask for a session that gets its name from the answer. It is known before anything later is heard of it."""
         opened: list[Conversation] = []
 
-        def adopt(reply: Reply) -> None:
-            assert isinstance(reply, SessionOpened)
+        def adopt(reply: SessionOpened) -> None:
             opened.append(self.adopt(reply.session_id, cwd, reply))
 
         self._services.opening += 1
@@ -250,7 +248,7 @@ class Client:
         cursor: str | None = None
         while True:
             asked = ListSessions(UNSET if cwd is None else cwd, UNSET if cursor is None else cursor)
-            page = cast(SessionList, await self.ask(asked))
+            page = await self.ask(asked)
             found.extend(page.sessions)
             if not page.next_cursor:
                 return found
@@ -266,13 +264,13 @@ class Client:
 
     async def request(self, method: str, params: object = UNSET) -> object:
         """Call a method outside the vocabulary, such as `_name`."""
-        return cast(ExtensionResult, await self.ask(Extension(_foreign(method), params))).result
+        return (await self.ask(Extension(_foreign(method), params))).result
 
     async def notify(self, method: str, params: object = UNSET) -> None:
         """Send a notification outside the vocabulary, such as `_name`."""
         await self.link.send_notification(ExtensionNote(_foreign(method), params))
 
-    def ask(self, request: Request, on_reply: Callable[[Reply], None] | None = None) -> Coroutine[Any, Any, Reply]:
+    def ask(self, request: Request[R], on_reply: Callable[[R], None] | None = None) -> Coroutine[Any, Any, R]:
         """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
         return self.clock.answer(request.__class__.__name__, self.link.ask(request, None, on_reply))
 

@@ -85,9 +85,8 @@ class Conversation:
             raise UsageError(f"an option is set to text or to True or False, not {value!r}")
         await self.client.ask(SetOption(self.id, config_id, value), self._set)
 
-    def _set(self, reply: Reply) -> None:
-        if isinstance(reply, OptionsSet):
-            self.options = reply.config_options
+    def _set(self, reply: OptionsSet) -> None:
+        self.options = reply.config_options
 
     async def set_mode(self, mode: str) -> None:
         """Change the session mode."""

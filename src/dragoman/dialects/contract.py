@@ -87,6 +87,9 @@ class Dialect(Protocol):
     unlimited: frozenset[str]
     # Whether `"id": null` is a request on this wire.
     null_ids: bool
+    # Whether a prompt is answered when its turn ends. Otherwise it is answered when it is accepted, and the turn goes
+    # on without a request that could name it.
+    replies_to_prompt_at_turn_end: bool
     # Stands in every id that is made up here, so that two processes do not make the same ones.
     salt: str
 

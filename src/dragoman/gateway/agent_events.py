@@ -104,15 +104,15 @@ class AgentEvents:
     # -- asking one of them ------------------------------------------------------------------------------------------
 
     async def _ask_about(self, request: Elicit, scope: RequestScope) -> Reply:
-        """Ask the client that made the request in `scope`, by that client's own id for it. For a prompt of a client
-        that does not speak version 1, the scope becomes the session. Return `cancel` if no such request is in flight.
+        """Ask the client that made the request in `scope`, by that client's own id for it. For a prompt that was
+        answered when it was accepted, the scope becomes the session. Return `cancel` if no such request is in flight.
         """
         number = scope.request_id
         asked = self._agent_side.asked.get(number) if isinstance(number, int) else None
         if asked is None:
             return ElicitationAnswer("cancel")
         there: RequestScope | SessionScope = RequestScope(asked.id)
-        if isinstance(asked.request, PromptRequest) and asked.client_side.link.version != 1:
+        if isinstance(asked.request, PromptRequest) and not asked.client_side.link.replies_to_prompt_at_turn_end:
             there = SessionScope(asked.request.session_id)
         return await self._ask_one(asked.client_side, replace(request, scope=there))
 

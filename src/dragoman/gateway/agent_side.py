@@ -21,11 +21,11 @@ from dragoman.gateway.in_flight import InFlightRequest
 from dragoman.gateway.logbook import connection_name
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
-from dragoman.vocabulary.asking import Reply, Request
+from dragoman.vocabulary.asking import R, Request
 from dragoman.vocabulary.events import OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.identity import with_identity
-from dragoman.vocabulary.requests import CloseSession, PromptRequest, SessionOpened
+from dragoman.vocabulary.requests import CloseSession, PromptRequest
 
 if TYPE_CHECKING:
     from dragoman.gateway.client_side import ClientSide
@@ -142,7 +142,6 @@ class AgentSide:
         except RequestFailed:
             self._end_session(shared)  # it can say that it opens sessions again, and have none
             raise
-        assert isinstance(opened, SessionOpened)
         shared.is_open(shared.opening, opened, fresh=False)
         for request in changed_options(shared.agent_id, before, opened):
             try:
@@ -153,7 +152,7 @@ class AgentSide:
                 shared.hear(OptionsChanged(shared.opened.config_options or []))
                 raise RequestFailed(INTERNAL_ERROR, CHANGED) from None
 
-    async def _ask(self, request: Request) -> Reply:
+    async def _ask(self, request: Request[R]) -> R:
         """Ask in our own name."""
         return await self.link.ask(with_identity(request, OPERATOR) if self.hub.ceilings.trusted else request)
 

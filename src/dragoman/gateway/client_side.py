@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -32,7 +32,7 @@ from dragoman.gateway.session_opener import SessionOpener
 from dragoman.gateway.shared_session import SharedSession
 from dragoman.link import Link
 from dragoman.vocabulary import requests as ask
-from dragoman.vocabulary.asking import Done, Note, Reply, Request
+from dragoman.vocabulary.asking import Done, Note, R, Reply, Request
 from dragoman.vocabulary.events import AnyEvent, OptionsChanged
 from dragoman.vocabulary.hello import AgentHello, ClientHello
 from dragoman.vocabulary.identity import Identity, needs_in, with_identity, without_ours
@@ -227,7 +227,7 @@ class ClientSide:
         """A page with something of this principal's, or the end; and no cursor that says what else there is."""
         place = self._cursors.place(request.cursor)
         for _ in range(_PAGES):
-            page = cast(ask.SessionList, await self.ask(self.own(), replace(request, cursor=place), id))
+            page = await self.ask(self.own(), replace(request, cursor=place), id)
             seen = [self._hub.listed(info, self.connection.token_identity) for info in page.sessions]
             mine = [info for info in seen if info is not None]
             place = page.next_cursor or UNSET
@@ -275,14 +275,14 @@ class ClientSide:
     async def ask(
         self,
         agent_side: AgentSide,
-        request: Request,
+        request: Request[R],
         id: Id,
-        on_reply: Callable[[Reply], None] | None = None,
-    ) -> Reply:
+        on_reply: Callable[[R], None] | None = None,
+    ) -> R:
         task = asyncio.current_task()
         watched = WatchedRequest(agent_side, InFlightRequest(self, id, request))
 
-        def replied(reply: Reply) -> None:
+        def replied(reply: R) -> None:
             self.hold(task)
             if on_reply is not None:
                 on_reply(reply)
@@ -304,7 +304,7 @@ class ClientSide:
         finally:
             watched.over(failed=failed)
 
-    def _for_agent(self, agent_side: AgentSide, request: Request) -> Request:
+    def _for_agent(self, agent_side: AgentSide, request: Request[R]) -> Request[R]:
         """The request in the agent's words for the session; never about another one that it calls the same."""
         if self._hub.ceilings.trusted:
             # What a token that may only read has asked was put together here (`reading`).

@@ -73,9 +73,8 @@ class SessionOpener:
             agent_side = await self._agent_side_for_session()
         agent_id, shared, refused = "", None, None
 
-        def opened(reply: Reply) -> None:
+        def opened(reply: ask.SessionOpened) -> None:
             nonlocal agent_id, shared, refused
-            assert isinstance(reply, ask.SessionOpened)
             agent_id = reply.session_id
             try:
                 session_id = self._hub.claim(agent_side, agent_id, self._client_side.principal, request.cwd)
@@ -91,7 +90,7 @@ class SessionOpener:
             reply = await self._client_side.ask(agent_side, request, id, opened)
             if refused is not None:
                 raise refused
-            assert isinstance(reply, ask.SessionOpened) and shared is not None
+            assert shared is not None
             await self._keep(shared)
             self._hub.counts["sessions"] += 1
             self._note_session(shared.id, request)
@@ -172,8 +171,7 @@ class SessionOpener:
         else:
             request = as_opened(request, shared.opening, self._hub.owners.cwd(shared.id))
 
-        def told(reply: Reply) -> None:
-            assert isinstance(reply, ask.SessionOpened)
+        def told(reply: ask.SessionOpened) -> None:
             shared.story_told()
             shared.is_open_again(self._client_side, opening, reply)
             self._note_session(shared.id, request)

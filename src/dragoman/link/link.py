@@ -139,6 +139,14 @@ class Link:
             raise UsageError("nothing can be said before initialize was answered")
         return self._dialect
 
+    @property
+    def replies_to_prompt_at_turn_end(self) -> bool:
+        """Whether a prompt on this link is answered when its turn ends, so that its id names it until then.
+
+        Otherwise it is answered when it is accepted. False before `initialize` was answered: no prompt is in flight.
+        """
+        return self._dialect is not None and self._dialect.replies_to_prompt_at_turn_end
+
     # -- what we say -------------------------------------------------------------------------------------------------
 
     async def send_event(self, session_id: str, event: AnyEvent) -> None:

@@ -3,31 +3,30 @@
 Every request class names the class of its reply, so that whatever asks it is given that type: `ask(Request[R]) -> R`.
 """
 
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from msgspec import UNSET
 
 from dragoman.vocabulary.word import Word
-
-if TYPE_CHECKING:
-    from typing_extensions import TypeVar
-else:
-    from typing import TypeVar
 
 
 class Reply(Word, frozen=True, gc=False):
     """The answer to a request."""
 
 
+# The reply type of a request, for functions that are given a request and give back its reply.
+R = TypeVar("R", bound=Reply)
 if TYPE_CHECKING:
+    import typing_extensions
+
     # A bare `Request` is a request with any reply. Covariant: a request for a `Done` is one for a `Reply` too.
-    R = TypeVar("R", bound=Reply, default=Reply, covariant=True)
+    R_co = typing_extensions.TypeVar("R_co", bound=Reply, default=Reply, covariant=True)
 else:
-    R = TypeVar("R")  # defaults of type variables came with Python 3.13; at run time they have no use
+    R_co = TypeVar("R_co", covariant=True)  # only Python 3.13 has defaults; at run time they have no use
 
 
-class Request(Word, Generic[R], frozen=True, gc=False):
-    """A message that is answered once, with an `R` or an error."""
+class Request(Word, Generic[R_co], frozen=True, gc=False):
+    """A message that is answered once, with an `R_co` or an error."""
 
 
 class Note(Word, frozen=True, gc=False):

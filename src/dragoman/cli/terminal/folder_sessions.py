@@ -12,7 +12,7 @@ from dragoman.cli.target import Target, session_of_ours
 from dragoman.cli.terminal.event_text import title
 from dragoman.cli.terminal.sanitize import sanitize_line
 from dragoman.client.connect import Client
-from dragoman.vocabulary.requests import ListSessions, SessionInfo, SessionList
+from dragoman.vocabulary.requests import ListSessions, SessionInfo
 
 # Sessions listed at once.
 LISTED: Final = 20
@@ -52,7 +52,6 @@ class FolderSessions:
         if not client.agent.capabilities.list:
             raise CommandError("this agent does not list its sessions")
         page = await client.ask(ListSessions(self._folder))
-        assert isinstance(page, SessionList)
         return page.sessions[:LISTED]
 
 

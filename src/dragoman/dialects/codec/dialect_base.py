@@ -103,6 +103,7 @@ class Speaker:
 
     unlimited = UNLIMITED
     null_ids = True
+    replies_to_prompt_at_turn_end = False
     salt = ""
 
     def __init__(

@@ -34,6 +34,8 @@ _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSes
 class AgentV1(Speaker):
     """The agent's side of version 1."""
 
+    replies_to_prompt_at_turn_end = True
+
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,

@@ -85,6 +85,8 @@ class _Session:
 class ClientV1(Speaker):
     """The client's side of version 1."""
 
+    replies_to_prompt_at_turn_end = True
+
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
             v1.WORDS,
