@@ -58,6 +58,7 @@ IMPURE_MODULES = {
 }
 
 THIRD_PARTY: dict[str, set[str]] = {
+    "vocabulary": {"typing_extensions"},  # for type checkers, which all know it; never imported when it runs
     "transports": {"httpx2", "websockets"},
     "coder": {"httpx2", "mcp", "pydantic_ai", "xllamacpp"},
     "gateway": {"granian", "httpx2", "starlette", "websockets"},
