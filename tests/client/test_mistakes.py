@@ -115,7 +115,7 @@ async def test_a_prompt_that_says_nothing_is_refused(content: Any) -> None:
         session = await new_session(client, agent)
         with pytest.raises(UsageError, match="a prompt is text"):
             session.prompt(content)
-        assert session.running is None
+        assert not session.is_running
 
 
 async def test_a_name_that_no_wire_can_carry_is_refused_and_the_connection_lives() -> None:

@@ -151,7 +151,7 @@ async def test_a_projects_agent_is_looked_at_again_before_every_start(tmp_path: 
 async def test_a_dialect_pins_what_is_spoken(tmp_path: Path, dialect: str, version: int) -> None:
     fleet = written(tmp_path, mine=server(dialect=dialect))
     async with fleet.connect("mine") as client:
-        assert client.link.version == version
+        assert client.protocol_version == version
 
 
 async def test_a_file_with_a_mistake_is_no_fleet(tmp_path: Path) -> None:
@@ -238,5 +238,5 @@ async def test_health_is_a_hello(tmp_path: Path) -> None:
 
 
 def _pid(client: Any) -> int:
-    pid: int = client._child.pid
+    pid: int = client._connection._child.pid
     return pid

@@ -54,7 +54,7 @@ async def test_a_flood_on_stderr_holds_nobody_up_and_its_end_is_kept(tmp_path: P
 
 async def test_an_agent_that_echoes_any_version_is_taken_by_its_shape(tmp_path: Path) -> None:
     async with connect(rough("echo")) as client:
-        assert client.link.version == 1
+        assert client.protocol_version == 1
         assert await says(client, tmp_path) == "done"
 
 
@@ -189,8 +189,8 @@ def _threads(others: set[threading.Thread]) -> list[str]:
 
 
 def _pid(client: Client) -> int:
-    assert client._child is not None
-    return client._child.pid
+    assert client._connection._child is not None
+    return client._connection._child.pid
 
 
 def _descendants(pid: int) -> list[int]:

@@ -39,8 +39,8 @@ async def test_an_agent_that_does_not_start_is_stopped(tmp_path: Path) -> None:
     assert message.startswith("the agent did not answer initialize within 0.5 s and was stopped")
     assert "child" in message  # what it wrote to stderr
     assert client.state == "failed"
-    assert client._child is not None
-    assert not lives(client._child.pid)
+    assert client._connection._child is not None
+    assert not lives(client._connection._child.pid)
 
 
 @both_versions
@@ -134,11 +134,11 @@ async def test_an_agent_that_understands_nothing_is_stopped(tmp_path: Path, monk
     async with connect(rough("silent", "deaf"), timeouts=Timeouts(prompt_idle=0.2, grace=0.2)) as client:
         message = await turn_of(client, tmp_path)
         assert message.endswith("reacted neither to session/cancel nor to $/cancel_request; it was stopped")
-        await client.link.wait_until_closed()
+        await client.wait_until_closed()
         assert client.state == "failed"
         assert isinstance(client.failure, TimedOut)
-        assert client._child is not None
-        assert not lives(client._child.pid)
+        assert client._connection._child is not None
+        assert not lives(client._connection._child.pid)
 
 
 @both_versions

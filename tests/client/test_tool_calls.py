@@ -112,7 +112,7 @@ async def test_a_yes_is_for_what_was_shown_and_not_for_what_is_told_meanwhile() 
         agent.say(diff_chunk("/w/a"), asking())
         await until(lambda: shown == [1])
         agent.say(diff_chunk("/etc/passwd"))
-        await until(lambda: len(call_of(session.calls.whole(question())).content or ()) == 2)
+        await until(lambda: len(call_of(session._state.calls.whole(question())).content or ()) == 2)
         going.set()
         assert (await agent.answer("q"))["result"] == chosen("no")
     assert shown == [1, 2]

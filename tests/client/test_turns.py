@@ -44,7 +44,7 @@ async def test_b16_every_event_is_read_before_the_turn_is_over(version: int) -> 
         events = await read(turn)
         assert said(events) == [str(n) for n in range(1000)]
         assert events[-1] == turn.end == Idle(stop_reason="end_turn")
-        assert (turn.stop_reason, session.running) == ("end_turn", None)
+        assert (turn.stop_reason, session.is_running) == ("end_turn", False)
 
 
 @both_versions
@@ -56,7 +56,7 @@ async def test_a_prompt_is_on_its_way_before_anybody_reads_it(version: int) -> N
         agent.tell("early")
         agent.finish(number)
         await until(lambda: turn.stop_reason != "")
-        assert session.running is None
+        assert not session.is_running
         assert said(await read(turn)) == ["early"]
         with pytest.raises(StopAsyncIteration):
             await anext(turn)
@@ -108,7 +108,7 @@ async def test_a_turn_that_nobody_holds_any_more_is_told_outside_of_turns_and_fr
         with pytest.raises(UsageError, match="a turn is still running"):
             session.prompt("another")
         agent.finish(number)
-        await until(lambda: session.running is None)
+        await until(lambda: not session.is_running)
         assert outside[-1] == Idle(stop_reason="end_turn")
 
 
@@ -181,6 +181,28 @@ async def test_after_a_cancel_the_next_prompt_waits_for_the_end_of_the_cancelled
 
 
 @both_versions
+async def test_a_prompt_cancelled_while_it_waits_leaves_the_next_one_waiting_for_the_same_turn(version: int) -> None:
+    async with connected(version) as (client, agent):
+        session = await new_session(client, agent)
+        first = session.prompt("long")
+        number = await agent.accept()
+        await session.cancel()
+        second = session.prompt("never sent")
+        await turns(5)
+        await second.cancel()
+        assert (await second.read()).stop_reason == "cancelled"
+        third = session.prompt("short")
+        await turns()
+        assert sum(m.get("method") == "session/prompt" for m in agent.heard) == 1
+        agent.finish(number, "cancelled")
+        again = await agent.accept()
+        agent.tell("the third")
+        agent.finish(again)
+        assert (said(await read(third)), third.stop_reason) == (["the third"], "end_turn")
+        assert (await first.read()).stop_reason == "cancelled"
+
+
+@both_versions
 async def test_a_wait_for_a_whole_answer_that_is_cancelled_cancels_the_turn(version: int) -> None:
     async with connected(version) as (client, agent):
         session = await new_session(client, agent)
@@ -190,7 +212,7 @@ async def test_a_wait_for_a_whole_answer_that_is_cancelled_cancels_the_turn(vers
         asking.cancel()
         await agent.request("session/cancel")
         agent.finish(number, "cancelled")
-        await until(lambda: session.running is None)
+        await until(lambda: not session.is_running)
 
 
 @both_versions
@@ -272,7 +294,7 @@ async def test_when_the_connection_ends_what_was_heard_is_read_and_then_it_is_ra
             await client.close()
         events, raised = await read_until_it_raises(turn)
         assert (said(events), type(raised)) == (["last", "very last"], LinkClosed)
-        assert session.running is None
+        assert not session.is_running
         later = session.prompt("again")
         with pytest.raises(LinkClosed):
             await read(later)

@@ -40,7 +40,7 @@ async def test_both_ends_of_a_dialect_understand_each_other(tmp_path: Path, name
         assert "".join(event.text for event in heard if isinstance(event, AgentMessageChunk)) == "hello there"
         assert isinstance(heard[-1], Idle)
         assert heard[-1].stop_reason == "end_turn"
-        assert client.link.dialect_name == name
+        assert client.dialect == name
     assert isinstance(agent.store, SqliteStore)
     await agent.store.close()
 

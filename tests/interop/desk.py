@@ -69,7 +69,7 @@ class Desk:
         async with upstream(self.model, strict=self.agent.answers_cancelled_calls) as server:
             started = self._from_fleet if by_name else self._from_command
             async with started(self.agent.environment(self.home, server.url), {**heard, **lent}) as client:
-                assert client.link.version == self.agent.version
+                assert client.protocol_version == self.agent.version
                 assert living(self.home)
                 if self.agent.login is not None:
                     await client.login(self.agent.login)

@@ -132,7 +132,7 @@ async def test_the_sdks_own_example_asks_and_goes_on_as_told(tmp_path: Path) -> 
     async with connect(need_sdk_example("agent"), permission=yes, start_timeout=START_SECONDS) as client:
         session = await client.new_session(tmp_path)
         events = await events_of(session, "hello")
-        assert client.link.version == 1
+        assert client.protocol_version == 1
     assert calls(events) == {"call_1": "completed", "call_2": "completed"}
     assert [request.title for request in asked] == ["Modifying critical configuration file"]
     assert (len(said(events)), end(events)) == (3, "end_turn")
@@ -144,7 +144,7 @@ async def test_the_sdks_own_example_of_v2_is_prompted_cancelled_listed_and_loade
     async with connect(
         command, on_event=lambda conversation, event: outside.append(event), start_timeout=START_SECONDS
     ) as client:
-        assert client.link.version == 2
+        assert client.protocol_version == 2
         session = await client.new_session(tmp_path)
         first = await events_of(session, "hello")
         cancelled = await cancelled_at(Running, session, "stop")

@@ -58,7 +58,7 @@ async def connected(peer: Peer, **offered: Any) -> AsyncIterator[Client]:
     """The peer's agent in a process of its own; whatever it sends that we have to skip fails the test."""
     noise: list[str] = []
     async with connect(peer.command("agent"), env=peer.environment(), on_noise=noise.append, **offered) as client:
-        assert (client.link.version, client.agent.info and client.agent.info.name) == (peer.version, "peer")
+        assert (client.protocol_version, client.agent.info and client.agent.info.name) == (peer.version, "peer")
         yield client
     assert noise == []
 
@@ -84,7 +84,7 @@ class Desk:
         except BaseException:
             await self.close()
             raise
-        if self._client.link.closed:
+        if self._client.state in ("failed", "stopped"):
             await self.close()
 
     async def close(self) -> None:

@@ -1,32 +1,22 @@
-"""`Client`: a live connection to one agent, from its start to its end, and the conversations on it."""
+"""`Client`: a live connection to one agent, from its start to its end, and the conversations on it.
 
-import asyncio
+What the link and the conversations need of it is in `connection`.
+"""
+
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Self
+from typing import TYPE_CHECKING, Final, NoReturn, Self
 
 from msgspec import UNSET
 
-from dragoman import limits
 from dragoman.client.callbacks import check_text, folder_of, listed
+from dragoman.client.connection import AgentConnection, State
 from dragoman.client.conversation import Conversation
-from dragoman.client.early_events import EarlyEvents
-from dragoman.client.handlers import ClientHandlers
-from dragoman.client.services import Services
-from dragoman.client.targets import Target, open_target
-from dragoman.client.timeouts import Clock, Timeouts
-from dragoman.client.turn import TurnEvents
-from dragoman.dialects.contract import Id
-from dragoman.errors import LinkClosed, TimedOut, UsageError
-from dragoman.link import Link, Trace
-from dragoman.version import VERSION
-from dragoman.vocabulary.asking import Extension, ExtensionNote, Note, R, Reply, Request
-from dragoman.vocabulary.events import AnyEvent
-from dragoman.vocabulary.hello import AgentHello, ClientHello, Implementation
+from dragoman.errors import UsageError
+from dragoman.vocabulary.asking import Extension, ExtensionNote, R, Request
+from dragoman.vocabulary.hello import AgentHello
 from dragoman.vocabulary.requests import (
-    CancelTurn,
-    ForkSession,
     ListSessions,
     Login,
     Logout,
@@ -38,90 +28,26 @@ from dragoman.vocabulary.requests import (
     SessionOpened,
 )
 
-if TYPE_CHECKING:
-    from dragoman.host.process import Child
-
-# What of stderr fits into an error message.
-_STDERR_LINES: Final = 10
-# Methods that are typed on the wire and passed on as they are; see `dialects.speaker`.
-FORWARDED = ("providers/", "mcp/", "proxy/")
-EventCallback = Callable[[Conversation, AnyEvent], None]
-State = Literal["configured", "starting", "ready", "busy", "waiting for you", "failed", "stopped"]
+# Methods that are typed on the wire and forwarded unchanged; see `dialects.contract`.
+FORWARDED: Final = ("providers/", "mcp/", "proxy/")
 
 
 class Client:
-    """A connection to one agent. `async with` starts it, says hello, and stops it with everything it started."""
+    """A connection to one agent, made by `connect`. `async with` starts the agent and stops it with all it started.
 
-    def __init__(
-        self,
-        target: Target,
-        face: ClientHandlers,
-        *,
-        cwd: str | None,
-        env: Mapping[str, str] | None,
-        on_event: EventCallback | None,
-        on_noise: Callable[[str], None] | None,
-        on_stderr: Callable[[bytes], None] | None = None,
-        info: Implementation | None,
-        spoken: tuple[int, ...],
-        dialect: str = "",
-        timeouts: Timeouts,
-        trace: Trace | None,
-    ) -> None:
-        self.agent: AgentHello = AgentHello(None)
-        self.loop: asyncio.AbstractEventLoop
-        self._target = target
-        self._face = face
-        self._cwd = cwd
-        self._env = env
-        self._on_event = on_event
-        self._on_noise = on_noise
-        self._on_stderr = on_stderr
-        self._info = info or Implementation("dragoman", VERSION)
-        self._spoken = spoken
-        self._dialect = dialect
-        self._timeouts = timeouts
-        self._trace = trace
-        self._link: Link | None = None
-        self._child: Child | None = None
-        self._greeted = False
-        self._closing = False
-        self._conversations: dict[str, Conversation] = {}
-        self._unread: set[TurnEvents] = set()
-        self._early = EarlyEvents(self.on_noise)
-        self._services = Services(face, self._conversations, self._early, self.on_noise, self.on_bug)
-        self.clock = Clock(timeouts, self, lambda: self._services.busy)
-        # Why the agent cannot be talked to any more, if that was not our own doing.
-        self.failure: Exception | None = None
+    Every method that waits for the agent raises `RequestFailed` if the agent answers with an error (`AuthRequired` if
+    it wants a login), `TimedOut` if it does not answer in time, and `LinkClosed` if the connection ends.
+    """
 
-    # -- life --------------------------------------------------------------------------------------------------------
+    def __init__(self, connection: AgentConnection) -> None:
+        self._connection: Final = connection
+
+    def __repr__(self) -> str:
+        return f"<Client over {self._connection!r}>"
 
     async def __aenter__(self) -> Self:
-        if self._link is not None:
-            raise UsageError("a client connects once: call connect() again for another connection")
-        self.loop = asyncio.get_running_loop()
-        try:
-            transport, self._child = open_target(self._target, self._cwd, self._env, self._on_stderr)
-            self._link = Link(transport, self, "client", spoken=self._spoken, trace=self._trace, dialect=self._dialect)
-            self._link.start()
-            async with asyncio.timeout(self._timeouts.startup):
-                self.agent = await self._link.initialize(ClientHello(self._face.capabilities(), self._info))
-        except TimeoutError:
-            self.failure = self._too_slow()
-            await self.close()
-            raise self.failure from None
-        except BaseException as error:
-            if isinstance(error, Exception):
-                self.failure = self.failure or error
-            await self.close()
-            raise
-        self._greeted = True
+        await self._connection.open()
         return self
-
-    def _too_slow(self) -> TimedOut:
-        lines = self.stderr_tail().splitlines()[-_STDERR_LINES:]
-        message = f"the agent did not answer initialize within {self._timeouts.startup:g} s and was stopped"
-        return TimedOut("\n".join([f"{message}. It last wrote to stderr:", *lines]) if lines else message)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -139,43 +65,42 @@ class Client:
         def __exit__(self, *error: object) -> None:
             """Never reached."""
 
-    async def close(self) -> None:
-        """End the connection and stop the agent, its whole process tree included."""
-        self._closing = True
-        if self._link is not None:
-            await self._link.close()
-
-    async def give_up(self, error: Exception) -> None:
-        """Close, because the agent cannot be talked to any more."""
-        self.failure = self.failure or error
-        await self.close()
+    @property
+    def agent(self) -> AgentHello:
+        """Return what the agent said of itself in `initialize`: its name, capabilities and ways to log in."""
+        return self._connection.agent
 
     @property
     def state(self) -> State:
-        """How the connection is."""
-        if self.failure is not None:
-            return "failed"
-        if self._closing:
-            return "stopped"
-        if self._link is None:
-            return "configured"
-        if not self._greeted:
-            return "starting"
-        if self._services.questions.open:
-            return "waiting for you"
-        busy = any(conversation.running is not None for conversation in self._conversations.values())
-        return "busy" if busy else "ready"
-
-    def stderr_tail(self) -> str:
-        """The last that the agent's process wrote to stderr, also after its end."""
-        return "" if self._child is None else self._child.stderr_tail()
+        """Return how the connection is, as a word for people."""
+        return self._connection.state
 
     @property
-    def link(self) -> Link:
-        """The live connection."""
-        if self._link is None:
-            raise UsageError("the client is not connected yet: use `async with connect(...) as client`")
-        return self._link
+    def failure(self) -> Exception | None:
+        """Return why the connection ended or did not begin; None while it works, and after our own `close`."""
+        return self._connection.failure
+
+    @property
+    def protocol_version(self) -> int:
+        """Return the version of the protocol that both sides agreed on. Raise `UsageError` before `async with`."""
+        return self._connection.link.version
+
+    @property
+    def dialect(self) -> str:
+        """Return the name of the dialect; empty where the version decides. Raise `UsageError` before `async with`."""
+        return self._connection.link.dialect_name
+
+    def stderr_tail(self) -> str:
+        """Return the end of what the agent's process wrote to stderr, also after the process has ended."""
+        return self._connection.stderr_tail()
+
+    async def close(self) -> None:
+        """End the connection and stop the agent, its whole process tree included; wait until that is done."""
+        await self._connection.close()
+
+    async def wait_until_closed(self) -> None:
+        """Wait until the connection has ended, whichever side ended it. Raise `UsageError` before `async with`."""
+        await self._connection.link.wait_until_closed()
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
@@ -186,38 +111,35 @@ class Client:
         additional_directories: Iterable[str | os.PathLike[str]] = (),
         mcp_servers: Sequence[McpServer] = (),
     ) -> Conversation:
-        """Open a session in a folder."""
+        """Open a session in the folder `cwd`, and wait for the agent to answer.
+
+        `additional_directories` are further folders that the agent may work in; `mcp_servers` are started or called by
+        the agent. Raise `UsageError` for an argument of another type.
+        """
         folder = folder_of(cwd)
         example = "additional_directories=['/folder']"
         further = listed(additional_directories, (str, os.PathLike), "additional_directories", example)
         more = [str.__str__(os.fspath(one)) for one in further]
         request = NewSession(folder, more or UNSET, _servers(mcp_servers) or UNSET)
-        return await self.open(request, folder)
-
-    async def open(self, request: NewSession | ForkSession, cwd: str) -> Conversation:
-        """Ask for a session that gets its name from the answer. It is known before anything later is heard of it."""
-        opened: list[Conversation] = []
-
-        def adopt(reply: SessionOpened) -> None:
-            opened.append(self.adopt(reply.session_id, cwd, reply))
-
-        self._services.opening += 1
-        try:
-            await self.ask(request, adopt)
-        finally:
-            self._services.opening -= 1
-        return opened[0]
+        return await self._connection.open_session(request, folder)
 
     async def resume_session(
         self, session_id: str, cwd: str | os.PathLike[str] = ".", *, mcp_servers: Sequence[McpServer] = ()
     ) -> Conversation:
-        """Go on with a stored session, without hearing its story again."""
+        """Continue the stored session `session_id` in the folder `cwd`, without a replay; wait for the agent's answer.
+
+        `mcp_servers` are started or called by the agent. Raise `UsageError` for an argument of another type.
+        """
         return await self._reopen(session_id, cwd, mcp_servers, replay=False)
 
     async def load_session(
         self, session_id: str, cwd: str | os.PathLike[str] = ".", *, mcp_servers: Sequence[McpServer] = ()
     ) -> Conversation:
-        """Go on with a stored session; its story is told to `on_event` first."""
+        """Continue the stored session `session_id` in the folder `cwd`; wait until its history is replayed.
+
+        The events of the history go to the `on_event` callback of `connect`. `mcp_servers` are started or called by the
+        agent. Raise `UsageError` for an argument of another type.
+        """
         return await self._reopen(session_id, cwd, mcp_servers, replay=True)
 
     async def _reopen(
@@ -225,9 +147,9 @@ class Client:
     ) -> Conversation:
         check_text(session_id, "a session id", "client.load_session(session.id, session.cwd)")
         folder = folder_of(cwd)
-        # Its events come before the answer, so it must be known before it is asked for.
-        known = self._conversations.get(session_id)
-        conversation = known or self.adopt(session_id, folder, SessionOpened(session_id))
+        # The replay comes before the reply, so the conversation must be there before the request is sent.
+        known = self._connection.conversation(session_id)
+        conversation = known or self._connection.add(session_id, folder, SessionOpened(session_id))
         request = ResumeSession(
             session_id,
             folder,
@@ -235,149 +157,60 @@ class Client:
             replay_from=ReplayFromStart() if replay else UNSET,
         )
         try:
-            await self.ask(request, conversation.reopened)
+            await self._connection.ask(request, conversation.on_reopened)
         except BaseException:
             if known is None:
-                self.forget(session_id)
+                self._connection.remove(session_id)
             raise
-        return conversation
+        return conversation.conversation
 
     async def list_sessions(self, cwd: str | None = None) -> list[SessionInfo]:
-        """Every session the agent has, page by page."""
+        """Return every session that the agent has, or those of the folder `cwd`; wait for page after page."""
         found: list[SessionInfo] = []
         cursor: str | None = None
         while True:
-            asked = ListSessions(UNSET if cwd is None else cwd, UNSET if cursor is None else cursor)
-            page = await self.ask(asked)
+            request = ListSessions(UNSET if cwd is None else cwd, UNSET if cursor is None else cursor)
+            page = await self.ask(request)
             found.extend(page.sessions)
             if not page.next_cursor:
                 return found
             cursor = page.next_cursor
 
+    # -- everything else ---------------------------------------------------------------------------------------------
+
     async def login(self, method_id: str) -> None:
-        """Log in with one of `client.agent.auth_methods`. A person may be at it for minutes: no bound counts."""
-        await self.link.ask(Login(method_id))
+        """Log in with one of `client.agent.auth_methods`. Wait without a timeout: a person may need minutes."""
+        await self._connection.link.ask(Login(method_id))
 
     async def logout(self) -> None:
-        """Forget the login."""
+        """Delete the agent's login, and wait for its answer."""
         await self.ask(Logout())
 
     async def request(self, method: str, params: object = UNSET) -> object:
-        """Call a method outside the vocabulary, such as `_name`."""
-        return (await self.ask(Extension(_foreign(method), params))).result
+        """Call a method outside the protocol, such as `_name`, with any JSON as `params`; wait for its result.
+
+        Raise `UsageError` for a method without the underscore.
+        """
+        return (await self.ask(Extension(_extension_name(method), params))).result
 
     async def notify(self, method: str, params: object = UNSET) -> None:
-        """Send a notification outside the vocabulary, such as `_name`."""
-        await self.link.send_notification(ExtensionNote(_foreign(method), params))
+        """Send a notification outside the protocol, such as `_name`; wait only while the agent does not read.
 
-    def ask(self, request: Request[R], on_reply: Callable[[R], None] | None = None) -> Coroutine[Any, Any, R]:
-        """Ask anything of the vocabulary. `on_reply` has the answer before anything that the agent said after it."""
-        return self.clock.answer(request.__class__.__name__, self.link.ask(request, None, on_reply))
+        `params` is any JSON. Raise `UsageError` for a method without the underscore.
+        """
+        await self._connection.link.send_notification(ExtensionNote(_extension_name(method), params))
 
-    # -- the conversations call these --------------------------------------------------------------------------------
-
-    def adopt(self, session_id: str, cwd: str, opened: SessionOpened) -> Conversation:
-        """A session whose id has become known; what was heard of it before is handed to it now."""
-        conversation = self._conversations[session_id] = Conversation(self, session_id, cwd, opened)
-        for event in self._early.take(session_id):
-            conversation.hear(event)
-        return conversation
-
-    def forget(self, session_id: str) -> None:
-        """A session that is over; a turn that the agent left open ends with it."""
-        conversation = self._conversations.pop(session_id, None)
-        if conversation is not None:
-            conversation.lose(LinkClosed("the session was closed"))
-
-    def cancel(self, session_id: str) -> None:
-        """Send a cancel for the turn of a session, and answer its open questions as dismissed. Does not wait."""
-        self.link.send_notification_now(CancelTurn(session_id))
-        self._services.questions.dismiss(session_id)
-
-    def withdraw(self, run: TurnEvents) -> None:
-        """Ask the agent to stop working on a prompt, where it has not understood a cancel."""
-        if run.left:
-            self.link.cancel_request(run.number)
-
-    def started(self, run: TurnEvents) -> None:
-        """A turn whose events wait to be read."""
-        self._unread.add(run)
-
-    def taken(self, run: TurnEvents) -> None:
-        """Everything heard of this turn has been read. What others have not read still counts."""
-        if run.over.done():
-            self._unread.discard(run)
-        self.link.consume(self.unread_bytes())
-
-    def unread_bytes(self) -> int:
-        """About how many bytes of all that was heard wait to be read."""
-        return sum(other.backlog for other in self._unread)
-
-    def outside_turn(self, conversation: Conversation, event: AnyEvent) -> None:
-        """An event while no turn runs."""
-        self.link.consume(self.unread_bytes())
-        if self._on_event is not None:
-            try:
-                self._on_event(conversation, event)
-            except Exception as error:
-                self.on_bug(error)
-
-    # -- the link calls these ----------------------------------------------------------------------------------------
-
-    def on_initialize(self, hello: ClientHello) -> AgentHello:
-        raise UsageError("a client is not greeted")
-
-    def on_request(self, request: Request, id: Id) -> Awaitable[Reply]:
-        return self._services.answer(request)
-
-    def on_notification(self, note: Note) -> None:
-        self._face.hear(note)
-
-    def on_event(self, session_id: str, event: AnyEvent) -> None:
-        conversation = self._conversations.get(session_id)
-        if conversation is not None:
-            conversation.hear(event)
-        else:
-            self._early.keep(session_id, event, limits.KIB)
-
-    def on_sized_event(self, session_id: str, event: AnyEvent, size: int) -> None:
-        """Deliver an event as `on_event` does, and count its `size` in bytes as unread: it may be of any size."""
-        conversation = self._conversations.get(session_id)
-        if conversation is None:
-            self._early.keep(session_id, event, max(size, limits.KIB))
-            return
-        if conversation.listener is not None:
-            conversation.listener.weight += size
-        conversation.hear(event)
-
-    def on_noise(self, reason: str) -> None:
-        if self._on_noise is not None:
-            try:
-                self._on_noise(reason)
-            except Exception as error:
-                self.on_bug(error)
-
-    def on_bug(self, error: Exception) -> None:
-        asyncio.get_running_loop().call_exception_handler(
-            {"message": "a dragoman client callback raised", "exception": error}
-        )
-
-    def on_closed(self, error: LinkClosed) -> None:
-        if not self._closing:
-            self.failure = self.failure or error
-        self.clock.stop()
-        self._early.close()
-        self._services.questions.dismiss_all()
-        for conversation in list(self._conversations.values()):
-            conversation.lose(error)
+    async def ask(self, request: Request[R]) -> R:
+        """Send any request of `dragoman.vocabulary.requests`, and wait for its reply."""
+        return await self._connection.ask(request)
 
 
 def _servers(servers: Sequence[McpServer]) -> list[McpServer]:
     return listed(servers, McpServer, "mcp_servers", "mcp_servers=[McpStdio('name', 'command')]")
 
 
-def _foreign(method: str) -> str:
-    """A method outside the vocabulary, or a clear error."""
+def _extension_name(method: str) -> str:
+    """Return the name of a method outside the protocol. Raise `UsageError` if it does not look like one."""
     check_text(method, "extension methods start with an underscore and a method", "client.request('_name')")
     if not method.startswith(("_", *FORWARDED)):
         raise UsageError(f"extension methods start with an underscore: use {'_' + method!r}")

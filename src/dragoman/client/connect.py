@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dragoman import limits
 from dragoman.client.ask_user import AskUserCallback
 from dragoman.client.callbacks import check_plain
-from dragoman.client.client import Client, EventCallback, State
+from dragoman.client.client import Client
+from dragoman.client.connection import AgentConnection, ConnectionSettings, EventCallback, State
 from dragoman.client.handlers import (
     ClientHandlers,
     ElicitationCallback,
@@ -28,6 +29,7 @@ from dragoman.client.targets import Target, resolved
 from dragoman.client.timeouts import Timeouts
 from dragoman.errors import UsageError
 from dragoman.link import Trace
+from dragoman.version import VERSION
 from dragoman.vocabulary.hello import Implementation
 
 __all__ = ["Client", "EventCallback", "State", "Target", "connect"]
@@ -86,7 +88,7 @@ def connect(
     check_plain(on_stderr, "on_stderr", "data")
     check_plain(trace, "trace", "direction", "frame")
     _check_values(cwd, env, info, timeouts, start_timeout)
-    face = ClientHandlers(
+    handlers = ClientHandlers(
         permission=permission,
         elicitation=elicitation,
         read_text_file=read_text_file,
@@ -96,21 +98,20 @@ def connect(
         extensions=extensions,
         on_notification=on_notification,
     )
-    spoken = (1, 2) if protocol is None else (protocol,)
-    return Client(
-        resolved(target, env=env, token=token, token_file=token_file, tell=on_trouble),
-        face,
+    settings = ConnectionSettings(
+        resolved(target, env=env, token=token, token_file=token_file, on_trouble=on_trouble),
         cwd=cwd,
         env=env,
-        on_event=on_event,
-        on_noise=on_noise,
-        on_stderr=on_stderr,
-        info=info,
-        spoken=spoken,
+        info=info or Implementation("dragoman", VERSION),
+        versions=(1, 2) if protocol is None else (protocol,),
         dialect=dialect or "",
         timeouts=timeouts or Timeouts(startup=start_timeout),
         trace=trace,
+        on_event=on_event,
+        on_noise=on_noise,
+        on_stderr=on_stderr,
     )
+    return Client(AgentConnection(settings, handlers))
 
 
 def _check_values(cwd: object, env: object, info: object, timeouts: object, start_timeout: object) -> None:

@@ -1,4 +1,4 @@
-"""A session as a client sees it: prompt, and read events until the turn ends."""
+"""A session as a client sees it: `Conversation` for the caller, `ConversationState` for what is received."""
 
 import asyncio
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from dragoman.client.callbacks import check_text, folder_of
 from dragoman.client.tool_calls import ToolCalls
-from dragoman.client.turn import Answer, Turn, TurnEvents
+from dragoman.client.turn import Answer, Turn, TurnEvents, TurnState
 from dragoman.errors import UsageError
 from dragoman.vocabulary.asking import Reply
 from dragoman.vocabulary.content import Content, Text
@@ -32,139 +32,94 @@ from dragoman.vocabulary.requests import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.client.client import Client
+    from dragoman.client.connection import AgentConnection
 
 __all__ = ["Answer", "Conversation", "Turn"]
 
 
-class Conversation:
-    """One session with an agent. Made by `client.new_session()` and its siblings."""
+class ConversationState:
+    """What a client knows of one open session, and its turns. Receives the session's events, in order."""
 
-    def __init__(self, client: "Client", id: str, cwd: str, opened: SessionOpened) -> None:
-        self.client: Final = client
+    def __init__(self, connection: "AgentConnection", id: str, cwd: str, opened: SessionOpened) -> None:
+        self.connection: Final = connection
         self.id: Final = id
         self.cwd: Final = cwd
         self.title = ""
         self.options: list[Option] = opened.config_options or []
         self.commands: list[AnyCommand] = opened.available_commands or []
         self.calls: Final = ToolCalls()
-        # The last prompt, until its turn is over; and the turn that events belong to.
-        self.running: TurnEvents | None = None
-        self.listener: TurnEvents | None = None
+        # The turn of the newest prompt, until it has ended. It differs from `receiver` while that one is being
+        # cancelled and the newest waits for its end; then `newest.predecessor` leads there.
+        self.newest: TurnEvents | None = None
+        # The turn that received events belong to; None between turns.
+        self.receiver: TurnEvents | None = None
+        self.conversation: Final = Conversation(self)
 
-    def prompt(self, content: "str | Content | Iterable[Content]") -> Turn:
-        """Say something; iterate over what comes of it. After a `cancel` it waits for the cancelled turn to end."""
-        before = self.running
-        if before is not None and not before.cancelled:
-            raise UsageError("a turn is still running: read it to its end, or `await session.cancel()` first")
-        self.client.link  # noqa: B018  # says so if there is none
-        blocks = _blocks(content)
-        run = self.running = TurnEvents(self, before)
-        self.client.started(run)
-        run.start(PromptRequest(self.id, blocks))
-        return Turn(run)
+    def __repr__(self) -> str:
+        return f"<ConversationState {self.id} newest={self.newest} receiver={self.receiver} calls={self.calls}>"
 
-    async def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
-        """Say something and wait for the whole answer. Cancelling the wait cancels the turn."""
-        turn = self.prompt(content)
-        try:
-            return await turn.read()
-        except asyncio.CancelledError:
-            await turn.cancel()
-            raise
+    def receive(self, event: AnyEvent) -> None:
+        """Apply an event of this session, and give it to the running turn, or to `on_event` where none runs."""
+        receiver = self.receiver
+        if event.__class__ is not AgentMessageChunk:
+            self._apply(event)
+        if receiver is not None:
+            receiver.receive(event)
+        else:
+            self.connection.deliver_outside_turn(self.conversation, event)
 
-    async def cancel(self) -> None:
-        """Stop the running turn, if there is one."""
-        if self.running is not None:
-            self.cancel_run(self.running)
+    def on_reopened(self, reply: Reply) -> None:
+        """Apply the reply to `session/load` or `session/resume`."""
+        if isinstance(reply, SessionOpened):
+            self.options = reply.config_options or self.options
+            self.commands = reply.available_commands or self.commands
 
-    async def set_option(self, config_id: str, value: str | bool) -> None:
-        """Change a session option."""
-        check_text(config_id, "the id of an option", "session.set_option('mode', 'ask')")
-        if not isinstance(value, (str, bool)):
-            raise UsageError(f"an option is set to text or to True or False, not {value!r}")
-        await self.client.ask(SetOption(self.id, config_id, value), self._set)
-
-    def _set(self, reply: OptionsSet) -> None:
+    def on_options_set(self, reply: OptionsSet) -> None:
+        """Apply the reply to a request that sets an option."""
         self.options = reply.config_options
 
-    async def set_mode(self, mode: str) -> None:
-        """Change the session mode."""
-        check_text(mode, "a mode", "session.set_mode('ask')")
-        await self.client.ask(SetOption(self.id, self._named(MODE_CATEGORY), mode), self._set)
+    def start_turn(self, blocks: list[Content]) -> Turn:
+        """Start a turn with a prompt. Raise `UsageError` if one runs that was not cancelled, or before `async with`."""
+        before = self.newest
+        if before is not None and before.state is not TurnState.CANCELLING:
+            raise UsageError("a turn is still running: read it to its end, or `await session.cancel()` first")
+        _ = self.connection.link  # raises if the client is not connected
+        events = self.newest = TurnEvents(self, before)
+        self.connection.count_unread(events)
+        events.start(PromptRequest(self.id, blocks))
+        return Turn(events)
 
-    async def set_model(self, model: str) -> None:
-        """Change the model."""
-        await self.set_option(self._named("model"), model)
+    def cancel_turn(self, turn: TurnEvents) -> None:
+        """Cancel one turn; if its prompt was sent, send a cancel to the agent and dismiss the session's questions."""
+        if turn.cancel():
+            self.connection.send_cancel(self.id)
 
-    def _named(self, category: str) -> str:
-        """The id of the option of this category."""
+    def on_turn_ended(self, turn: TurnEvents) -> None:
+        """Free the session for the next prompt."""
+        self.calls.clear()
+        if self.receiver is turn:
+            self.receiver = None
+        if self.newest is turn:
+            # Not None where a prompt was cancelled while it waited: the next one has to wait for the same turn.
+            before = turn.predecessor
+            self.newest = None if before is None or before.has_ended else before
+
+    def fail(self, error: Exception) -> None:
+        """End the turns that still run with an error: the session was closed, or the connection."""
+        turn = self.newest
+        while turn is not None:
+            before = turn.predecessor
+            turn.fail(error)
+            turn = before
+
+    def option_id(self, category: str) -> str:
+        """Return the id of the option of this category. Raise `UsageError` if the session has none."""
         for option in self.options:
             if isinstance(option, Select) and option.category == category:
                 return option.config_id
         raise UsageError(f"the agent offers no {category} to set in this session")
 
-    async def set_title(self, title: str) -> None:
-        """Name the session."""
-        check_text(title, "a title", "session.set_title('Fix the tests')")
-        await self.client.ask(SetTitle(self.id, title))
-        self.title = title
-
-    async def cancel_tool_call(self, tool_call_id: str) -> None:
-        """Stop one tool call; the turn goes on."""
-        check_text(tool_call_id, "the id of a tool call", "session.cancel_tool_call(event.tool_call_id)")
-        await self.client.ask(CancelToolCall(self.id, tool_call_id))
-
-    async def fork(self, cwd: str | None = None) -> "Conversation":
-        """Copy the session into a new one."""
-        folder = self.cwd if cwd is None else folder_of(cwd)
-        return await self.client.open(ForkSession(self.id, folder), folder)
-
-    async def close(self) -> None:
-        """End the session's work and free it; its history stays."""
-        await self.client.ask(CloseSession(self.id))
-        self.client.forget(self.id)
-
-    # -- the client calls these --------------------------------------------------------------------------------------
-
-    def hear(self, event: AnyEvent) -> None:
-        """An event of this session, in order."""
-        listener = self.listener
-        if event.__class__ is not AgentMessageChunk:
-            self._note(event)
-        if listener is not None:
-            listener.hear(event)
-        else:
-            self.client.outside_turn(self, event)
-
-    def reopened(self, reply: Reply) -> None:
-        """The agent has opened the session again."""
-        if isinstance(reply, SessionOpened):
-            self.options = reply.config_options or self.options
-            self.commands = reply.available_commands or self.commands
-
-    def cancel_run(self, run: TurnEvents) -> None:
-        """Cancel one turn; if its prompt was sent, send a cancel to the agent and dismiss the session's questions."""
-        if run.cancel():
-            self.client.cancel(self.id)
-
-    def ended(self, run: TurnEvents) -> None:
-        """A turn is over: the session is free for the next one."""
-        self.calls.clear()
-        if self.listener is run:
-            self.listener = None
-        if self.running is run:
-            self.running = None
-
-    def lose(self, error: Exception) -> None:
-        """The session is closed, or the connection: turns that still run end with this."""
-        run = self.running
-        while run is not None:
-            before = run.before
-            run.fail(error)
-            run = before
-
-    def _note(self, event: AnyEvent) -> None:
+    def _apply(self, event: AnyEvent) -> None:
         match event:
             case ToolCallUpdate() | ToolCallContentChunk():
                 self.calls.note(event)
@@ -176,6 +131,121 @@ class Conversation:
                 self.title = event.title
             case _:
                 pass
+
+
+class Conversation:
+    """One session with an agent, made by `client.new_session()`, `resume_session()` or `load_session()`.
+
+    Every method that waits for the agent raises `RequestFailed` if the agent answers with an error, `TimedOut` if it
+    does not answer in time, and `LinkClosed` if the connection ends.
+    """
+
+    def __init__(self, state: ConversationState) -> None:
+        self._state: Final = state
+
+    def __repr__(self) -> str:
+        return f"<Conversation {self.id} {'running' if self.is_running else 'idle'} options={len(self.options)}>"
+
+    @property
+    def id(self) -> str:
+        """Return the session's id."""
+        return self._state.id
+
+    @property
+    def cwd(self) -> str:
+        """Return the absolute path of the session's folder."""
+        return self._state.cwd
+
+    @property
+    def title(self) -> str:
+        """Return the session's title; empty if it has none."""
+        return self._state.title
+
+    @property
+    def options(self) -> list[Option]:
+        """Return the session's options as they are now."""
+        return self._state.options
+
+    @property
+    def commands(self) -> list[AnyCommand]:
+        """Return the session's slash commands as they are now."""
+        return self._state.commands
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a turn runs, a cancelled one that has not ended included."""
+        return self._state.newest is not None
+
+    def prompt(self, content: "str | Content | Iterable[Content]") -> Turn:
+        """Send text or content blocks as a prompt; do not wait. Iterate over the `Turn` for what comes of it.
+
+        After a `cancel` the prompt is sent when the cancelled turn has ended. Raise `UsageError` if a turn runs that
+        was not cancelled, or if `content` is something else.
+        """
+        return self._state.start_turn(_blocks(content))
+
+    async def ask(self, content: "str | Content | Iterable[Content]") -> Answer:
+        """Send a prompt and wait for the whole answer. Cancelling the wait cancels the turn.
+
+        Raise `UsageError` if a turn runs that was not cancelled, or if `content` is no text and no content blocks.
+        """
+        turn = self.prompt(content)
+        try:
+            return await turn.read()
+        except asyncio.CancelledError:
+            await turn.cancel()
+            raise
+
+    async def cancel(self) -> None:
+        """Ask the agent to stop the running turn, if there is one; do not wait for its end."""
+        if self._state.newest is not None:
+            self._state.cancel_turn(self._state.newest)
+
+    async def set_option(self, config_id: str, value: str | bool) -> None:
+        """Set the option `config_id` of `options` to a value, and wait for the agent's answer.
+
+        Raise `UsageError` for a value that is neither text nor a truth value.
+        """
+        check_text(config_id, "the id of an option", "session.set_option('mode', 'ask')")
+        if not isinstance(value, (str, bool)):
+            raise UsageError(f"an option is set to text or to True or False, not {value!r}")
+        await self._set_option(config_id, value)
+
+    async def set_mode(self, mode: str) -> None:
+        """Set the session's mode, and wait for the agent's answer. Raise `UsageError` if the session has no modes."""
+        check_text(mode, "a mode", "session.set_mode('ask')")
+        await self._set_option(self._state.option_id(MODE_CATEGORY), mode)
+
+    async def set_model(self, model: str) -> None:
+        """Set the model, and wait for the agent's answer. Raise `UsageError` if the agent offers no models."""
+        await self.set_option(self._state.option_id("model"), model)
+
+    async def _set_option(self, config_id: str, value: str | bool) -> None:
+        await self._state.connection.ask(SetOption(self.id, config_id, value), self._state.on_options_set)
+
+    async def set_title(self, title: str) -> None:
+        """Set the session's title, and wait for the agent's answer. Raise `UsageError` for another type."""
+        check_text(title, "a title", "session.set_title('Fix the tests')")
+        await self._state.connection.ask(SetTitle(self.id, title))
+        self._state.title = title
+
+    async def cancel_tool_call(self, tool_call_id: str) -> None:
+        """Stop one tool call while the turn goes on; wait for the agent's answer. Raise `UsageError` if no text."""
+        check_text(tool_call_id, "the id of a tool call", "session.cancel_tool_call(event.tool_call_id)")
+        await self._state.connection.ask(CancelToolCall(self.id, tool_call_id))
+
+    async def fork(self, cwd: str | None = None) -> "Conversation":
+        """Copy the session into a new one, in the same folder or in `cwd`; wait for the agent's answer.
+
+        Raise `UsageError` if `cwd` is no path.
+        """
+        folder = self.cwd if cwd is None else folder_of(cwd)
+        return await self._state.connection.open_session(ForkSession(self.id, folder), folder)
+
+    async def close(self) -> None:
+        """End the session's work and free it, and wait for that; its history stays with the agent."""
+        await self._state.connection.ask(CloseSession(self.id))
+        self._state.connection.remove(self.id)
 
 
 def _blocks(content: "str | Content | Iterable[Content]") -> list[Content]:

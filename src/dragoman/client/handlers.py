@@ -134,8 +134,8 @@ class ClientHandlers:
             case _:
                 raise RequestFailed(METHOD_NOT_FOUND, "Method not found")
 
-    def hear(self, note: Note) -> None:
-        """A notification outside of sessions."""
+    def on_notification(self, note: Note) -> None:
+        """Give a notification outside the protocol to the `on_notification` callback."""
         if isinstance(note, ExtensionNote) and self._on_notification is not None:
             self._on_notification(note.method, note.params)
 

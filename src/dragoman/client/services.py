@@ -1,4 +1,4 @@
-"""What an agent asks of us, and who answers it: the face, in the name of a session that we know.
+"""What an agent asks of us, answered by the `ClientHandlers`, for sessions that are open here.
 
 Promise: nothing is done or asked for a session that we never opened. A question to a person ends with its turn, and a
 callback that fails has not said yes.
@@ -12,6 +12,7 @@ from dragoman.client.early_events import EarlyEvents
 from dragoman.client.handlers import ClientHandlers
 from dragoman.client.questions import Questions
 from dragoman.client.tool_calls import ToolCalls
+from dragoman.client.turn import TurnState
 from dragoman.errors import NOT_FOUND, RequestFailed, echo
 from dragoman.vocabulary.asking import Extension, Reply, Request
 from dragoman.vocabulary.events import ToolCallContentChunk, ToolCallUpdate
@@ -28,7 +29,7 @@ from dragoman.vocabulary.services import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.client.conversation import Conversation
+    from dragoman.client.conversation import ConversationState
 
 # How often a question is asked because more was told of its call while it was answered.
 _SHOWN_AGAIN: Final = 3
@@ -39,15 +40,15 @@ class Services:
 
     def __init__(
         self,
-        face: ClientHandlers,
-        conversations: "Mapping[str, Conversation]",
+        handlers: ClientHandlers,
+        conversations: "Mapping[str, ConversationState]",
         early: EarlyEvents,
         on_noise: Callable[[str], None],
         on_bug: Callable[[Exception], None],
     ) -> None:
         self.questions = Questions()
         self.opening = 0  # sessions that are being opened: their names are not known yet
-        self._face = face
+        self._handlers = handlers
         self._conversations = conversations
         self._early = early
         self._on_noise = on_noise
@@ -69,23 +70,24 @@ class Services:
             case RequestPermission(session_id=asker):
                 return self._ask_person(asker, self._permission(request), PermissionAnswer(Dismissed()))
             case Elicit(scope=SessionScope(session_id=asker)):
-                return self._ask_person(asker, self._face.answer(request), ElicitationAnswer("cancel"))
+                return self._ask_person(asker, self._handlers.answer(request), ElicitationAnswer("cancel"))
             case Extension() if session is not None and asks_user(request):
-                return self._ask_person(session, self._face.answer(request), unanswered(request))
+                return self._ask_person(session, self._handlers.answer(request), unanswered(request))
             case _:
                 return self._work(request)
 
     async def _work(self, request: Request) -> Reply:
         self._working += 1
         try:
-            return await self._face.answer(request)
+            return await self._handlers.answer(request)
         finally:
             self._working -= 1
 
     def _ask_person(self, session_id: str, work: Coroutine[Any, Any, Reply], dismissed: Reply) -> Awaitable[Reply]:
         conversation = self._conversations.get(session_id)
-        if conversation is not None and conversation.listener is not None and conversation.listener.cancelled:
-            work.close()  # the agent has not heard of the cancel yet
+        turn = None if conversation is None else conversation.receiver
+        if turn is not None and turn.state is TurnState.CANCELLING:
+            work.close()  # the agent sent it before it received our cancel
             return _at_once(dismissed)
         return self.questions.ask(session_id, work, dismissed)
 
@@ -94,7 +96,7 @@ class Services:
         try:
             for _ in range(_SHOWN_AGAIN):
                 shown = self._whole(request)
-                reply = await self._face.answer(shown)
+                reply = await self._handlers.answer(shown)
                 if not _allows(shown, reply) or not _tells_more(request, shown, self._whole(request)):
                     return reply
         except Exception as error:

@@ -54,11 +54,11 @@ def resolved(
     env: Mapping[str, str] | None,
     token: str | None,
     token_file: str | os.PathLike[str] | None,
-    tell: Callable[[str], None] | None = None,
+    on_trouble: Callable[[str], None] | None = None,
 ) -> Target:
     """Return a transport if `target` is an address, else `target` itself.
 
-    `tell` is called with a sentence when the server cannot be reached for now, and when it can be again. Raise
+    `on_trouble` is called with a sentence when the server cannot be reached for now, and when it can be again. Raise
     `UsageError` if the arguments do not fit the target or each other.
     """
     if not isinstance(target, str) or not is_address(target):
@@ -77,7 +77,7 @@ def resolved(
         token = read_token(os.path.expanduser(token_file))
     elif token is not None:
         token = one_token(token, "token")
-    return transport_for(target, token, tell)
+    return transport_for(target, token, on_trouble)
 
 
 def open_target(
