@@ -118,7 +118,7 @@ def losses() -> str:
 
 
 def _unsent(name: str) -> tuple[str, str, str]:
-    sends: set[str] = set(named(name).agent.updates)  # type: ignore[attr-defined]  # the classes of vendors have it
+    sends: set[str] = set(named(name).agent.update_fields)  # type: ignore[attr-defined]  # the classes of vendors have it
     sends |= {"tool_call"} if "tool_call_update" in sends else set()
     sends |= {"plan"} if "plan_update" in sends else set()
     return f"`{name}`", ", ".join(f"`{one}`" for one in UPDATES if one not in sends), INSTEAD.get(name, "")

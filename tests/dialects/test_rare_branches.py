@@ -11,7 +11,7 @@ from dragoman.dialects.codec import permissions
 from dragoman.dialects.codec.elicitations import mended_form
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import NotificationMessage
-from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v2 import routes
 from dragoman.dialects.v2_june import agent as v2_june
@@ -44,17 +44,17 @@ def read(value: Raw | bytes | None) -> Any:
     "params", [{"update": 1}, {"update": {"content": 1}}, {"update": {"sessionUpdate": "dance"}}, [1], {}]
 )
 def test_an_update_that_means_nothing_is_left_as_it_is(params: Any) -> None:
-    assert misspelt.update(raw(params)) is None
+    assert tolerance.corrected_update(raw(params)) is None
 
 
 def test_params_that_are_no_json_mean_nothing() -> None:
-    assert misspelt.update(Raw(b'{"update": ')) is None
-    assert misspelt.permission(Raw(b"[" * 100_000)) is None
+    assert tolerance.corrected_update(Raw(b'{"update": ')) is None
+    assert tolerance.corrected_permission(Raw(b"[" * 100_000)) is None
 
 
 def test_an_update_without_its_wrapper_is_wrapped() -> None:
     bare = {"sessionId": "s", "_meta": {"a": 1}, "sessionUpdate": "tool_call", "toolCallId": "c", "error": "no"}
-    assert read(misspelt.update(raw(bare))) == {
+    assert read(tolerance.corrected_update(raw(bare))) == {
         "sessionId": "s",
         "_meta": {"a": 1},
         "update": {
@@ -69,9 +69,9 @@ def test_an_update_without_its_wrapper_is_wrapped() -> None:
 
 def test_odd_fields_of_a_call_are_taken_for_what_they_mean() -> None:
     plain_call = tools_call()
-    assert misspelt.call(plain_call) is plain_call
+    assert tolerance.corrected_call(plain_call) is plain_call
     unknown = tools_call(extras=Extras({"colour": "red"}))
-    assert misspelt.call(unknown) is unknown
+    assert tolerance.corrected_call(unknown) is unknown
     odd: dict[str, object] = {
         "toolName": "grep",
         "input": {"a": 1},
@@ -79,14 +79,16 @@ def test_odd_fields_of_a_call_are_taken_for_what_they_mean() -> None:
         "error": "broken",
         "colour": "red",
     }
-    heard = misspelt.call(tools_call(extras=Extras(odd)))
+    heard = tolerance.corrected_call(tools_call(extras=Extras(odd)))
     assert (heard.title, heard.raw_input, heard.raw_output, heard.status) == ("grep", {"a": 1}, "found", "failed")
     assert heard.extras == Extras({"colour": "red"})
-    said = misspelt.call(tools_call(title="Find", raw_input=1, raw_output=2, extras=Extras({**odd, "error": 1})))
+    said = tolerance.corrected_call(
+        tools_call(title="Find", raw_input=1, raw_output=2, extras=Extras({**odd, "error": 1}))
+    )
     assert (said.title, said.raw_input, said.raw_output, said.status) == ("Find", 1, 2, UNSET)
-    failed = misspelt.call(tools_call(raw_output=2, extras=Extras({"error": "broken"})))
+    failed = tolerance.corrected_call(tools_call(raw_output=2, extras=Extras({"error": "broken"})))
     assert (failed.raw_output, failed.status, failed.extras) == (2, "failed", UNSET)
-    assert misspelt.call(tools_call(extras=Extras({"error": "broken"}))).raw_output == {"error": "broken"}
+    assert tolerance.corrected_call(tools_call(extras=Extras({"error": "broken"}))).raw_output == {"error": "broken"}
 
 
 def tools_call(**fields: Any) -> events.ToolCallUpdate:
@@ -94,10 +96,10 @@ def tools_call(**fields: Any) -> events.ToolCallUpdate:
 
 
 def test_a_permission_gets_the_id_it_lacks() -> None:
-    assert misspelt.permission(raw({"toolCall": None})) is None
-    named = read(misspelt.permission(raw({"toolCall": {"toolName": "rm"}})))
+    assert tolerance.corrected_permission(raw({"toolCall": None})) is None
+    named = read(tolerance.corrected_permission(raw({"toolCall": {"toolName": "rm"}})))
     assert named == {"toolCall": {"title": "rm", "toolCallId": "permission: rm"}}
-    kept = read(misspelt.permission(raw({"toolCall": {"toolCallId": "c", "input": 1}})))
+    kept = read(tolerance.corrected_permission(raw({"toolCall": {"toolCallId": "c", "input": 1}})))
     assert kept == {"toolCall": {"toolCallId": "c", "rawInput": 1}}
 
 
@@ -252,12 +254,12 @@ def test_notes_are_said_in_the_versions_words_or_not_at_all(version: int) -> Non
 def test_a_list_beyond_the_bound_is_refused() -> None:
     block = wire_v1.TextContent(text="")
     with pytest.raises(PeerMistake, match="a list of more than"):
-        v1.WORDS.hear((block,) * (limits.LIST_ITEMS + 1))
+        v1.CODEC.decode((block,) * (limits.LIST_ITEMS + 1))
 
 
 def test_an_unknown_variant_is_refused_where_nothing_unknown_may_stand() -> None:
     with pytest.raises(PeerMistake, match="an unknown variant"):
-        v1.WORDS.hear(wire.UnknownVariant("dance", Raw(b"{}")))
+        v1.CODEC.decode(wire.UnknownVariant("dance", Raw(b"{}")))
 
 
 def test_a_word_that_a_dialect_lacks_is_our_own_mistake() -> None:
@@ -265,9 +267,9 @@ def test_a_word_that_a_dialect_lacks_is_our_own_mistake() -> None:
         pass
 
     with pytest.raises(LookupError, match="no word for Stranger"):
-        v1.WORDS.hear(Stranger())
+        v1.CODEC.decode(Stranger())
     with pytest.raises(LookupError, match="cannot say Running"):
-        v1.WORDS.say(events.Running())
+        v1.CODEC.encode(events.Running())
 
 
 def test_a_value_out_of_range_is_the_peers_mistake() -> None:

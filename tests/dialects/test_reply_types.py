@@ -5,7 +5,7 @@ from typing import ForwardRef, get_args
 import pytest
 
 from dragoman.dialects import dialect_for
-from dragoman.dialects.codec.dialect_base import Route, Speaker
+from dragoman.dialects.codec.dialect_base import DialectBase, Route
 from dragoman.dialects.handshake.initialize import JUNE
 from dragoman.vocabulary import requests, services
 from dragoman.vocabulary.asking import Request
@@ -26,7 +26,7 @@ def routes_of(name: str) -> list[Route]:
         dialect_for(version, role, ClientHello(), agent, "" if name in ("v1", "v2") else name)
         for role in ("agent", "client")
     ]
-    return [route for one in roles if isinstance(one, Speaker) for route in one._said.values()]
+    return [route for one in roles if isinstance(one, DialectBase) for route in one._outgoing.values()]
 
 
 @pytest.mark.parametrize("name", NAMES)

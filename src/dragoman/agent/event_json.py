@@ -2,7 +2,7 @@
 they were lived in."""
 
 from dragoman.dialects.codec.git_patches import git_patch
-from dragoman.dialects.v2.codec import WORDS, encode_event
+from dragoman.dialects.v2.codec import CODEC, encode_event
 from dragoman.store.contract import SessionMeta
 from dragoman.vocabulary.events import AnyEvent
 from dragoman.vocabulary.tools import Diff, FileChange, Patch
@@ -19,7 +19,7 @@ def info_json(meta: SessionMeta) -> bytes:
     """A session as a list shows it, on one line."""
     from dragoman.agent.listing import info_of  # a reader of events alone needs no agent
 
-    return wire.encode(WORDS.say(info_of(meta)))
+    return wire.encode(CODEC.encode(info_of(meta)))
 
 
 def patch_text(diff: Diff) -> str:

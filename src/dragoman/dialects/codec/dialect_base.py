@@ -25,7 +25,7 @@ from dragoman.dialects.contract import (
     ResultMessage,
     SessionEvent,
 )
-from dragoman.dialects.tolerance.requests import ALIASES, SIBLINGS, mended
+from dragoman.dialects.tolerance.requests import ALIASES, SIBLINGS, corrected_params
 from dragoman.errors import (
     CANCELLED,
     INVALID_PARAMS,
@@ -62,7 +62,7 @@ from dragoman.vocabulary.services import (
 from dragoman.wire import types as wire
 
 # Outside the vocabulary and passed on as they are: extensions, and what is typed on the wire but not served.
-PASSED_ON: Final = ("_", "providers/", "mcp/", "proxy/")
+EXTENSION_PREFIXES: Final = ("_", "providers/", "mcp/", "proxy/")
 # How every known peer begins an update. A frame that starts so, and whose rest is one object, has no second `method`.
 UPDATE_HEADS: Final = (
     b'{"jsonrpc":"2.0","method":"session/update","params":',
@@ -98,7 +98,7 @@ class NoteRoute(NamedTuple):
     params: Any
 
 
-class Speaker:
+class DialectBase:
     """The common part of every dialect."""
 
     unlimited = UNLIMITED
@@ -108,21 +108,21 @@ class Speaker:
 
     def __init__(
         self,
-        words: Transcriber,
+        codec: Transcriber,
         *,
-        hears: Iterable[Route],
-        says: Iterable[Route],
-        hears_notes: Iterable[NoteRoute] = (),
-        says_notes: Iterable[NoteRoute] = (),
+        incoming: Iterable[Route],
+        outgoing: Iterable[Route],
+        incoming_notes: Iterable[NoteRoute] = (),
+        outgoing_notes: Iterable[NoteRoute] = (),
         offered: AgentCapabilities | ClientCapabilities,
         granted: AgentCapabilities | ClientCapabilities,
     ) -> None:
-        self.words: Final = words
-        self._heard: Final = {route.method: route for route in hears}
-        self._heard_by_type: Final = {route.request: route for route in self._heard.values()}
-        self._said: Final = {route.request: route for route in says}
-        self._heard_notes: Final = {route.method: route for route in hears_notes}
-        self._said_notes: Final = {route.note: route for route in says_notes}
+        self.codec: Final = codec
+        self._incoming: Final = {route.method: route for route in incoming}
+        self._incoming_by_type: Final = {route.request: route for route in self._incoming.values()}
+        self._outgoing: Final = {route.request: route for route in outgoing}
+        self._incoming_notes: Final = {route.method: route for route in incoming_notes}
+        self._outgoing_notes: Final = {route.note: route for route in outgoing_notes}
         self._offered: Final = offered
         self._granted: Final = granted
 
@@ -130,16 +130,16 @@ class Speaker:
 
     def decode_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """The request behind a method name; refused where we did not offer it."""
-        route = self._heard.get(ALIASES.get(method, method)) or self._heard.get(SIBLINGS.get(method, ""))
+        route = self._incoming.get(ALIASES.get(method, method)) or self._incoming.get(SIBLINGS.get(method, ""))
         if route is None:
-            return self._foreign(method, params)
+            return self._decode_unrouted(method, params)
         if route.needs and not getattr(self._offered, route.needs):
             raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
         value = self.read_params(route, params)
         request = (
             route.decode_params(value)
             if route.decode_params
-            else self.words.decode_as(value, route.request, route.renames)
+            else self.codec.decode_as(value, route.request, route.renames)
         )
         check_paths(request)
         if isinstance(request, Elicit) and (problem := unoffered(request, self._offered)):
@@ -151,17 +151,17 @@ class Speaker:
         try:
             return wire.decode(params or b"{}", route.params)
         except PeerMistake:
-            meant = mended(route.method, params)
+            meant = corrected_params(route.method, params)
             if meant is None:
                 raise
             return wire.decode(meant, route.params)
 
-    def _foreign(self, method: str, params: Raw) -> Request | Note:
-        note = self._heard_notes.get(method)
+    def _decode_unrouted(self, method: str, params: Raw) -> Request | Note:
+        note = self._incoming_notes.get(method)
         if note is not None:
             # A notification sent as a request: clients exist that do this with `session/cancel`.
-            return self.words.decode_as(wire.decode(params or b"{}", note.params), note.note)
-        if method.startswith(PASSED_ON):
+            return self.codec.decode_as(wire.decode(params or b"{}", note.params), note.note)
+        if method.startswith(EXTENSION_PREFIXES):
             return Extension(method, plain(params) if params else UNSET)
         raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
 
@@ -175,10 +175,10 @@ class Speaker:
 
     def decode_notification(self, method: str, params: Raw) -> Sequence[DecodedNotification]:
         """The note behind a method name."""
-        route = self._heard_notes.get(method)
+        route = self._incoming_notes.get(method)
         if route is not None:
-            return [self.words.decode_as(wire.decode(params or b"{}", route.params), route.note)]
-        if method.startswith(PASSED_ON):
+            return [self.codec.decode_as(wire.decode(params or b"{}", route.params), route.note)]
+        if method.startswith(EXTENSION_PREFIXES):
             return [ExtensionNote(method, plain(params) if params else UNSET)]
         raise PeerMistake(METHOD_NOT_FOUND, "unknown notification")
 
@@ -194,17 +194,17 @@ class Speaker:
         """The answer to a request of ours."""
         if isinstance(request, Extension):
             return DecodedReply(ExtensionResult(plain(result)))
-        route = self._said[type(request)]
+        route = self._outgoing[type(request)]
         if isinstance(request, RequestPermission):
             refuse_duplicates(result)
-            result = unfolded(result, self.offers(request))
-        value = wire.decode(or_nothing(result), route.result)
-        reply = route.decode_result(value) if route.decode_result else self.words.decode_as(value, route.reply)
+            result = unfolded(result, self.offered_options(request))
+        value = wire.decode(null_as_object(result), route.result)
+        reply = route.decode_result(value) if route.decode_result else self.codec.decode_as(value, route.reply)
         if isinstance(request, RequestPermission) and isinstance(reply, PermissionAnswer):
-            reply = only_offered(reply, self.offers(request))
+            reply = only_offered(reply, self.offered_options(request))
         return DecodedReply(reply)
 
-    def offers(self, request: RequestPermission) -> list[PermissionOption]:
+    def offered_options(self, request: RequestPermission) -> list[PermissionOption]:
         """The options of a permission that this wire could offer."""
         return request.options
 
@@ -230,13 +230,13 @@ class Speaker:
         value = (
             route.encode_params(request)
             if route.encode_params
-            else self.words.encode_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
+            else self.codec.encode_as(request, route.params, {mine: theirs for theirs, mine in route.renames.items()})
         )
         return RequestMessage(route.method, wire.encode(value))
 
     def route_of(self, request: Request) -> Route:
         """How a request of ours is asked. What the peer does not have fails as if the peer had said so."""
-        route = self._said.get(type(request))
+        route = self._outgoing.get(type(request))
         if route is None or (route.needs and not getattr(self._granted, route.needs)):
             raise not_offered()
         if isinstance(request, Elicit) and (problem := unoffered(request, self._granted)):
@@ -247,8 +247,8 @@ class Speaker:
         """The answer to a request of theirs."""
         if isinstance(reply, ExtensionResult):
             return [ResultMessage(id, b"null" if reply.result is UNSET else msgspec.json.encode(reply.result))]
-        route = self._heard_by_type[type(request)]
-        value = route.encode_result(reply) if route.encode_result else self.words.encode_as(reply, route.result)
+        route = self._incoming_by_type[type(request)]
+        value = route.encode_result(reply) if route.encode_result else self.codec.encode_as(reply, route.result)
         return [ResultMessage(id, wire.encode(value))]
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
@@ -259,10 +259,10 @@ class Speaker:
         """A notification of ours."""
         if isinstance(note, ExtensionNote):
             return [NotificationMessage(note.method, b"" if note.params is UNSET else msgspec.json.encode(note.params))]
-        route = self._said_notes.get(type(note))
+        route = self._outgoing_notes.get(type(note))
         if route is None:
             return []
-        return [NotificationMessage(route.method, wire.encode(self.words.encode_as(note, route.params)))]
+        return [NotificationMessage(route.method, wire.encode(self.codec.encode_as(note, route.params)))]
 
     def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:
         """Only agents tell events."""
@@ -278,7 +278,7 @@ def with_login(routes: Iterable[Route], agent: AgentHello, *only: type[Request])
     return [route for route in routes if agent.auth_methods or route.request not in (only or (Login, Logout))]
 
 
-def or_nothing(result: Raw) -> "Raw | bytes":
+def null_as_object(result: Raw) -> "Raw | bytes":
     """Where nothing has to be said, peers exist that say null instead of an empty object."""
     return b"{}" if len(memoryview(result)) == 4 and bytes(result) == b"null" else result
 
@@ -317,12 +317,12 @@ def not_offered() -> RequestFailed:
     return RequestFailed(METHOD_NOT_FOUND, "The other side does not offer this")
 
 
-def busy() -> PeerMistake:
+def busy_error() -> PeerMistake:
     """What a second prompt hears where the wire can only end one turn at a time."""
     return PeerMistake(INVALID_REQUEST, "The session is busy", {"reason": "busy"})
 
 
-def refuse_empty(request: PromptRequest) -> None:
+def check_prompt(request: PromptRequest) -> None:
     """An empty prompt says nothing."""
     if not request.prompt:
         raise PeerMistake(INVALID_PARAMS, "The prompt is empty")

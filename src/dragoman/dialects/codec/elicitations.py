@@ -31,7 +31,7 @@ class Elicitation:
         self._closed = closed
         self._null_ids = null_ids
 
-    def hear(self, value: Any) -> services.Elicit:
+    def decode(self, value: Any) -> services.Elicit:
         """The question."""
         mode: services.Form | services.Url | services.UnknownMode
         if isinstance(value, wire.UnknownVariant):
@@ -44,7 +44,7 @@ class Elicitation:
             mode = services.Url(value.elicitation_id, value.url)
         return services.Elicit(value.message, mode, _scope(value), meta=value.meta, extras=decode_extras(value))
 
-    def say(self, question: services.Elicit) -> Any:
+    def encode(self, question: services.Elicit) -> Any:
         """The question, as one object."""
         mode = question.mode
         if isinstance(mode, services.UnknownMode):

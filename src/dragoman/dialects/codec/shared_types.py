@@ -67,9 +67,9 @@ def transcriber(
     w: ModuleType,
     own: dict[str, type[Word] | tuple[type[Word], Renames]],
     *,
-    hear: dict[str, Any] | None = None,
-    say: dict[type[Word], Any] | None = None,
-    unknown: dict[type[Unknown], Any] | None = None,
+    decode: dict[str, Any] | None = None,
+    encode: dict[type[Word], Any] | None = None,
+    decode_unknown: dict[type[Unknown], Any] | None = None,
 ) -> Transcriber:
     """The table of one version: the shared words and its `own`; the rest is what is more than names."""
     pairs: list[Any] = []
@@ -78,8 +78,8 @@ def transcriber(
             pairs.append((getattr(w, name), *word))
         else:
             pairs.append((getattr(w, name), word))
-    readers = {getattr(w, name): reader for name, reader in (hear or {}).items()}
-    return Transcriber(pairs, hear=readers, say=say, unknown=unknown)
+    readers = {getattr(w, name): reader for name, reader in (decode or {}).items()}
+    return Transcriber(pairs, decode=readers, encode=encode, decode_unknown=decode_unknown)
 
 
 _VALUE_FIELDS = ("sessionId", "configId", "type", "value", "_meta")

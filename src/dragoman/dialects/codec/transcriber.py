@@ -19,10 +19,10 @@ from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary.word import Extras, Unknown, Word
 from dragoman.wire import types as wire
 
-Hear = Callable[[Any], Any]
-Say = Callable[[Any], Any]
+Decode = Callable[[Any], Any]
+Encode = Callable[[Any], Any]
 # What an unknown variant in a place becomes: its tag and its whole object are given.
-HearUnknown = Callable[[str, dict[str, object]], Word]
+DecodeUnknown = Callable[[str, dict[str, object]], Word]
 Renames = dict[str, str]
 T = TypeVar("T")
 # What is the same on every wire and in the vocabulary; asked for first, as most values are one of these.
@@ -36,15 +36,15 @@ class Transcriber:
         self,
         pairs: Iterable[tuple[type[wire.Wire], type[Word]] | tuple[type[wire.Wire], type[Word], Renames]],
         *,
-        hear: dict[type[wire.Wire], Hear] | None = None,
-        say: dict[type[Word], Say] | None = None,
-        unknown: dict[type[Unknown], HearUnknown] | None = None,
+        decode: dict[type[wire.Wire], Decode] | None = None,
+        encode: dict[type[Word], Encode] | None = None,
+        decode_unknown: dict[type[Unknown], DecodeUnknown] | None = None,
     ) -> None:
-        self._unknown_with: Final = dict(unknown or {})
-        self._hear_with: Final = dict(hear or {})
-        self._say_with: Final = dict(say or {})
-        self._placed_readers: Final[dict[tuple[type, type], Hear]] = {}
-        self._placed_writers: Final[dict[tuple[type, type], Callable[[Word, dict[str, object]], Any]]] = {}
+        self._unknown_decoders: Final = dict(decode_unknown or {})
+        self._decoders: Final = dict(decode or {})
+        self._encoders: Final = dict(encode or {})
+        self._placed_decoders: Final[dict[tuple[type, type], Decode]] = {}
+        self._placed_encoders: Final[dict[tuple[type, type], Callable[[Word, dict[str, object]], Any]]] = {}
         self._words: Final[dict[type, tuple[type[Word], Renames]]] = {}
         self._wires: Final[dict[type, tuple[type[wire.Wire], Renames]]] = {}
         for pair in pairs:
@@ -54,72 +54,72 @@ class Transcriber:
             # The first pair of a word is how it is said.
             self._wires.setdefault(word, (wired, {mine: theirs for theirs, mine in renames.items()}))
 
-    def hear(self, value: Any, unknown: type[Unknown] | None = None) -> Any:
+    def decode(self, value: Any, unknown: type[Unknown] | None = None) -> Any:
         """The word for a wire value. `unknown` is what an unknown variant in this place becomes."""
         if isinstance(value, wire.Wire):
             kind = type(value)
-            reader = self._hear_with.get(kind)
-            if reader is None:
-                reader = self._hear_with[kind] = self._reader(kind)
-            return reader(value)
+            decoder = self._decoders.get(kind)
+            if decoder is None:
+                decoder = self._decoders[kind] = self._decoder_of(kind)
+            return decoder(value)
         if isinstance(value, tuple):
             if len(value) > limits.LIST_ITEMS:
                 raise PeerMistake(INVALID_PARAMS, f"Invalid params: a list of more than {limits.LIST_ITEMS} items")
-            return [self.hear(item, unknown) for item in value]
+            return [self.decode(item, unknown) for item in value]
         if isinstance(value, wire.UnknownVariant):
             if unknown is None:
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: an unknown variant")
-            return self._unknown_with.get(unknown, unknown)(value.tag, plain(value.raw))
+            return self._unknown_decoders.get(unknown, unknown)(value.tag, plain(value.raw))
         return value
 
-    def say(self, value: Any) -> Any:
+    def encode(self, value: Any) -> Any:
         """The wire value for a word."""
         if isinstance(value, Word):
             kind = type(value)
-            writer = self._say_with.get(kind)
-            if writer is None:
-                writer = self._say_with[kind] = self._writer(kind)
-            return writer(value)
+            encoder = self._encoders.get(kind)
+            if encoder is None:
+                encoder = self._encoders[kind] = self._encoder_of(kind)
+            return encoder(value)
         if isinstance(value, list):
-            return tuple(self.say(item) for item in value)
+            return tuple(self.encode(item) for item in value)
         return value
 
     def decode_as(self, value: wire.Wire, word: type[T], renames: Renames | None = None, /) -> T:
         """The word for a wire value whose place says which word it is."""
         key = (type(value), word)
-        reader = self._placed_readers.get(key)
-        if reader is None:
-            reader = self._placed_readers[key] = self._reader_to(type(value), word, renames or {})
-        return reader(value)  # type: ignore[no-any-return]
+        decoder = self._placed_decoders.get(key)
+        if decoder is None:
+            decoder = self._placed_decoders[key] = self._decoder_to(type(value), word, renames or {})
+        return decoder(value)  # type: ignore[no-any-return]
 
     def encode_as(self, value: Word, kind: type[wire.Wire], renames: Renames | None = None, /, **more: object) -> Any:
         """The wire value for a word in a place where the wire calls it something else."""
         key = (type(value), kind)
-        writer = self._placed_writers.get(key)
-        if writer is None:
-            writer = self._placed_writers[key] = self._writer_to(type(value), kind, renames or {})
-        return writer(value, more)
+        encoder = self._placed_encoders.get(key)
+        if encoder is None:
+            encoder = self._placed_encoders[key] = self._encoder_to(type(value), kind, renames or {})
+        return encoder(value, more)
 
-    def _reader(self, kind: type[wire.Wire]) -> Hear:
+    def _decoder_of(self, kind: type[wire.Wire]) -> Decode:
         if kind not in self._words:
             raise LookupError(f"no word for {kind.__name__}")
-        return self._reader_to(kind, *self._words[kind])
+        return self._decoder_to(kind, *self._words[kind])
 
-    def _reader_to(self, kind: type[wire.Wire], word: type[Any], renames: Renames) -> Hear:
+    def _decoder_to(self, kind: type[wire.Wire], word: type[Any], renames: Renames) -> Decode:
         there = frozenset(word.__struct_fields__)
         hints = {field.name: _unknown_in(field.type) for field in msgspec.structs.fields(word)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
         plan = [(theirs, mine, hints.get(mine)) for theirs, mine in names if mine in there]
         has_meta = "meta" in kind.__struct_fields__
 
-        hear = self.hear
+        decode = self.decode
 
         def read(value: wire.Wire) -> Any:
             found = {}
             for theirs, mine, unknown in plan:
                 item = getattr(value, theirs)
                 if item.__class__ not in _PLAIN:
-                    item = hear(item, unknown)
+                    item = decode(item, unknown)
                 if item is not UNSET:
                     found[mine] = item
             if value.extras is not UNSET:
@@ -129,23 +129,23 @@ class Transcriber:
 
         return read
 
-    def _writer(self, kind: type[Word]) -> Say:
+    def _encoder_of(self, kind: type[Word]) -> Encode:
         if issubclass(kind, Unknown):
             return encode_unknown
         if kind not in self._wires:
             raise LookupError(f"this dialect cannot say {kind.__name__}")
         wired, renames = self._wires[kind]
-        write = self._writer_to(kind, wired, renames)
+        write = self._encoder_to(kind, wired, renames)
         return lambda value: write(value, {})
 
-    def _writer_to(
+    def _encoder_to(
         self, kind: type[Word], wired: type[wire.Wire], renames: Renames
     ) -> Callable[[Word, dict[str, object]], Any]:
         nullable = {field.name: _takes_null(field.type) for field in msgspec.structs.fields(wired)}
         names = [(name, renames.get(name, name)) for name in kind.__struct_fields__ if name != "extras"]
         plan = [(mine, theirs, nullable[theirs]) for mine, theirs in names if theirs in nullable]
 
-        say = self.say
+        encode = self.encode
         no_meta = "meta" not in wired.__struct_fields__
 
         def write(value: Word, more: dict[str, object]) -> Any:
@@ -153,7 +153,7 @@ class Transcriber:
             for mine, theirs, null in plan:
                 item = getattr(value, mine)
                 if item is not UNSET and (null or item is not None) and theirs not in more:
-                    found[theirs] = item if item.__class__ in _PLAIN else say(item)
+                    found[theirs] = item if item.__class__ in _PLAIN else encode(item)
             if more:
                 found |= more
             if value.extras is not UNSET or (no_meta and value.meta is not UNSET):

@@ -8,22 +8,22 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from dragoman.dialects.handshake.logins import decode_method_1, decode_method_2, encode_method_1, encode_method_2
-from dragoman.dialects.handshake.loose_json import (
+from dragoman.dialects.handshake.json_fields import (
     Json,
     as_object,
+    decode_json,
     extras_of,
-    given,
+    has_marker,
     has_texts,
     items,
-    loosely,
-    marked,
     meta_of,
-    part,
-    present,
-    whole,
-    words,
+    object_field,
+    optional_field,
+    text_or_unset,
+    with_unknown_fields,
+    without_none,
 )
+from dragoman.dialects.handshake.logins import decode_method_1, decode_method_2, encode_method_1, encode_method_2
 from dragoman.errors import INVALID_PARAMS, INVALID_REQUEST, UNSUPPORTED_VERSION, PeerMistake, VersionMismatch
 from dragoman.vocabulary.hello import (
     AgentCapabilities,
@@ -74,7 +74,7 @@ def decode_client(params: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> Deco
     version = max(candidates)
     if version == 2 and requested == 2 and not isinstance(body.get("info"), dict):
         # A version 2 without `info` is an older draft's, or a version 1 body under a hopeful number.
-        if 1 not in spoken or not part(body, "clientCapabilities"):
+        if 1 not in spoken or not object_field(body, "clientCapabilities"):
             return DecodedClientHello(2, client_hello_june(body), JUNE)
         version = 1
     return DecodedClientHello(version, client_hello_1(body) if version == 1 else _client_hello_2(body))
@@ -88,7 +88,7 @@ def check_hello_id(id: int | str | None, heard: DecodedClientHello) -> None:
 
 def requested_version(params: msgspec.Raw) -> tuple[int, Json]:
     """The version that `initialize` asks for, and its whole body."""
-    body = as_object(loosely(params))
+    body = as_object(decode_json(params))
     requested = body.get("protocolVersion")
     if type(requested) is not int or not 0 <= requested <= LARGEST_VERSION:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer from 0 to 65535")
@@ -99,25 +99,25 @@ def encode_agent(version: int, hello: AgentHello, client: ClientHello) -> bytes:
     """The result of `initialize`. A terminal login is offered only to a client that can run one."""
     methods = [m for m in hello.auth_methods if client.capabilities.auth_terminal or not isinstance(m, TerminalAuth)]
     body = _agent_hello_1(hello, methods) if version == 1 else _agent_hello_2(hello, methods)
-    return msgspec.json.encode(whole(body, hello))
+    return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
 def client_hello_1(body: Json) -> ClientHello:
     """A client of version 1."""
-    known = part(body, "clientCapabilities")
-    fs, auth, session, elicitation = (part(known, key) for key in ("fs", "auth", "session", "elicitation"))
+    known = object_field(body, "clientCapabilities")
+    fs, auth, session, elicitation = (object_field(known, key) for key in ("fs", "auth", "session", "elicitation"))
     capabilities = ClientCapabilities(
         read_text_file=fs.get("readTextFile") is True,
         write_text_file=fs.get("writeTextFile") is True,
         terminal=known.get("terminal") is True,
         auth_terminal=auth.get("terminal") is True,
-        elicitation_form=marked(elicitation, "form"),
-        elicitation_url=marked(elicitation, "url"),
-        boolean_options=marked(part(session, "configOptions"), "boolean"),
-        compaction=marked(session, "compaction"),
-        notices=marked(session, "notices"),
-        plans=marked(known, "plan"),
-        subagents=marked(known, "subagents"),
+        elicitation_form=has_marker(elicitation, "form"),
+        elicitation_url=has_marker(elicitation, "url"),
+        boolean_options=has_marker(object_field(session, "configOptions"), "boolean"),
+        compaction=has_marker(session, "compaction"),
+        notices=has_marker(session, "notices"),
+        plans=has_marker(known, "plan"),
+        subagents=has_marker(known, "subagents"),
         meta=meta_of(known),
         extras=extras_of(known, _CLIENT_1),
     )
@@ -127,7 +127,7 @@ def client_hello_1(body: Json) -> ClientHello:
 
 def client_hello_june(body: Json) -> ClientHello:
     """A client of the older draft of version 2: it has plans by id, and nothing that is offered by a capability."""
-    known = part(body, "capabilities")
+    known = object_field(body, "capabilities")
     capabilities = ClientCapabilities(plans=True, meta=meta_of(known), extras=extras_of(known, _CLIENT_2))
     info = implementation(body.get("clientInfo"))
     return ClientHello(capabilities, info, meta=meta_of(body), extras=extras_of(body, _HELLO))
@@ -137,12 +137,12 @@ def _client_hello_2(body: Json) -> ClientHello:
     info = implementation(body.get("info"))
     if info is None and body.get("protocolVersion") == 2:
         raise PeerMistake(INVALID_PARAMS, "info must have a name and a version", {"path": "$.info"})
-    known = part(body, "capabilities")
-    auth, elicitation = part(known, "auth"), part(known, "elicitation")
+    known = object_field(body, "capabilities")
+    auth, elicitation = object_field(known, "auth"), object_field(known, "elicitation")
     capabilities = ClientCapabilities(
-        auth_terminal=marked(auth, "terminal"),
-        elicitation_form=marked(elicitation, "form"),
-        elicitation_url=marked(elicitation, "url"),
+        auth_terminal=has_marker(auth, "terminal"),
+        elicitation_form=has_marker(elicitation, "form"),
+        elicitation_url=has_marker(elicitation, "url"),
         # Version 2 has no switches for these: every client takes them.
         boolean_options=True,
         compaction=True,
@@ -170,7 +170,7 @@ def _agent_hello_1(hello: AgentHello, methods: list[AuthMethod]) -> Json:
         known["providers"] = {}
     body: Json = {
         "protocolVersion": 1,
-        "agentCapabilities": whole(known, can, _AGENT_1),
+        "agentCapabilities": with_unknown_fields(known, can, _AGENT_1),
         "authMethods": [encode_method_1(method) for method in methods if not isinstance(method, UnknownAuth)],
     }
     if hello.info is not None:
@@ -195,7 +195,7 @@ def _agent_hello_2(hello: AgentHello, methods: list[AuthMethod]) -> Json:
     return {
         "protocolVersion": 2,
         "info": encode_implementation(hello.info or Implementation("unknown", "0")),
-        "capabilities": whole(known, can, _AGENT_2),
+        "capabilities": with_unknown_fields(known, can, _AGENT_2),
         "authMethods": [encode_method_2(method) for method in methods],
     }
 
@@ -225,19 +225,19 @@ def encode_client(hello: ClientHello, spoken: tuple[int, ...] = SPOKEN) -> bytes
     if 2 in spoken:
         body["capabilities"] = _client_capabilities_2(hello.capabilities)
         body["info"] = encode_implementation(info)
-    return msgspec.json.encode(whole(body, hello))
+    return msgspec.json.encode(with_unknown_fields(body, hello))
 
 
 def decode_agent(result: msgspec.Raw, spoken: tuple[int, ...] = SPOKEN) -> DecodedAgentHello:
     """Read the answer. The body's shape decides, not the number: agents exist that echo any number they are sent."""
-    body = as_object(loosely(result))
+    body = as_object(decode_json(result))
     number = body.get("protocolVersion")
     if type(number) is not int:
         raise PeerMistake(INVALID_PARAMS, "protocolVersion must be an integer")
     if number == 2 and 2 in spoken and isinstance(body.get("capabilities"), dict) and "info" not in body:
-        from dragoman.dialects.v2_june.agent import decode_agent as hear_june
+        from dragoman.dialects.v2_june.agent import decode_agent as decode_june_agent
 
-        return hear_june(result)
+        return decode_june_agent(result)
     shape = 2 if number >= 2 and isinstance(body.get("info"), dict) else 1
     if shape not in spoken or number < 1 or (shape == 2 and number != 2):
         raise VersionMismatch(f"the agent speaks protocol version {number}; we speak {_words(spoken)}")
@@ -257,12 +257,12 @@ def _client_capabilities_1(can: ClientCapabilities) -> Json:
     if session:
         known["session"] = session
     known |= {name: {} for name, there in (("plan", can.plans), ("subagents", can.subagents)) if there}
-    return whole(known | _elicitation(can), can, _CLIENT_1)
+    return with_unknown_fields(known | _elicitation(can), can, _CLIENT_1)
 
 
 def _client_capabilities_2(can: ClientCapabilities) -> Json:
     known: Json = {"auth": {"terminal": {}}} if can.auth_terminal else {}
-    return whole(known | _elicitation(can), can, _CLIENT_2)
+    return with_unknown_fields(known | _elicitation(can), can, _CLIENT_2)
 
 
 def _elicitation(can: ClientCapabilities) -> Json:
@@ -272,36 +272,36 @@ def _elicitation(can: ClientCapabilities) -> Json:
 
 def decode_agent_1(body: Json) -> AgentHello:
     """An agent of version 1."""
-    known = part(body, "agentCapabilities")
-    prompt, mcp = part(known, "promptCapabilities"), part(known, "mcpCapabilities")
-    session, auth = part(known, "sessionCapabilities"), part(known, "auth")
+    known = object_field(body, "agentCapabilities")
+    prompt, mcp = object_field(known, "promptCapabilities"), object_field(known, "mcpCapabilities")
+    session, auth = object_field(known, "sessionCapabilities"), object_field(known, "auth")
     capabilities = AgentCapabilities(
         load=known.get("loadSession") is True,
-        **{name: marked(session, name) for name in ("resume", "list", "close", *_COMMON)},
-        additional_directories=marked(session, "additionalDirectories"),
+        **{name: has_marker(session, name) for name in ("resume", "list", "close", *_COMMON)},
+        additional_directories=has_marker(session, "additionalDirectories"),
         image=prompt.get("image") is True,
         audio=prompt.get("audio") is True,
         embedded_context=prompt.get("embeddedContext") is True,
         mcp_http=mcp.get("http") is True,
         mcp_sse=mcp.get("sse") is True,
         mcp_acp=mcp.get("acp") is True,
-        logout=marked(auth, "logout"),
-        auth_status=marked(auth, "status"),
-        providers=marked(known, "providers"),
+        logout=has_marker(auth, "logout"),
+        auth_status=has_marker(auth, "status"),
+        providers=has_marker(known, "providers"),
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_1),
     )
     methods = [decode_method_1(method) for method in items(body.get("authMethods"))]
     info = implementation(body.get("agentInfo"))
-    return AgentHello(info, capabilities, present(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
+    return AgentHello(info, capabilities, without_none(methods), meta=meta_of(body), extras=extras_of(body, _HELLO))
 
 
 def _decode_agent_2(body: Json) -> AgentHello:
-    known = part(body, "capabilities")
-    session, auth = part(known, "session"), part(known, "auth")
-    prompt, mcp = part(session, "prompt"), part(session, "mcp")
-    there = marked(known, "session")
-    methods: list[AuthMethod] = present([decode_method_2(method) for method in items(body.get("authMethods"))])
+    known = object_field(body, "capabilities")
+    session, auth = object_field(known, "session"), object_field(known, "auth")
+    prompt, mcp = object_field(session, "prompt"), object_field(session, "mcp")
+    there = has_marker(known, "session")
+    methods: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
     capabilities = AgentCapabilities(
         sessions=there,
         # In version 2 these four come with sessions.
@@ -309,17 +309,17 @@ def _decode_agent_2(body: Json) -> AgentHello:
         resume=there,
         list=there,
         close=there,
-        **{name: marked(session, name) for name in _COMMON},
-        additional_directories=marked(session, "additionalDirectories"),
-        image=marked(prompt, "image"),
-        audio=marked(prompt, "audio"),
-        embedded_context=marked(prompt, "embeddedContext"),
-        mcp_stdio=marked(mcp, "stdio"),
-        mcp_http=marked(mcp, "http"),
-        mcp_acp=marked(mcp, "acp"),
+        **{name: has_marker(session, name) for name in _COMMON},
+        additional_directories=has_marker(session, "additionalDirectories"),
+        image=has_marker(prompt, "image"),
+        audio=has_marker(prompt, "audio"),
+        embedded_context=has_marker(prompt, "embeddedContext"),
+        mcp_stdio=has_marker(mcp, "stdio"),
+        mcp_http=has_marker(mcp, "http"),
+        mcp_acp=has_marker(mcp, "acp"),
         logout=bool(methods),
-        auth_status=marked(auth, "status"),
-        providers=marked(known, "providers"),
+        auth_status=has_marker(auth, "status"),
+        providers=has_marker(known, "providers"),
         meta=meta_of(known),
         extras=extras_of(known, _AGENT_2),
     )
@@ -349,14 +349,18 @@ def implementation(value: object) -> Implementation | None:
         return None
     known = frozenset({"name", "version", "title", "_meta"})
     return Implementation(
-        value["name"], value["version"], words(value.get("title")), meta=meta_of(value), extras=extras_of(value, known)
+        value["name"],
+        value["version"],
+        text_or_unset(value.get("title")),
+        meta=meta_of(value),
+        extras=extras_of(value, known),
     )
 
 
 def encode_implementation(info: Implementation) -> Json:
     """Encode a program's name, title and version."""
-    body = {"name": info.name} | given("title", info.title) | {"version": info.version}
-    return whole(body, info)
+    body = {"name": info.name} | optional_field("title", info.title) | {"version": info.version}
+    return with_unknown_fields(body, info)
 
 
 def _words(spoken: tuple[int, ...]) -> str:

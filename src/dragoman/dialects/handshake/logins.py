@@ -4,7 +4,15 @@ from typing import Final
 
 import msgspec
 
-from dragoman.dialects.handshake.loose_json import Json, extras_of, given, has_texts, meta_of, whole, words
+from dragoman.dialects.handshake.json_fields import (
+    Json,
+    extras_of,
+    has_texts,
+    meta_of,
+    optional_field,
+    text_or_unset,
+    with_unknown_fields,
+)
 from dragoman.vocabulary.hello import AgentAuth, AuthMethod, TerminalAuth, UnknownAuth
 
 _METHOD_1: Final = frozenset({"id", "name", "description", "_meta"})
@@ -13,23 +21,23 @@ _METHOD_2: Final = frozenset({"methodId", "name", "description", "_meta"})
 
 def encode_method_1(method: AgentAuth | TerminalAuth) -> Json:
     """Unknown types have no place here: a reader of version 1 takes every one for the agent's own."""
-    body: Json = {"id": method.method_id, "name": method.name} | given("description", method.description)
+    body: Json = {"id": method.method_id, "name": method.name} | optional_field("description", method.description)
     if isinstance(method, TerminalAuth):
-        body |= {"type": "terminal"} | given("args", method.args) | given("env", method.env)
-    return whole(body, method)
+        body |= {"type": "terminal"} | optional_field("args", method.args) | optional_field("env", method.env)
+    return with_unknown_fields(body, method)
 
 
 def encode_method_2(method: AuthMethod) -> Json:
     """Every type has a name here."""
     if isinstance(method, UnknownAuth):
         return {**method.fields, "type": method.kind}
-    body: Json = {"methodId": method.method_id, "name": method.name} | given("description", method.description)
+    body: Json = {"methodId": method.method_id, "name": method.name} | optional_field("description", method.description)
     body["type"] = "terminal" if isinstance(method, TerminalAuth) else "agent"
     if isinstance(method, TerminalAuth):
-        body |= given("args", method.args)
+        body |= optional_field("args", method.args)
         if isinstance(method.env, dict):
             body["env"] = [{"name": name, "value": value} for name, value in method.env.items()]
-    return whole(body, method, _METHOD_2)
+    return with_unknown_fields(body, method, _METHOD_2)
 
 
 def decode_method_1(method: object) -> AuthMethod | None:
@@ -37,7 +45,7 @@ def decode_method_1(method: object) -> AuthMethod | None:
     method = _renamed(method, "methodId", "id")
     if not isinstance(method, dict) or not has_texts(method, "id", "name"):
         return None
-    common = (method["id"], method["name"], words(method.get("description")))
+    common = (method["id"], method["name"], text_or_unset(method.get("description")))
     if method.get("type") == "terminal":
         env = method.get("env")
         pairs = (
@@ -54,7 +62,7 @@ def decode_method_2(method: object) -> AuthMethod | None:
     method = _renamed(method, "id", "methodId")
     if not isinstance(method, dict) or not has_texts(method, "type", "methodId", "name"):
         return None
-    common = (method["methodId"], method["name"], words(method.get("description")))
+    common = (method["methodId"], method["name"], text_or_unset(method.get("description")))
     if method["type"] == "agent":
         return AgentAuth(*common, meta=meta_of(method), extras=extras_of(method, _METHOD_2 | {"type"}))
     if method["type"] == "terminal":

@@ -1,7 +1,7 @@
 """Read requests that break the schema in ways that peers are known for, and that can mean only one thing.
 
-`mended` is asked only after a message was refused, so a conforming peer never comes here. Nothing here touches
-permissions, paths or capabilities: those are never read leniently.
+`corrected_params` is called only after a message was refused, so a conforming peer never comes here. Nothing here
+touches permissions, paths or capabilities: those are never read leniently.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ _BYTES: Final = "application/octet-stream"
 Json = dict[str, Any]
 
 
-def mended(method: str, params: Raw) -> Raw | None:
+def corrected_params(method: str, params: Raw) -> Raw | None:
     """The params as they were meant; None where they mean nothing else than they say."""
     try:
         body = msgspec.json.decode(params or b"{}")
@@ -57,11 +57,11 @@ def mended(method: str, params: Raw) -> Raw | None:
         return None
     if not isinstance(body, dict):
         return None
-    change = _CHANGES.get(method, _nothing)(body)
+    change = _CHANGES.get(method, _no_change)(body)
     return Raw(msgspec.json.encode({**body, **change})) if change else None
 
 
-def _nothing(body: Json) -> Json:
+def _no_change(body: Json) -> Json:
     return {}
 
 

@@ -16,7 +16,7 @@ from dragoman.vocabulary.word import Extras
 
 Json = dict[str, Any]
 # Updates under the names of their Python classes, and of the functions that make them.
-UPDATES: Final = {
+UPDATE_ALIASES: Final = {
     "UserMessageChunk": "user_message_chunk",
     "AgentMessageChunk": "agent_message_chunk",
     "AgentThoughtChunk": "agent_thought_chunk",
@@ -29,7 +29,7 @@ UPDATES: Final = {
     "SessionInfoUpdate": "session_info_update",
     "UsageUpdate": "usage_update",
 }
-_NAMES: Final = frozenset(UPDATES.values())
+_NAMES: Final = frozenset(UPDATE_ALIASES.values())
 _CHUNKS: Final = ("user_message_chunk", "agent_message_chunk", "agent_thought_chunk")
 _CALLS: Final = ("tool_call", "tool_call_update")
 # What of an odd tool call the schema calls otherwise.
@@ -37,7 +37,7 @@ _ODD: Final = frozenset({"toolName", "input", "output", "error"})
 _MODEL: Final = "model"
 
 
-def update(params: Raw) -> Raw | None:
+def corrected_update(params: Raw) -> Raw | None:
     """The params of `session/update` as they were meant; None where they mean nothing else than they say."""
     body = _object(params)
     found = body.get("update", UNSET)
@@ -58,13 +58,13 @@ def _named(found: Json) -> Json | None:
     name = found.get("sessionUpdate", found.get("type"))
     if not isinstance(name, str):
         return None
-    name = UPDATES.get(name, name)
+    name = UPDATE_ALIASES.get(name, name)
     return {**found, "sessionUpdate": name} if name in _NAMES else None
 
 
 def _whole(found: Json) -> Json:
     name = found["sessionUpdate"]
-    rest = {key: value for key, value in found.items() if key != "type" or UPDATES.get(value, value) != name}
+    rest = {key: value for key, value in found.items() if key != "type" or UPDATE_ALIASES.get(value, value) != name}
     if name in _CHUNKS and "content" not in rest and isinstance(rest.get("text"), str):
         text = rest.pop("text")
         return {**rest, "content": {"type": "text", "text": text}}
@@ -93,28 +93,28 @@ def _call(call: Json) -> Json:
 _RAW: Final = {"input": "rawInput", "output": "rawOutput", "raw_input": "rawInput", "raw_output": "rawOutput"}
 
 
-def call(heard: ToolCallUpdate) -> ToolCallUpdate:
+def corrected_call(call: ToolCallUpdate) -> ToolCallUpdate:
     """A tool call whose odd fields the schema let pass as unknown ones."""
-    if not isinstance(heard.extras, Extras) or not heard.extras.fields.keys() & _ODD:
-        return heard
-    odd = heard.extras.fields
+    if not isinstance(call.extras, Extras) or not call.extras.fields.keys() & _ODD:
+        return call
+    odd = call.extras.fields
     rest = {name: value for name, value in odd.items() if name not in _ODD}
-    if "input" in odd and heard.raw_input is not UNSET:
+    if "input" in odd and call.raw_input is not UNSET:
         rest["input"] = odd["input"]  # another one beside the one that counts, for those who judge
     said: Json = {"extras": Extras(rest) if rest else UNSET}
-    if isinstance(odd.get("toolName"), str) and not isinstance(heard.title, str):
+    if isinstance(odd.get("toolName"), str) and not isinstance(call.title, str):
         said["title"] = odd["toolName"]
-    if "input" in odd and heard.raw_input is UNSET:
+    if "input" in odd and call.raw_input is UNSET:
         said["raw_input"] = odd["input"]
-    if "output" in odd and heard.raw_output is UNSET:
+    if "output" in odd and call.raw_output is UNSET:
         said["raw_output"] = odd["output"]
     if isinstance(odd.get("error"), str):
         said["status"] = "failed"
-        said.setdefault("raw_output", {"error": odd["error"]} if heard.raw_output is UNSET else heard.raw_output)
-    return replace(heard, **said)
+        said.setdefault("raw_output", {"error": odd["error"]} if call.raw_output is UNSET else call.raw_output)
+    return replace(call, **said)
 
 
-def permission(params: Raw) -> Raw | None:
+def corrected_permission(params: Raw) -> Raw | None:
     """A permission request whose tool call has no id, or calls its input otherwise."""
     body = _object(params)
     about = body.get("toolCall")
@@ -129,7 +129,7 @@ def permission(params: Raw) -> Raw | None:
 # -- options ---------------------------------------------------------------------------------------------------------
 
 
-def with_whole_options(result: Raw) -> Raw:
+def with_complete_options(result: Raw) -> Raw:
     """An answer or an update whose options leave out what can be filled in; readers drop such options silently."""
     if b'"configOptions"' not in bytes(result):
         return result

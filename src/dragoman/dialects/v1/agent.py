@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.codec.dialect_base import Speaker, busy, refuse_empty, with_login
+from dragoman.dialects.codec.dialect_base import DialectBase, busy_error, check_prompt, with_login
 from dragoman.dialects.codec.terminal_display import without_screens
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_outer
 from dragoman.dialects.contract import ErrorMessage, Id, NotificationMessage, Out, RequestMessage, ResultMessage
@@ -31,18 +31,18 @@ _decode_mode: Final = wire.decoder(w.SetSessionModeRequest).decode
 _OPENING: Final = (requests.NewSession, requests.ForkSession, requests.ResumeSession)
 
 
-class AgentV1(Speaker):
+class AgentV1(DialectBase):
     """The agent's side of version 1."""
 
     replies_to_prompt_at_turn_end = True
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
-            v1.WORDS,
-            hears=[*with_login(routes.CLIENT_ASKS, agent, requests.Login), routes.LOAD, routes.RESUME],
-            says=[permissions.PERMISSION, *routes.AGENT_ASKS],
-            hears_notes=routes.CLIENT_NOTES,
-            says_notes=routes.AGENT_NOTES,
+            v1.CODEC,
+            incoming=[*with_login(routes.CLIENT_ASKS, agent, requests.Login), routes.LOAD, routes.RESUME],
+            outgoing=[permissions.PERMISSION, *routes.AGENT_ASKS],
+            incoming_notes=routes.CLIENT_NOTES,
+            outgoing_notes=routes.AGENT_NOTES,
             offered=agent.capabilities,
             granted=client.capabilities,
         )
@@ -68,9 +68,9 @@ class AgentV1(Speaker):
         request = super().decode_request(id, method, params)
         match request:
             case requests.PromptRequest():
-                refuse_empty(request)
+                check_prompt(request)
                 if request.session_id in self._prompts:
-                    raise busy()
+                    raise busy_error()
                 self._prompts[request.session_id] = PendingPrompt(id)
             case Extension(method=method) if method in OPTION_EXTENSIONS:
                 return self._decode_extension(id, request)
@@ -113,7 +113,7 @@ class AgentV1(Speaker):
         self._extension_requests[id] = extension
         return asked
 
-    def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
+    def offered_options(self, request: services.RequestPermission) -> list[services.PermissionOption]:
         """Only what has one of this wire's four kinds was offered."""
         return permissions.known_options(request)
 
@@ -233,9 +233,9 @@ class AgentV1(Speaker):
             for update in updates
         ]
 
-    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """What is told of a session when it is opened."""
-        return wire.encode(v1.encode_opened(reply, kind, options_said))
+        return wire.encode(v1.encode_opened(reply, kind, encoded_options))
 
     def encode_end(self, event: events.Idle) -> bytes:
         """What a prompt is answered with when its turn has ended."""
@@ -246,7 +246,7 @@ class AgentV1(Speaker):
             reason = "end_turn"
         result = w.PromptResponse(
             stop_reason=reason,  # type: ignore[arg-type]
-            usage=v1.WORDS.say(event.usage),
+            usage=v1.CODEC.encode(event.usage),
             meta=meta,
             extras=encode_extras(event, w.PromptResponse),
         )
@@ -330,7 +330,7 @@ class AgentV1(Speaker):
 
     def _encode_options(self, found: list[options.Option]) -> Any:
         """The options; a switch only where the client has said that it knows switches."""
-        return v1.WORDS.say(
+        return v1.CODEC.encode(
             [option for option in found if self._client.boolean_options or not isinstance(option, options.Toggle)]
         )
 

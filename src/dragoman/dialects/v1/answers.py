@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from dragoman.dialects.codec.dialect_base import or_nothing
+from dragoman.dialects.codec.dialect_base import null_as_object
 from dragoman.dialects.codec.transcriber import plain
-from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import codec as v1
 from dragoman.errors import INTERNAL_ERROR, INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import events, options, requests
@@ -20,7 +20,7 @@ from dragoman.wire import v1 as w
 
 def decode_opened(result: Raw, kind: Any) -> Any:
     """Decode the answer that opens a session; null is as good as an empty object."""
-    return wire.decode(misspelt.with_whole_options(Raw(or_nothing(result))), kind)
+    return wire.decode(tolerance.with_complete_options(Raw(null_as_object(result))), kind)
 
 
 def with_value(option: options.Option, request: requests.SetOption) -> options.Option:
@@ -45,7 +45,7 @@ def names_options(result: bytes) -> bool:
 def decode_end(result: Raw) -> events.Idle:
     """Decode the end of a turn. Any answer ends it: an unknown reason is kept, a missing one is `end_turn`."""
     try:
-        body = plain(Raw(or_nothing(result)))
+        body = plain(Raw(null_as_object(result)))
         if not isinstance(body, dict):
             raise PeerMistake(INVALID_PARAMS, "not an object")
         reason = body.get("stopReason", "end_turn")

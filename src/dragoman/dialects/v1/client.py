@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from dragoman.dialects.codec.dialect_base import Route, Speaker, busy, not_offered, or_nothing, with_login
+from dragoman.dialects.codec.dialect_base import DialectBase, Route, busy_error, not_offered, null_as_object, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_extras, decode_outer, encode_extras
 from dragoman.dialects.contract import (
@@ -22,7 +22,7 @@ from dragoman.dialects.contract import (
     ResultMessage,
     SessionEvent,
 )
-from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import answers, permissions, routes
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.replay import ReplayedMessages
@@ -82,23 +82,23 @@ class _Session:
         return [*self.options, self.mode] if self.mode is not None else self.options
 
 
-class ClientV1(Speaker):
+class ClientV1(DialectBase):
     """The client's side of version 1."""
 
     replies_to_prompt_at_turn_end = True
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
-            v1.WORDS,
-            hears=[permissions.PERMISSION, *routes.AGENT_ASKS],
-            says=with_login(routes.CLIENT_ASKS, agent, requests.Login),
-            hears_notes=routes.AGENT_NOTES,
-            says_notes=routes.CLIENT_NOTES,
+            v1.CODEC,
+            incoming=[permissions.PERMISSION, *routes.AGENT_ASKS],
+            outgoing=with_login(routes.CLIENT_ASKS, agent, requests.Login),
+            incoming_notes=routes.AGENT_NOTES,
+            outgoing_notes=routes.CLIENT_NOTES,
             offered=client.capabilities,
             granted=agent.capabilities,
         )
         self._agent = agent.capabilities
-        self._mishears = refusals.mishears(agent)
+        self._runs_rejected_calls = refusals.runs_rejected_calls(agent)
         self._sessions: dict[str, _Session] = {}
         self._named = 0
 
@@ -125,7 +125,7 @@ class ClientV1(Speaker):
     def _prompt(self, request: requests.PromptRequest) -> RequestMessage:
         session = self._session(request.session_id)
         if session.live:
-            raise busy()
+            raise busy_error()
         call = super().encode_request(request)
         session.ours = True
         session.live = self._new_id()
@@ -153,7 +153,7 @@ class ClientV1(Speaker):
         session.loading = route is routes.LOAD
         session.replay = ReplayedMessages() if request.replay_from else None
         session.kind = None
-        say = route.encode_params or (lambda asked: v1.WORDS.encode_as(asked, route.params))
+        say = route.encode_params or (lambda asked: v1.CODEC.encode_as(asked, route.params))
         return RequestMessage(route.method, wire.encode(say(request)))
 
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
@@ -162,9 +162,9 @@ class ClientV1(Speaker):
 
     def encode_reply(self, id: Id, request: Request, reply: Reply) -> Sequence[Out]:
         """Reply as `super()` does, but refuse by `cancelled` where the agent takes any chosen option for a yes."""
-        if self._mishears and isinstance(request, services.RequestPermission):
+        if self._runs_rejected_calls and isinstance(request, services.RequestPermission):
             assert isinstance(reply, services.PermissionAnswer)
-            if (no := refusals.called_off(request, reply)) is not None:
+            if (no := refusals.encode_refusal(request, reply)) is not None:
                 return [ResultMessage(id, no)]
         return super().encode_reply(id, request, reply)
 
@@ -214,11 +214,11 @@ class ClientV1(Speaker):
         return DecodedReply(replied.reply, [SessionEvent(session_id, event) for event in told])
 
     def _opened(self, session_id: str, value: Any) -> DecodedReply:
-        opened = v1.WORDS.decode_as(value, requests.SessionOpened)
+        opened = v1.CODEC.decode_as(value, requests.SessionOpened)
         session = self._session(session_id or opened.session_id)
         session.ours = True
         session.options = opened.config_options or []
-        model = misspelt.model_option(opened.extras, session.options)
+        model = tolerance.model_option(opened.extras, session.options)
         if model is not None:
             session.options = [*session.options, model]
         has_mode = options.mode_option(session.options) is not None
@@ -230,7 +230,7 @@ class ClientV1(Speaker):
     def _option_set(self, request: requests.SetOption, result: Raw) -> DecodedReply:
         """Every option as it is now. Setting a mode is answered with nothing, and so is every option by some agents."""
         session = self._session(request.session_id)
-        answer = bytes(or_nothing(result))
+        answer = bytes(null_as_object(result))
         if not answers.names_options(answer):
             mode = session.mode
             if mode is not None and mode.config_id == request.config_id and mode.current_value != request.value:
@@ -240,7 +240,7 @@ class ClientV1(Speaker):
                 return DecodedReply(requests.OptionsSet(session.all_options()))
             done = wire.decode(answer, w.SetSessionModeResponse)
             return DecodedReply(requests.OptionsSet(session.all_options(), meta=done.meta, extras=decode_extras(done)))
-        replied = super().decode_reply(request, misspelt.with_whole_options(result))
+        replied = super().decode_reply(request, tolerance.with_complete_options(result))
         assert isinstance(replied.reply, requests.OptionsSet)
         session.options = replied.reply.config_options
         if session.mode is None:
@@ -264,15 +264,15 @@ class ClientV1(Speaker):
 
     def _read_update(self, params: Raw) -> w.SessionNotification:
         try:
-            heard = wire.decode(misspelt.with_whole_options(params), w.SessionNotification)
-            if not isinstance(heard.update, wire.UnknownVariant) or heard.update.tag not in misspelt.UPDATES:
+            heard = wire.decode(tolerance.with_complete_options(params), w.SessionNotification)
+            if not isinstance(heard.update, wire.UnknownVariant) or heard.update.tag not in tolerance.UPDATE_ALIASES:
                 return heard
         except PeerMistake:
-            meant = misspelt.update(params)
+            meant = tolerance.corrected_update(params)
             if meant is None:
                 raise
         else:
-            meant = misspelt.update(params)
+            meant = tolerance.corrected_update(params)
         return heard if meant is None else wire.decode(meant, w.SessionNotification)
 
     def read_params(self, route: Route, params: Raw) -> Any:
@@ -280,7 +280,7 @@ class ClientV1(Speaker):
         try:
             return super().read_params(route, params)
         except PeerMistake:
-            meant = misspelt.permission(params) if route is permissions.PERMISSION else None
+            meant = tolerance.corrected_permission(params) if route is permissions.PERMISSION else None
             if meant is None:
                 raise
             return wire.decode(meant, route.params)

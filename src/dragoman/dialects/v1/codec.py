@@ -9,7 +9,7 @@ from dragoman.dialects.codec.elicitations import Elicitation
 from dragoman.dialects.codec.git_patches import added_text
 from dragoman.dialects.codec.shared_types import transcriber
 from dragoman.dialects.codec.transcriber import decode_extras, encode_extras, encode_unknown, plain
-from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.tolerance.requests import known_block, with_raw_fields
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import content, events, options, requests, services, tools
@@ -30,14 +30,14 @@ _LARGEST_EXIT_CODE = 2**32 - 1
 def _encode_annotations(value: content.Annotations) -> Any:
     """Version 1 knows two audiences."""
     if not isinstance(value.audience, list):
-        return WORDS.encode_as(value, w.Annotations)
-    return WORDS.encode_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
+        return CODEC.encode_as(value, w.Annotations)
+    return CODEC.encode_as(value, w.Annotations, audience=tuple(role for role in value.audience if role in _ROLES))
 
 
 def _encode_link(link: content.ResourceLink) -> Any:
     if isinstance(link.size, int) and link.size > _LARGEST_SIZE:
         link = msgspec.structs.replace(link, size=UNSET)
-    return WORDS.encode_as(link, w.ResourceLink)
+    return CODEC.encode_as(link, w.ResourceLink)
 
 
 def _decode_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
@@ -45,7 +45,7 @@ def _decode_unknown_block(kind: str, fields: dict[str, Any]) -> content.Content:
     meant = known_block(kind, fields)
     if meant is None:
         return content.UnknownContent(kind, fields)
-    return WORDS.hear(wire.decode(msgspec.json.encode(meant), w.ContentBlock))  # type: ignore[no-any-return]
+    return CODEC.decode(wire.decode(msgspec.json.encode(meant), w.ContentBlock))  # type: ignore[no-any-return]
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -98,13 +98,13 @@ def encode_items(items: list[tools.ToolContent]) -> tuple[Any, ...]:
     """Tool call content. Display terminals were turned into text before."""
     said: list[Any] = []
     for item in items:
-        said.extend(encode_diff(item) if isinstance(item, tools.Diff) else [WORDS.say(item)])
+        said.extend(encode_diff(item) if isinstance(item, tools.Diff) else [CODEC.encode(item)])
     return tuple(said)
 
 
 def decode_call(value: "w.ToolCall | w.ToolCallUpdate") -> events.ToolCallUpdate:
     """A tool call, new or changed. Version 1 cannot clear a field: null means unchanged."""
-    heard = misspelt.call(with_raw_fields(WORDS.decode_as(value, events.ToolCallUpdate)))
+    heard = tolerance.corrected_call(with_raw_fields(CODEC.decode_as(value, events.ToolCallUpdate)))
     cleared = {name: UNSET for name in heard.__struct_fields__ if getattr(heard, name) is None}
     return msgspec.structs.replace(heard, **cleared) if cleared else heard
 
@@ -115,7 +115,7 @@ def encode_call(call: events.ToolCallUpdate, kind: Any) -> Any:
     for name in ("name", "title", "raw_input", "raw_output"):
         fields[name] = getattr(call, name)
     if call.locations is not UNSET:
-        fields["locations"] = WORDS.say(call.locations or [])
+        fields["locations"] = CODEC.encode(call.locations or [])
     if call.content is not UNSET:
         fields["content"] = encode_items(call.content or [])
     if isinstance(call.kind, str):
@@ -134,7 +134,7 @@ def encode_status(status: str) -> Any:
 
 
 def _encode_exit(status: tools.ExitStatus) -> Any:
-    return WORDS.encode_as(sane_exit(status), w.TerminalExitStatus)
+    return CODEC.encode_as(sane_exit(status), w.TerminalExitStatus)
 
 
 def sane_exit(status: Any) -> Any:
@@ -239,15 +239,15 @@ def _nearest(value: str, known: tuple[str, ...], else_: str) -> Any:
 
 
 def _encode_stdio(server: requests.McpStdio) -> w.McpServerStdio:
-    return WORDS.encode_as(server, w.McpServerStdio, **_listed(server, "args", "env"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerStdio, **_listed(server, "args", "env"))  # type: ignore[no-any-return]
 
 
 def _encode_http(server: requests.McpHttp) -> w.McpServerHttp:
-    return WORDS.encode_as(server, w.McpServerHttp, **_listed(server, "headers"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerHttp, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
 def _encode_sse(server: requests.McpSse) -> w.McpServerSse:
-    return WORDS.encode_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
+    return CODEC.encode_as(server, w.McpServerSse, **_listed(server, "headers"))  # type: ignore[no-any-return]
 
 
 def _encode_unknown_server(server: requests.UnknownMcp) -> wire.UnknownVariant:
@@ -262,7 +262,7 @@ def _listed(server: Any, *names: str) -> dict[str, Any]:
     return {name: () for name in names if getattr(server, name) is UNSET}
 
 
-WORDS = transcriber(
+CODEC = transcriber(
     w,
     {
         "SessionConfigSelectGroup": (options.ChoiceGroup, {"group": "group_id"}),
@@ -274,9 +274,9 @@ WORDS = transcriber(
         "Terminal": tools.ClientTerminalItem,
         "RequestPermissionOutcomeCancelled": services.Dismissed,
     },
-    hear={"Diff": _decode_diff, "ToolCallUpdate": decode_call},
-    unknown={options.UnknownOption: _decode_unknown_option, content.UnknownContent: _decode_unknown_block},
-    say={
+    decode={"Diff": _decode_diff, "ToolCallUpdate": decode_call},
+    decode_unknown={options.UnknownOption: _decode_unknown_option, content.UnknownContent: _decode_unknown_block},
+    encode={
         content.Annotations: _encode_annotations,
         content.ResourceLink: _encode_link,
         tools.ExitStatus: _encode_exit,
@@ -295,12 +295,12 @@ ELICITATION = Elicitation(w, closed=True, null_ids=True)
 # -- answers and updates ---------------------------------------------------------------------------------------------
 
 
-def encode_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -> Any:
+def encode_opened(reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> Any:
     """An opened session, with its options told in both ways that version 1 has."""
     named = {"session_id": reply.session_id} if "session_id" in kind.__struct_fields__ else {}
     return kind(
         modes=encode_modes(reply.config_options or []),
-        config_options=options_said,
+        config_options=encoded_options,
         meta=reply.meta,
         extras=encode_extras(reply, kind),
         **named,
@@ -310,7 +310,7 @@ def encode_opened(reply: requests.SessionOpened, kind: Any, options_said: Any) -
 def decode_prompt_result(value: w.PromptResponse) -> events.Idle:
     """The end of a turn."""
     return events.Idle(
-        stop_reason=value.stop_reason, usage=WORDS.hear(value.usage), meta=value.meta, extras=decode_extras(value)
+        stop_reason=value.stop_reason, usage=CODEC.decode(value.usage), meta=value.meta, extras=decode_extras(value)
     )
 
 
@@ -322,17 +322,17 @@ def decode_event(update: Any) -> events.AnyEvent:
         case w.ToolCall() | w.SessionUpdateToolCallUpdate():
             return decode_call(update)
         case w.Plan():
-            items = options.PlanItems(options.MAIN_PLAN, WORDS.hear(update.entries), extras=decode_extras(update))
+            items = options.PlanItems(options.MAIN_PLAN, CODEC.decode(update.entries), extras=decode_extras(update))
             return events.PlanUpdate(items, meta=update.meta)
         case w.SubagentUpdate() | w.SessionMessage() | w.SessionMessageChunk():
             return events.UnknownEvent(str(update.__struct_config__.tag), _body(Raw(wire.encode(update))))
         case _:
-            return WORDS.hear(update)  # type: ignore[no-any-return]
+            return CODEC.decode(update)  # type: ignore[no-any-return]
 
 
 def encode_plan(event: events.PlanUpdate, plan: options.PlanItems) -> w.Plan:
     """The one plan of a client that knows only one."""
-    return w.Plan(entries=WORDS.say(plan.entries), meta=event.meta, extras=encode_extras(plan, w.Plan))
+    return w.Plan(entries=CODEC.encode(plan.entries), meta=event.meta, extras=encode_extras(plan, w.Plan))
 
 
 def encode_unknown_event(event: events.UnknownEvent, *, subagents: bool) -> Any:

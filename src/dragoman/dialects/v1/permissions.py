@@ -78,7 +78,7 @@ def encode_permission(request: RequestPermission, call: ToolCallUpdate) -> w.Req
     return w.RequestPermissionRequest(
         session_id=request.session_id,
         tool_call=v1.encode_call(call, w.ToolCallUpdate),
-        options=v1.WORDS.say(known_options(request)),
+        options=v1.CODEC.encode(known_options(request)),
         meta=request.meta,
         extras=encode_extras(request, w.RequestPermissionRequest),
     )
@@ -89,7 +89,7 @@ def _decode_permission(value: w.RequestPermissionRequest) -> RequestPermission:
     return RequestPermission(
         value.session_id,
         call.title if isinstance(call.title, str) else UNTITLED,
-        v1.WORDS.hear(value.options),
+        v1.CODEC.decode(value.options),
         subject=ToolCallSubject(call),
         meta=value.meta,
         extras=decode_extras(value),
@@ -100,7 +100,7 @@ def _encode_answer(answer: PermissionAnswer) -> w.RequestPermissionResponse:
     """Encode an answer; an outcome that version 1 does not know becomes `Dismissed`."""
     outcome = Dismissed() if isinstance(answer.outcome, UnknownOutcome) else answer.outcome
     return w.RequestPermissionResponse(
-        outcome=v1.WORDS.say(outcome), meta=answer.meta, extras=encode_extras(answer, w.RequestPermissionResponse)
+        outcome=v1.CODEC.encode(outcome), meta=answer.meta, extras=encode_extras(answer, w.RequestPermissionResponse)
     )
 
 

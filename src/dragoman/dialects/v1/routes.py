@@ -8,7 +8,7 @@ from msgspec import UNSET
 from dragoman.dialects.codec.dialect_base import NoteRoute, Route
 from dragoman.dialects.codec.shared_types import decode_unknown_value, encode_unknown_value
 from dragoman.dialects.codec.transcriber import decode_extras
-from dragoman.dialects.v1.codec import ELICITATION, WORDS, sane_exit
+from dragoman.dialects.v1.codec import CODEC, ELICITATION, sane_exit
 from dragoman.vocabulary import requests, services
 from dragoman.wire import types as wire
 from dragoman.wire import v1 as w
@@ -17,13 +17,13 @@ from dragoman.wire import v1 as w
 def _encode_new(kind: Any) -> Any:
     def say(request: Any) -> Any:
         servers = {"mcp_servers": ()} if request.mcp_servers is UNSET else {}
-        return WORDS.encode_as(request, kind, **servers)
+        return CODEC.encode_as(request, kind, **servers)
 
     return say
 
 
 def _decode_load(value: w.LoadSessionRequest) -> requests.ResumeSession:
-    heard = WORDS.decode_as(value, requests.ResumeSession)
+    heard = CODEC.decode_as(value, requests.ResumeSession)
     return msgspec.structs.replace(heard, replay_from=requests.ReplayFromStart())
 
 
@@ -39,12 +39,12 @@ def _encode_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
         return encode_unknown_value(request)
     if isinstance(request.value, bool):
-        return WORDS.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return WORDS.encode_as(request, w.SetSessionConfigOptionRequestValueId)
+        return CODEC.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return CODEC.encode_as(request, w.SetSessionConfigOptionRequestValueId)
 
 
 def _encode_exited(reply: Any) -> Any:
-    return WORDS.encode_as(sane_exit(reply), w.WaitForTerminalExitResponse)
+    return CODEC.encode_as(sane_exit(reply), w.WaitForTerminalExitResponse)
 
 
 # What a client asks of an agent; `session/load` is another form of resuming.
@@ -187,8 +187,8 @@ AGENT_ASKS = [
         w.CreateElicitationRequest,
         w.CreateElicitationResponse,
         services.ElicitationAnswer,
-        decode_params=ELICITATION.hear,
-        encode_params=ELICITATION.say,
+        decode_params=ELICITATION.decode,
+        encode_params=ELICITATION.encode,
         decode_result=ELICITATION.decode_answer,
         encode_result=ELICITATION.encode_answer,
     ),

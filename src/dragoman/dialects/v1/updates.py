@@ -33,7 +33,7 @@ _CHUNKS: Final[dict[type, Any]] = {
 def chunk(session: V1SessionMemory, event: events.Chunk) -> Any:
     """A piece of a message; without an id where it has none."""
     session.spoken[event.message_id] = None
-    said = v1.WORDS.say(event)
+    said = v1.CODEC.encode(event)
     return said if event.message_id else replace(said, message_id=UNSET)
 
 
@@ -44,7 +44,7 @@ def whole_message(session: V1SessionMemory, event: events.Message) -> Sequence[A
     session.spoken[event.message_id] = None
     kind = _CHUNKS[type(event)]
     common = {"message_id": event.message_id, "meta": event.meta, "extras": encode_extras(event, kind)}
-    return [kind(content=v1.WORDS.say(block), **common) for block in event.content]
+    return [kind(content=v1.CODEC.encode(block), **common) for block in event.content]
 
 
 # -- tool calls and their terminals ----------------------------------------------------------------------------------
@@ -113,9 +113,9 @@ def plainly(event: events.AnyEvent, client: ClientCapabilities) -> Sequence[Any]
             known: list[options.AnyCommand] = [
                 command for command in event.available_commands if isinstance(command, options.Command)
             ]
-            return [v1.WORDS.say(replace(event, available_commands=known))]
+            return [v1.CODEC.encode(replace(event, available_commands=known))]
         case events.UnknownEvent():
             update = v1.encode_unknown_event(event, subagents=client.subagents)
             return [] if update is None else [update]
         case _:
-            return [v1.WORDS.say(event)]
+            return [v1.CODEC.encode(event)]

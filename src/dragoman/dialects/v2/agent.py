@@ -5,10 +5,10 @@ from typing import Final
 
 import msgspec
 
-from dragoman.dialects.codec.dialect_base import Speaker, refuse_empty, with_login
+from dragoman.dialects.codec.dialect_base import DialectBase, check_prompt, with_login
 from dragoman.dialects.codec.transcriber import encode_outer, plain
 from dragoman.dialects.contract import Id, NotificationMessage, Out
-from dragoman.dialects.v2.codec import WORDS, encode_event
+from dragoman.dialects.v2.codec import CODEC, encode_event
 from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.vocabulary.asking import Note, Request
 from dragoman.vocabulary.events import AnyEvent
@@ -20,18 +20,18 @@ from dragoman.wire import v2 as w
 _TEXT_TAIL: Final = b"}}}}"
 
 
-class AgentV2(Speaker):
+class AgentV2(DialectBase):
     """Stateless: this wire says what the vocabulary says."""
 
     null_ids = False
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
-            WORDS,
-            hears=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
-            says=AGENT_ASKS,
-            hears_notes=CLIENT_NOTES,
-            says_notes=AGENT_NOTES,
+            CODEC,
+            incoming=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
+            outgoing=AGENT_ASKS,
+            incoming_notes=CLIENT_NOTES,
+            outgoing_notes=AGENT_NOTES,
             offered=agent.capabilities,
             granted=client.capabilities,
         )
@@ -45,7 +45,7 @@ class AgentV2(Speaker):
             method, params = "session/resume", _from_start(params)
         request = super().decode_request(id, method, params)
         if isinstance(request, PromptRequest):
-            refuse_empty(request)
+            check_prompt(request)
         return request
 
     def encode_event(self, session_id: str, event: AnyEvent) -> Sequence[Out]:

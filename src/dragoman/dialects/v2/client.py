@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from dragoman.dialects.codec.dialect_base import Speaker, or_nothing, with_login
+from dragoman.dialects.codec.dialect_base import DialectBase, null_as_object, with_login
 from dragoman.dialects.codec.text_chunks import text_chunk
 from dragoman.dialects.codec.transcriber import decode_outer, plain
 from dragoman.dialects.contract import DecodedNotification, DecodedReply, Id, SessionEvent
-from dragoman.dialects.v2.codec import WORDS, decode_event
+from dragoman.dialects.v2.codec import CODEC, decode_event
 from dragoman.dialects.v2.routes import AGENT_ASKS, AGENT_NOTES, CLIENT_ASKS, CLIENT_NOTES, LOGIN_ASKS
 from dragoman.dialects.v2_june.old_names import modern
 from dragoman.vocabulary.asking import Note, Request
@@ -22,18 +22,18 @@ _WITH_OPTIONS = (NewSession, ResumeSession, ForkSession, SetOption)
 _PERMISSION = ("session/request_permission", "request_permission")
 
 
-class ClientV2(Speaker):
+class ClientV2(DialectBase):
     """Stateless: this wire says what the vocabulary says."""
 
     null_ids = False
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(
-            WORDS,
-            hears=AGENT_ASKS,
-            says=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
-            hears_notes=AGENT_NOTES,
-            says_notes=CLIENT_NOTES,
+            CODEC,
+            incoming=AGENT_ASKS,
+            outgoing=with_login(CLIENT_ASKS if agent.capabilities.sessions else LOGIN_ASKS, agent),
+            incoming_notes=AGENT_NOTES,
+            outgoing_notes=CLIENT_NOTES,
             offered=client.capabilities,
             granted=agent.capabilities,
         )
@@ -48,7 +48,7 @@ class ClientV2(Speaker):
     def decode_reply(self, request: Request, result: msgspec.Raw) -> DecodedReply:
         """Decode as `super()` does; an accepted prompt may lack the message id, and options may have older names."""
         if isinstance(request, PromptRequest):
-            body = plain(msgspec.Raw(or_nothing(result)))
+            body = plain(msgspec.Raw(null_as_object(result)))
             if isinstance(body, dict) and "messageId" not in body:
                 result = msgspec.Raw(msgspec.json.encode({**body, "messageId": ""}))
         return super().decode_reply(request, modern(result) if isinstance(request, _WITH_OPTIONS) else result)

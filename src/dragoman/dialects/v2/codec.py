@@ -31,20 +31,20 @@ def _encode_annotations(value: content.Annotations) -> Any:
     """A priority is from 0 to 1 here; another says nothing that could be kept."""
     if isinstance(value.priority, (int, float)) and not 0 <= value.priority <= 1:
         value = msgspec.structs.replace(value, priority=UNSET)
-    return WORDS.encode_as(value, w.Annotations)
+    return CODEC.encode_as(value, w.Annotations)
 
 
 def _encode_link(link: content.ResourceLink) -> Any:
     if isinstance(link.size, int) and link.size < 0:
         link = msgspec.structs.replace(link, size=UNSET)
-    return WORDS.encode_as(link, w.ResourceLink)
+    return CODEC.encode_as(link, w.ResourceLink)
 
 
 def _encode_location(location: tools.Location) -> Any:
     """Lines begin at 1 here."""
     if isinstance(location.line, int) and location.line < 1:
         location = msgspec.structs.replace(location, line=UNSET)
-    return WORDS.encode_as(location, w.ToolCallLocation)
+    return CODEC.encode_as(location, w.ToolCallLocation)
 
 
 def _encode_select(option: options.Select) -> Any:
@@ -52,7 +52,7 @@ def _encode_select(option: options.Select) -> Any:
     shown = [entry for entry in option.options if not isinstance(entry, options.ChoiceGroup) or entry.options]
     if not shown:
         shown = [options.Choice(option.current_value, option.current_value)]
-    return WORDS.encode_as(option, w.SessionConfigOptionSelect, options=WORDS.say(shown))
+    return CODEC.encode_as(option, w.SessionConfigOptionSelect, options=CODEC.encode(shown))
 
 
 # -- tool calls ------------------------------------------------------------------------------------------------------
@@ -73,12 +73,12 @@ def _decode_change(value: Any) -> tools.FileChange:
 def _encode_change(change: tools.FileChange) -> Any:
     kind = _CHANGES[change.operation]
     pair = {"old_path": change.old_path} if change.operation in ("move", "copy") else {}
-    return WORDS.encode_as(change, kind, **pair)
+    return CODEC.encode_as(change, kind, **pair)
 
 
 def _encode_diff(diff: tools.Diff) -> w.Diff:
     patch = _patch_of(diff) if diff.patch is UNSET else diff.patch
-    return WORDS.encode_as(diff, w.Diff, patch=WORDS.say(patch))  # type: ignore[no-any-return]
+    return CODEC.encode_as(diff, w.Diff, patch=CODEC.encode(patch))  # type: ignore[no-any-return]
 
 
 def _patch_of(diff: tools.Diff) -> Any:
@@ -96,7 +96,7 @@ def _decode_background(value: Any) -> events.Background:
 
 
 def _decode_state(word: Any) -> Any:
-    return lambda value: WORDS.decode_as(value, word)
+    return lambda value: CODEC.decode_as(value, word)
 
 
 def _decode_unknown_state(value: Any) -> events.UnknownState:
@@ -108,14 +108,14 @@ def unknown_state(fields: dict[str, Any]) -> events.UnknownState:
 
 
 def _encode_subject(subject: services.ToolCallSubject) -> w.ToolCallPermissionSubject:
-    call = WORDS.encode_as(subject.tool_call, w.ToolCallUpdate)
+    call = CODEC.encode_as(subject.tool_call, w.ToolCallUpdate)
     kind = w.ToolCallPermissionSubject
     return kind(tool_call=call, meta=subject.meta, extras=encode_extras(subject, kind))
 
 
 def _encode_sse(server: requests.McpSse) -> wire.UnknownVariant:
     """This wire has dropped SSE, but its list of transports is open."""
-    http = WORDS.encode_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
+    http = CODEC.encode_as(requests.McpHttp(server.name, server.url, server.headers), w.McpServerHttp)
     rest = {} if server.extras is UNSET else server.extras.fields
     meta = {} if server.meta is UNSET else {"_meta": server.meta}
     body = {**rest, **plain(Raw(wire.encode(http))), **meta, "type": "sse"}
@@ -129,7 +129,7 @@ def _decode_server(kind: str, fields: dict[str, object]) -> requests.McpServer:
             as_http = wire.decode(msgspec.json.encode({**fields, "type": "http"}), w.McpServerHttp)
         except PeerMistake:
             return requests.UnknownMcp(kind, fields)
-        return WORDS.decode_as(as_http, requests.McpSse)
+        return CODEC.decode_as(as_http, requests.McpSse)
     return requests.UnknownMcp(kind, fields)
 
 
@@ -145,7 +145,7 @@ def _encode_outcome(outcome: services.UnknownOutcome) -> Any:
     return encode_unknown(services.UnknownOutcome(outcome.kind, {**outcome.fields, "outcome": outcome.kind}))
 
 
-WORDS = transcriber(
+CODEC = transcriber(
     w,
     {
         "Icon": content.Icon,
@@ -177,7 +177,7 @@ WORDS = transcriber(
         "ToolCallPermissionSubject": services.ToolCallSubject,
         "CancelledPermissionOutcome": services.Dismissed,
     },
-    hear={
+    decode={
         **{kind.__name__: _decode_change for kind in _CHANGES.values()},
         "RunningStateUpdate": _decode_state(events.Running),
         "RequiresActionStateUpdate": _decode_state(events.RequiresAction),
@@ -188,8 +188,8 @@ WORDS = transcriber(
         "BackgroundToolCall": _decode_background,
         "BackgroundSubagent": _decode_background,
     },
-    unknown={requests.UnknownMcp: _decode_server},
-    say={
+    decode_unknown={requests.UnknownMcp: _decode_server},
+    encode={
         content.Annotations: _encode_annotations,
         content.ResourceLink: _encode_link,
         tools.Location: _encode_location,
@@ -215,7 +215,7 @@ def decode_event(update: Any) -> events.AnyEvent:
     if type(update) in _UNNAMED:
         fields = plain(Raw(wire.encode(update)))
         return events.UnknownEvent(update.__struct_config__.tag, _without(fields, "sessionUpdate"))
-    event = WORDS.hear(update)
+    event = CODEC.decode(update)
     return with_raw_fields(event) if isinstance(event, events.ToolCallUpdate) else event
 
 
@@ -228,9 +228,9 @@ def encode_event(event: events.AnyEvent) -> Any:
             body = {**event.fields, "sessionUpdate": "state_update", "state": event.state}
             return wire.UnknownVariant("state_update", Raw(msgspec.json.encode(body)))
         case events.ToolCallUpdate():
-            return WORDS.encode_as(event, w.SessionUpdateToolCallUpdate)
+            return CODEC.encode_as(event, w.SessionUpdateToolCallUpdate)
         case _:
-            return WORDS.say(event)
+            return CODEC.encode(event)
 
 
 def _encode_unknown_event(event: events.UnknownEvent) -> Any:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw
 from dragoman.dialects.codec.dialect_base import NoteRoute, Route
 from dragoman.dialects.codec.shared_types import decode_unknown_value, encode_unknown_value
 from dragoman.dialects.codec.transcriber import decode_extras, plain
-from dragoman.dialects.v2.codec import ELICITATION, WORDS, unknown_state
+from dragoman.dialects.v2.codec import CODEC, ELICITATION, unknown_state
 from dragoman.errors import INVALID_PARAMS, PeerMistake
 from dragoman.vocabulary import events, requests, services
 from dragoman.wire import types as wire
@@ -18,38 +18,38 @@ from dragoman.wire import v2 as w
 def _decode_set_option(value: Any) -> requests.SetOption:
     if isinstance(value, wire.UnknownVariant):
         return decode_unknown_value(value)
-    return WORDS.decode_as(value, requests.SetOption)
+    return CODEC.decode_as(value, requests.SetOption)
 
 
 def _encode_set_option(request: requests.SetOption) -> Any:
     if isinstance(request.value, requests.UnknownValue):
         return encode_unknown_value(request)
     if isinstance(request.value, bool):
-        return WORDS.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
-    return WORDS.encode_as(request, w.SetSessionConfigOptionRequestId)
+        return CODEC.encode_as(request, w.SetSessionConfigOptionRequestBoolean)
+    return CODEC.encode_as(request, w.SetSessionConfigOptionRequestId)
 
 
 def _encode_permission(request: services.RequestPermission) -> Any:
     if not request.options:
         raise PeerMistake(INVALID_PARAMS, "A permission needs at least one option")
-    return WORDS.encode_as(request, w.RequestPermissionRequest)
+    return CODEC.encode_as(request, w.RequestPermissionRequest)
 
 
 def _encode_status(status: requests.SessionStatus) -> w.SessionStatusResponse:
     state: Any = UNSET if status.state is UNSET else None
     match status.state:
         case events.Running():
-            state = WORDS.encode_as(status.state, w.RunningStateUpdate)
+            state = CODEC.encode_as(status.state, w.RunningStateUpdate)
         case events.RequiresAction():
-            state = WORDS.encode_as(status.state, w.RequiresActionStateUpdate)
+            state = CODEC.encode_as(status.state, w.RequiresActionStateUpdate)
         case events.Idle():
-            state = WORDS.encode_as(status.state, w.IdleStateUpdate)
+            state = CODEC.encode_as(status.state, w.IdleStateUpdate)
         case events.UnknownState():
             body = {**status.state.fields, "state": status.state.state}
             state = wire.UnknownVariant(status.state.state, Raw(msgspec.json.encode(body)))
         case _:
             pass
-    return WORDS.encode_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
+    return CODEC.encode_as(status, w.SessionStatusResponse, state=state)  # type: ignore[no-any-return]
 
 
 def _decode_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
@@ -57,7 +57,7 @@ def _decode_status(value: w.SessionStatusResponse) -> requests.SessionStatus:
     if isinstance(state, wire.UnknownVariant):
         state = unknown_state(plain(state.raw))
     else:
-        state = WORDS.hear(state)
+        state = CODEC.decode(state)
     return requests.SessionStatus(value.status, state, meta=value.meta, extras=decode_extras(value))
 
 
@@ -152,8 +152,8 @@ AGENT_ASKS = [
         w.CreateElicitationRequest,
         w.CreateElicitationResponse,
         services.ElicitationAnswer,
-        decode_params=ELICITATION.hear,
-        encode_params=ELICITATION.say,
+        decode_params=ELICITATION.decode,
+        encode_params=ELICITATION.encode,
         decode_result=ELICITATION.decode_answer,
         encode_result=ELICITATION.encode_answer,
     ),

@@ -25,18 +25,18 @@ from dragoman.dialects.handshake.initialize import (
     requested_version,
     session_markers,
 )
-from dragoman.dialects.handshake.logins import decode_method_2, encode_method_2
-from dragoman.dialects.handshake.loose_json import (
+from dragoman.dialects.handshake.json_fields import (
     as_object,
-    given,
+    decode_json,
+    has_marker,
     items,
-    loosely,
-    marked,
     meta_of,
-    part,
-    present,
-    whole,
+    object_field,
+    optional_field,
+    with_unknown_fields,
+    without_none,
 )
+from dragoman.dialects.handshake.logins import decode_method_2, encode_method_2
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import memory, updates
 from dragoman.dialects.v2_june.client import ClientJune
@@ -90,10 +90,10 @@ def encode_agent(agent: AgentHello, client: ClientHello) -> bytes:
             "mcp": {name: {} for name, it in mcp if it},
         } | {name: {} for name, it in there if it}
     methods = [_old_id(encode_method_2(method)) for method in agent.auth_methods if isinstance(method, AgentAuth)]
-    body: Json = {"protocolVersion": 2, "capabilities": whole(known, can), "authMethods": methods}
+    body: Json = {"protocolVersion": 2, "capabilities": with_unknown_fields(known, can), "authMethods": methods}
     if agent.info is not None:
         body["agentInfo"] = encode_implementation(agent.info)
-    return msgspec.json.encode(whole(body, agent))
+    return msgspec.json.encode(with_unknown_fields(body, agent))
 
 
 def encode_client(hello: ClientHello) -> bytes:
@@ -104,29 +104,29 @@ def encode_client(hello: ClientHello) -> bytes:
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of this draft; one that answers with version 1 is heard as that."""
-    body = as_object(loosely(result))
+    body = as_object(decode_json(result))
     if body.get("protocolVersion") == 1:
         return DecodedAgentHello(1, decode_agent_1(body))
-    known = part(body, "capabilities")
-    session, auth = part(known, "session"), part(known, "auth")
-    prompt, mcp = part(session, "prompt"), part(session, "mcp")
+    known = object_field(body, "capabilities")
+    session, auth = object_field(known, "session"), object_field(known, "auth")
+    prompt, mcp = object_field(session, "prompt"), object_field(session, "mcp")
     capabilities = AgentCapabilities(
-        sessions=marked(known, "session"),
-        load=marked(session, "load"),
-        list=marked(session, "list"),
-        resume=marked(session, "resume"),
-        close=marked(session, "close"),
-        delete=marked(session, "delete"),
-        additional_directories=marked(session, "additionalDirectories"),
-        image=marked(prompt, "image"),
-        audio=marked(prompt, "audio"),
-        embedded_context=marked(prompt, "embeddedContext"),
-        mcp_stdio=marked(mcp, "stdio"),
-        mcp_http=marked(mcp, "http"),
-        logout=marked(auth, "logout"),
+        sessions=has_marker(known, "session"),
+        load=has_marker(session, "load"),
+        list=has_marker(session, "list"),
+        resume=has_marker(session, "resume"),
+        close=has_marker(session, "close"),
+        delete=has_marker(session, "delete"),
+        additional_directories=has_marker(session, "additionalDirectories"),
+        image=has_marker(prompt, "image"),
+        audio=has_marker(prompt, "audio"),
+        embedded_context=has_marker(prompt, "embeddedContext"),
+        mcp_stdio=has_marker(mcp, "stdio"),
+        mcp_http=has_marker(mcp, "http"),
+        logout=has_marker(auth, "logout"),
         meta=meta_of(known),
     )
-    heard: list[AuthMethod] = present([decode_method_2(method) for method in items(body.get("authMethods"))])
+    heard: list[AuthMethod] = without_none([decode_method_2(method) for method in items(body.get("authMethods"))])
     known_methods: list[AuthMethod] = [method for method in heard if not isinstance(method, UnknownAuth)]
     info = implementation(body.get("agentInfo"))
     return DecodedAgentHello(2, AgentHello(info, capabilities, known_methods, meta=meta_of(body)), JUNE)
@@ -149,7 +149,7 @@ class AgentJune(VendorAgent):
             *("session/close", "session/delete", "session/prompt", "session/cancel", "session/set_config_option"),
         }
     )
-    updates = {  # noqa: RUF012  # never changed
+    update_fields = {  # noqa: RUF012  # never changed
         **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _CHUNK),
         **dict.fromkeys(_MESSAGES.values(), _CHUNK),
         "tool_call_update": frozenset(
@@ -162,19 +162,19 @@ class AgentJune(VendorAgent):
         "session_info_update": frozenset({"title", "updatedAt", "_meta"}),
         "usage_update": frozenset({"used", "size", "cost", "_meta"}),
     }
-    opened = frozenset({"sessionId", "configOptions", "_meta"})
-    permission = (
+    opened_fields = frozenset({"sessionId", "configOptions", "_meta"})
+    permission_options = (
         VendorPermissionOption("allow_once", "allow_once", "Allow once"),
         VendorPermissionOption("allow_always", "allow_always", "Always allow"),
         VendorPermissionOption("reject_once", "reject_once", "Reject"),
         VendorPermissionOption("reject_always", "reject_always", "Always reject"),
     )
 
-    def offers(self, request: Any) -> Any:
+    def offered_options(self, request: Any) -> Any:
         """Ids and names are the question's own here."""
-        return [option for option in request.options if option.kind in [one.kind for one in self.permission]]
+        return [option for option in request.options if option.kind in [one.kind for one in self.permission_options]]
 
-    def _meant(self, request: Any, answer: Any) -> Any:
+    def _own_option(self, request: Any, answer: Any) -> Any:
         return answer
 
     def encode_request(self, request: Request) -> RequestMessage:
@@ -186,7 +186,7 @@ class AgentJune(VendorAgent):
         params["toolCall"] |= _words(request.subject.tool_call)
         return replace(call, params=msgspec.json.encode(params))
 
-    def error(self, error: WireError) -> WireError:
+    def vendor_error(self, error: WireError) -> WireError:
         """The codes are those of the standard."""
         return error
 
@@ -199,7 +199,7 @@ class AgentJune(VendorAgent):
             case events.Message() if not self._is_echo_of(session_id, event):
                 body: Json = {"sessionUpdate": _MESSAGES[type(event)], "messageId": event.message_id, **_meta(event)}
                 if event.content is None or isinstance(event.content, list):
-                    body["content"] = _said(v1.WORDS.say(event.content))
+                    body["content"] = _said(v1.CODEC.encode(event.content))
                 return self._notify(session_id, [_Ready(body)])
             case events.ToolCallContentChunk() if self._appends(session_id, event):
                 (item,) = _said(v1.encode_items([event.content])) or [None]
@@ -223,7 +223,7 @@ class AgentJune(VendorAgent):
 
     def _passed_on(self, session_id: str, event: events.UnknownEvent) -> Sequence[Out]:
         said = v1.encode_unknown_event(event, subagents=False)
-        if said is None or event.name in self.updates:
+        if said is None or event.name in self.update_fields:
             return []  # it would be taken for something else
         return [
             NotificationMessage(
@@ -246,7 +246,7 @@ class AgentJune(VendorAgent):
             known and not isinstance(event.content, tools.TerminalItem) and len(v1.encode_items([event.content])) == 1
         )
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call that is announced is an update like any other; a plan has an `id`."""
         if update["sessionUpdate"] == "tool_call":
             return [{**update, "sessionUpdate": "tool_call_update"}]
@@ -273,7 +273,7 @@ def _step(entry: options.PlanEntry) -> Json:
 
 
 def _meta(word: Any) -> Json:
-    return given("_meta", word.meta)
+    return optional_field("_meta", word.meta)
 
 
 class _Ready(wire.UnknownVariant):

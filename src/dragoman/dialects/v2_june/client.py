@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedNotification, Id, RequestMessage, SessionEvent
-from dragoman.dialects.handshake.loose_json import extras_of, has_texts, items, meta_of
+from dragoman.dialects.handshake.json_fields import extras_of, has_texts, items, meta_of
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors.vendor_agent import Json
@@ -111,12 +111,12 @@ class ClientJune(ClientV1):
             if not has_texts(update, "toolCallId"):
                 raise PeerMistake(INVALID_PARAMS, "Invalid params: content belongs to a call")
             item = wire.decode(msgspec.json.encode([update.get("content")]), _Items)
-            heard = v1.WORDS.hear(item, tools.UnknownItem)[0]
+            heard = v1.CODEC.decode(item, tools.UnknownItem)[0]
             return events.ToolCallContentChunk(update["toolCallId"], heard, **_beside(update, "toolCallId", "content"))
         return None
 
     def _block(self, block: Any) -> Any:
-        return v1.WORDS.hear(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
+        return v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
 
     def _is_bare_mode(self, request: requests.SetOption) -> bool:
         """There is no other way to set a mode than its option."""

@@ -20,7 +20,7 @@ from dragoman.dialects.handshake.initialize import (
     decode_agent_1,
     requested_version,
 )
-from dragoman.dialects.handshake.loose_json import as_object, loosely, part
+from dragoman.dialects.handshake.json_fields import as_object, decode_json, object_field
 from dragoman.dialects.v1 import codec as v1
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
@@ -60,7 +60,7 @@ def decode_client(params: Raw) -> DecodedClientHello:
     if not isinstance(body.get("clientCapabilities"), dict):
         raise PeerMistake(INVALID_PARAMS, "clientCapabilities must be an object")
     hello = client_hello_1(body)
-    can, fs = hello.capabilities, part(part(body, "clientCapabilities"), "fs")
+    can, fs = hello.capabilities, object_field(object_field(body, "clientCapabilities"), "fs")
     can = replace(
         can,
         read_text_file=can.read_text_file or fs.get("readFile") is True,
@@ -100,13 +100,13 @@ class AgentAgentao(VendorAgent):
             *("session/set_mode", "session/set_config_option"),
         }
     )
-    updates = {  # noqa: RUF012  # never changed
+    update_fields = {  # noqa: RUF012  # never changed
         **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), frozenset({"content"})),
         "tool_call": _CALL,
         "tool_call_update": frozenset({"toolCallId", "status", "content"}),
     }
-    opened = frozenset({"sessionId", "configOptions"})
-    permission = (
+    opened_fields = frozenset({"sessionId", "configOptions"})
+    permission_options = (
         VendorPermissionOption("allow_once", "allow", "Allow"),
         VendorPermissionOption("allow_always", "allow_always", "Always allow"),
         VendorPermissionOption("reject_once", "reject", "Reject"),
@@ -119,22 +119,22 @@ class AgentAgentao(VendorAgent):
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
-    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but modes, models and MCP servers follow the document's own rules."""
         if method == "session/set_mode":
-            return self._hear_mode(id, params)
+            return self._decode_set_mode(id, params)
         if method == "session/set_config_option":
             return self._decode_option(params)
         if method == SET_MODEL:
             return self._decode_model(id, params)
         if method in ("session/new", "session/load"):
             _check_servers(params)
-        request = super().hear(id, method, params)
+        request = super().decode_named_request(id, method, params)
         if isinstance(request, (requests.NewSession, requests.ResumeSession)):
             refuse_servers(request, requests.McpHttp, requests.McpAcp)
         return request
 
-    def _hear_mode(self, id: Id, params: Raw) -> Request:
+    def _decode_set_mode(self, id: Id, params: Raw) -> Request:
         body = _fields(params, "sessionId", "modeId")
         session_id, mode = body["sessionId"], body["modeId"]
         self._modes_asked[id] = mode
@@ -188,9 +188,9 @@ class AgentAgentao(VendorAgent):
         self._modes_asked.pop(id, None)
         return super().encode_failure(id, request, error)
 
-    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """The options are always there, if only as an empty list."""
-        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         return msgspec.json.encode({"configOptions": [], **said})
 
     def _encode_options(self, found: list[options.Option]) -> Any:
@@ -211,7 +211,8 @@ class AgentAgentao(VendorAgent):
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
         """Encode as `super()` does, but a tool call that ends carries its whole content."""
         return super().encode_event(
-            session_id, self.gathered(session_id, event) if isinstance(event, events.ToolCallUpdate) else event
+            session_id,
+            self.with_whole_content(session_id, event) if isinstance(event, events.ToolCallUpdate) else event,
         )
 
     def encode_notice(self, notice: events.Notice, call_id: str) -> Sequence[Any]:
@@ -221,16 +222,16 @@ class AgentAgentao(VendorAgent):
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
-        told = self.told_text(session_id, "agent_thought_chunk", error.message)
+        told = self.text_message(session_id, "agent_thought_chunk", error.message)
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """Pending first; content at the end, once; text where a message is something else."""
         if update["sessionUpdate"] == "tool_call":
             announced = {"kind": "other", **update, "status": "pending"}
             if update.get("status", "pending") == "pending":
                 return [announced]
-            return [announced, *self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"})]
+            return [announced, *self.reshape(session_id, {**update, "sessionUpdate": "tool_call_update"})]
         if update["sessionUpdate"] == "tool_call_update":
             if "status" not in update or update["status"] == "pending":
                 return []
@@ -243,7 +244,7 @@ class AgentAgentao(VendorAgent):
 
 def as_text(block: Json) -> str:
     """A block that is no text, in words."""
-    heard = v1.WORDS.hear(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
+    heard = v1.CODEC.decode(wire.decode(msgspec.json.encode(block), w.ContentBlock), content.UnknownContent)
     return content.text_of([heard])
 
 
@@ -327,14 +328,14 @@ def _goes_on(now: tools.ToolContent, before: tools.ToolContent) -> bool:
 
 def encode_client(hello: ClientHello) -> bytes:
     """Version 1; capabilities are always there."""
-    from dragoman.dialects.handshake.initialize import encode_client as say
+    from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
 
-    return say(hello, (1,))
+    return encode_any_client(hello, (1,))
 
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import Id, Out
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as say_any_client
-from dragoman.dialects.handshake.loose_json import as_object, loosely
+from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
+from dragoman.dialects.handshake.json_fields import as_object, decode_json
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import vendor_agent
 from dragoman.dialects.vendors.agentao import refuse_servers
@@ -74,15 +74,15 @@ class AgentElephant(VendorAgent):
             *("session/cancel", "session/set_mode"),
         }
     )
-    updates = {  # noqa: RUF012  # never changed
+    update_fields = {  # noqa: RUF012  # never changed
         **dict.fromkeys(("user_message_chunk", "agent_message_chunk"), _MESSAGE),
         "tool_call": frozenset({"toolCallId", "title", "status", "kind", "locations", "rawInput"}),
         "tool_call_update": frozenset({"toolCallId", "status", "content", "rawOutput", "kind", "locations"}),
         "plan": frozenset({"entries"}),
         "current_mode_update": frozenset({"currentModeId"}),
     }
-    opened = frozenset({"sessionId", "modes"})
-    permission = (
+    opened_fields = frozenset({"sessionId", "modes"})
+    permission_options = (
         VendorPermissionOption("allow_once", "allow_once", "Allow"),
         VendorPermissionOption("reject_once", "reject_once", "Reject"),
     )
@@ -92,7 +92,7 @@ class AgentElephant(VendorAgent):
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
         super().__init__(plain_client, vendor_agent.narrowed(agent, **vendor_agent.unclaimed(agent)))
 
-    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but accept `authenticate` and ignore it (the document has no login).
 
         Raise `PeerMistake` for a mode that is not in `MODES` and for an MCP server that is not started by a command.
@@ -102,7 +102,7 @@ class AgentElephant(VendorAgent):
             if not isinstance(body, dict) or not isinstance(body.get("methodId"), str):
                 raise PeerMistake(INVALID_PARAMS, "methodId must be a text")
             return IgnoredLogin()
-        request = super().hear(id, method, params)
+        request = super().decode_named_request(id, method, params)
         if method == "session/set_mode" and isinstance(request, requests.SetOption):
             if request.value not in MODES:
                 self._mode_requests.discard(id)
@@ -112,14 +112,14 @@ class AgentElephant(VendorAgent):
             refuse_servers(request, requests.McpHttp, requests.McpSse, requests.McpAcp)
         return request
 
-    def error(self, error: WireError) -> WireError:
+    def vendor_error(self, error: WireError) -> WireError:
         """What an error has beside its message is a text here."""
-        error = super().error(error)
+        error = super().vendor_error(error)
         return error if error.data is None else error._replace(data=_in_words(error.data))
 
-    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """The document's modes, as far as the session has them."""
-        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         if isinstance(said.get("modes"), dict):
             there = [mode["id"] for mode in said["modes"]["availableModes"]]
             known = [{"id": id, "name": name, "description": about} for id, name, about in _SHOWN if MODES[id] in there]
@@ -137,7 +137,7 @@ class AgentElephant(VendorAgent):
         super()._is_echo(session_id, message_id)
         return False
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call is in progress from its first word; modes have their own names."""
         name = update["sessionUpdate"]
         if name == "current_mode_update":
@@ -145,7 +145,10 @@ class AgentElephant(VendorAgent):
         if name == "tool_call":
             first = {**update, "status": "in_progress"}
             ended = update.get("status") in ("completed", "failed") or update.get("content")
-            return [first, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+            return [
+                first,
+                *(self.reshape(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ()),
+            ]
         if name == "tool_call_update" and update.get("status") == "pending":
             return [{**update, "status": "in_progress"}]
         return [update]
@@ -181,12 +184,12 @@ class ClientElephant(ClientV1):
 
 def encode_client(hello: ClientHello) -> bytes:
     """Version 1."""
-    return say_any_client(hello, (1,))
+    return encode_any_client(hello, (1,))
 
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(

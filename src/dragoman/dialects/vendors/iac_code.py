@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from dragoman.dialects.codec.transcriber import plain
 from dragoman.dialects.contract import DecodedReply, Id, Out, RequestMessage, ResultMessage, SessionEvent
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as say_any_client
-from dragoman.dialects.handshake.loose_json import as_object, loosely
-from dragoman.dialects.tolerance import updates as misspelt
+from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
+from dragoman.dialects.handshake.json_fields import as_object, decode_json
+from dragoman.dialects.tolerance import updates as tolerance
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.vendors import refusals, vendor_agent
@@ -95,13 +95,13 @@ class AgentIacCode(VendorAgent):
             *("session/set_mode", SET_MODEL),
         }
     )
-    updates = {  # noqa: RUF012  # never changed
+    update_fields = {  # noqa: RUF012  # never changed
         **dict.fromkeys(("user_message_chunk", "agent_message_chunk", "agent_thought_chunk"), _MESSAGE),
         "tool_call": _CALL,
         "tool_call_update": _CALL | set(_RAW) | set(_RAW.values()),
     }
-    opened = frozenset({"sessionId", "modes"})
-    permission = (
+    opened_fields = frozenset({"sessionId", "modes"})
+    permission_options = (
         VendorPermissionOption("allow_once", "allow_once", "Allow once"),
         VendorPermissionOption("allow_always", "allow_always", "Always allow in this session"),
         VendorPermissionOption("reject_once", "reject_once", "Reject once"),
@@ -116,14 +116,14 @@ class AgentIacCode(VendorAgent):
 
     # -- hearing -----------------------------------------------------------------------------------------------------
 
-    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """Decode as `super()` does, but `session/set_model` sets the model option.
 
         Raise `PeerMistake` for a list of sessions without `cwd`.
         """
         if method == SET_MODEL:
             return self._decode_model(id, params)
-        request = super().hear(id, method, params)
+        request = super().decode_named_request(id, method, params)
         if isinstance(request, requests.ListSessions) and not isinstance(request.cwd, str):
             raise PeerMistake(INVALID_PARAMS, "cwd is required")
         return request
@@ -137,7 +137,7 @@ class AgentIacCode(VendorAgent):
         option = known.model[0] if known is not None and known.model[0] else "model"
         return requests.SetOption(body["sessionId"], option, body["modelId"])
 
-    def error(self, error: WireError) -> WireError:
+    def vendor_error(self, error: WireError) -> WireError:
         """A session that is not there is a bad parameter; there is no code for a login."""
         if error.code == NOT_FOUND:
             return WireError(INVALID_PARAMS, "Invalid params", {"session_id": "Session not found"})
@@ -157,9 +157,9 @@ class AgentIacCode(VendorAgent):
         self._plain_models.discard(id)
         return super().encode_failure(id, request, error)
 
-    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """Modes and models."""
-        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
+        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
         return msgspec.json.encode(said | models_of(reply.config_options or []))
 
     def encode_end(self, event: events.Idle) -> bytes:
@@ -187,11 +187,11 @@ class AgentIacCode(VendorAgent):
         """Encode as `super()` does; a compaction becomes a message, a call that ends has its whole content."""
         match event:
             case events.CompactionUpdate(status="completed"):
-                return self.told_text(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
+                return self.text_message(session_id, "agent_message_chunk", "[The conversation was summarised]\n")
             case events.CompactionUpdate() | events.CompactionSummaryChunk():
                 return []
             case events.ToolCallUpdate():
-                return super().encode_event(session_id, self.gathered(session_id, event))
+                return super().encode_event(session_id, self.with_whole_content(session_id, event))
             case _:
                 return super().encode_event(session_id, event)
 
@@ -204,10 +204,10 @@ class AgentIacCode(VendorAgent):
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """The user reads what went wrong, the client gets the error."""
-        told = self.told_text(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
+        told = self.text_message(session_id, "agent_message_chunk", f"[Error] {error.message}\n")
         return [*told, *super().encode_failed_turn(session_id, id, error)]
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call begins in progress, its input follows, its end has its result."""
         if update["sessionUpdate"] == "tool_call":
             first = {**update, "status": "in_progress"}
@@ -215,7 +215,10 @@ class AgentIacCode(VendorAgent):
             follow = {"sessionUpdate": "tool_call_update", **later, "status": "in_progress"}
             outs = [first, follow] if "rawInput" in update else [first]
             ended = update.get("status") in _ENDS
-            return [*outs, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+            return [
+                *outs,
+                *(self.reshape(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ()),
+            ]
         if update["sessionUpdate"] == "tool_call_update":
             if update.get("status", "pending") == "pending":
                 return [{**update, "status": "in_progress"}]
@@ -224,14 +227,14 @@ class AgentIacCode(VendorAgent):
                 return [{**update, "rawOutput": said} if said else update]
         return [update]
 
-    def cut(self, update: Json) -> Json:
+    def only_known_fields(self, update: Json) -> Json:
         """Only the document's fields, each under both names."""
-        return super().cut(twice(update))
+        return super().only_known_fields(twice(update))
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """The text stands in it twice."""
         self._session(session_id).spoken[message_id] = None
-        if kind not in self.updates:
+        if kind not in self.update_fields:
             return ()
         encode = msgspec.json.encode
         head = (
@@ -263,7 +266,7 @@ class ClientIacCode(ClientV1):
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, replace(agent, capabilities=replace(agent.capabilities, resume=True, fork=True)))
         self._models: dict[str, options.Select] = {}
-        self._mishears = True  # whatever it calls itself
+        self._runs_rejected_calls = True  # whatever it calls itself
         self._unknown: set[str] = set()  # methods that the agent does not know by the protocol's name
         self._flat: set[Id] = set()  # permissions that are answered with a plain word
 
@@ -299,7 +302,7 @@ class ClientIacCode(ClientV1):
                 replied, events=[SessionEvent(told.session_id, _counted(told.event)) for told in replied.events]
             )
         if isinstance(replied.reply, requests.SessionOpened):
-            model = misspelt.model_option(replied.reply.extras, [])
+            model = tolerance.model_option(replied.reply.extras, [])
             if model is not None:
                 self._models[replied.reply.session_id] = model
         return replied
@@ -327,7 +330,7 @@ class ClientIacCode(ClientV1):
         self._flat.discard(id)
         assert isinstance(reply, services.PermissionAnswer)
         said = {"outcome": "denied"}
-        if refusals.called_off(request, reply) is None and isinstance(reply.outcome, services.Selected):
+        if refusals.encode_refusal(request, reply) is None and isinstance(reply.outcome, services.Selected):
             said = {"outcome": "allowed", "option_id": reply.outcome.option_id}
         return [ResultMessage(id, msgspec.json.encode(said))]
 
@@ -361,12 +364,12 @@ def _counted(event: events.AnyEvent) -> events.AnyEvent:
 
 def encode_client(hello: ClientHello) -> bytes:
     """Version 1."""
-    return say_any_client(hello, (1,))
+    return encode_any_client(hello, (1,))
 
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(

@@ -12,15 +12,15 @@ from dragoman.vocabulary.hello import AgentHello
 from dragoman.vocabulary.services import PermissionAnswer, RequestPermission, Selected
 
 # What such agents call themselves.
-MISHEAR: Final = frozenset({"iac-code"})
+RUN_REJECTED_CALLS: Final = frozenset({"iac-code"})
 
 
-def mishears(agent: AgentHello) -> bool:
+def runs_rejected_calls(agent: AgentHello) -> bool:
     """Whether an agent takes a chosen no for a yes."""
-    return agent.info is not None and agent.info.name in MISHEAR
+    return agent.info is not None and agent.info.name in RUN_REJECTED_CALLS
 
 
-def called_off(request: RequestPermission, answer: PermissionAnswer) -> bytes | None:
+def encode_refusal(request: RequestPermission, answer: PermissionAnswer) -> bytes | None:
     """The answer that such an agent hears as a no; None where the answer is a yes. What was chosen is in `_meta`."""
     chosen = answer.outcome.option_id if isinstance(answer.outcome, Selected) else ""
     kinds = [option.kind for option in request.options if option.option_id == chosen]

@@ -23,8 +23,8 @@ from dragoman.dialects.contract import (
     RequestMessage,
 )
 from dragoman.dialects.handshake.initialize import DecodedAgentHello, DecodedClientHello, decode_agent_1
-from dragoman.dialects.handshake.initialize import encode_client as say_any_client
-from dragoman.dialects.handshake.loose_json import as_object, loosely
+from dragoman.dialects.handshake.initialize import encode_client as encode_any_client
+from dragoman.dialects.handshake.json_fields import as_object, decode_json
 from dragoman.dialects.v1 import notices
 from dragoman.dialects.v1.client import ClientV1
 from dragoman.dialects.v1.permissions import subject_call
@@ -41,7 +41,7 @@ NAME: Final = "simse"
 PERMISSION: Final = "_simse/permission"
 # The extension request by which the application is asked to run a tool for a backend.
 TOOL: Final = "_simse/tool"
-WORDS: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
+OUTCOMES: Final = ("allow_once", "allow_always", "reject_once", "reject_always")
 _UPDATE: Final = "session/update"
 _ENDS: Final = ("completed", "failed")
 
@@ -63,13 +63,15 @@ class AgentSimse(VendorAgent):
     """The agent's side."""
 
     methods = frozenset({"session/new", "session/prompt", "session/cancel"})
-    updates = {  # noqa: RUF012  # never changed
+    update_fields = {  # noqa: RUF012  # never changed
         "agent_message_chunk": frozenset({"type", "content", "text"}),
         "tool_call": frozenset({"type", "toolCallId", "title", "kind", "status"}),
         "tool_call_update": frozenset({"type", "toolCallId", "status", "output", "error"}),
     }
-    opened = frozenset({"sessionId"})
-    permission = tuple(VendorPermissionOption(word, word, word.replace("_", " ").capitalize()) for word in WORDS)
+    opened_fields = frozenset({"sessionId"})
+    permission_options = tuple(
+        VendorPermissionOption(word, word, word.replace("_", " ").capitalize()) for word in OUTCOMES
+    )
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         plain_client = replace(client, capabilities=replace(client.capabilities, plans=False))
@@ -89,7 +91,7 @@ class AgentSimse(VendorAgent):
         if not isinstance(body, dict):
             return []
         word = body.get("outcome")
-        chosen = {"outcome": "selected", "optionId": word} if word in WORDS else {"outcome": "cancelled"}
+        chosen = {"outcome": "selected", "optionId": word} if word in OUTCOMES else {"outcome": "cancelled"}
         key = _key(body.get("sessionId"), body.get("requestId"))
         return [AnswerByNotification(key, Raw(msgspec.json.encode({"outcome": chosen})))]
 
@@ -108,7 +110,7 @@ class AgentSimse(VendorAgent):
             "description": "\n".join([request.title, *notes]),
             "requestId": id,
         }
-        params = msgspec.json.encode(self.carried(request.session_id, update))
+        params = msgspec.json.encode(self.update_params(request.session_id, update))
         return RequestMessage(_UPDATE, params, answered_as=_key(request.session_id, id))
 
     def encode_event(self, session_id: str, event: events.AnyEvent) -> Sequence[Out]:
@@ -116,9 +118,9 @@ class AgentSimse(VendorAgent):
         match event:
             case events.PlanUpdate(plan=options.PlanItems(entries=entries)):
                 steps = [f"- [{'x' if step.status == 'completed' else ' '}] {step.content}\n" for step in entries]
-                return self.told_text(session_id, "agent_message_chunk", "".join(steps)) if steps else []
+                return self.text_message(session_id, "agent_message_chunk", "".join(steps)) if steps else []
             case events.ToolCallUpdate():
-                return super().encode_event(session_id, self.gathered(session_id, event))
+                return super().encode_event(session_id, self.with_whole_content(session_id, event))
             case _:
                 return super().encode_event(session_id, event)
 
@@ -127,7 +129,7 @@ class AgentSimse(VendorAgent):
         text = w.TextContent(text=f"\n[{notices.text_of(notice)}]\n")
         return [w.SessionUpdateAgentMessageChunk(content=text)]
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """A call is told as ours; it ends completed, with an output or an error."""
         name = update["sessionUpdate"]
         if name == "agent_message_chunk" and update["content"].get("type") == "text":
@@ -135,7 +137,10 @@ class AgentSimse(VendorAgent):
         if name == "tool_call":
             ended = update.get("status") in _ENDS
             first = {**update, "status": "in_progress"}
-            return [first, *(self.shaped(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ())]
+            return [
+                first,
+                *(self.reshape(session_id, {**update, "sessionUpdate": "tool_call_update"}) if ended else ()),
+            ]
         if name == "tool_call_update":
             if update.get("status") not in _ENDS:
                 return [{**update, "status": "in_progress"}] if update.get("status") == "in_progress" else []
@@ -145,18 +150,18 @@ class AgentSimse(VendorAgent):
             return [{**update, "status": "completed", **end}]
         return [update]
 
-    def cut(self, update: Json) -> Json:
+    def only_known_fields(self, update: Json) -> Json:
         """Only the document's fields, and the second name of the update."""
-        return super().cut({**update, "type": update["sessionUpdate"]})
+        return super().only_known_fields({**update, "type": update["sessionUpdate"]})
 
-    def carried(self, session_id: str, update: Json) -> Json:
+    def update_params(self, session_id: str, update: Json) -> Json:
         """The update beside its session, and where the protocol has it."""
         return {"sessionId": session_id, **update, "update": update}
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """The text stands in it twice: in the update, and beside the session."""
         self._session(session_id).spoken[message_id] = None
-        if kind not in self.updates:
+        if kind not in self.update_fields:
             return ()
         encode = msgspec.json.encode
         name = encode(kind)
@@ -239,14 +244,14 @@ def _question(session_id: str, update: Json) -> services.RequestPermission:
     action, about = update.get("action"), update.get("description")
     title = about if isinstance(about, str) and about else str(action or "Permission needed")
     call = events.ToolCallUpdate(f"permission: {update['requestId']}", title=title, kind="other")
-    four = [services.PermissionOption(word, word.replace("_", " ").capitalize(), word) for word in WORDS]
+    four = [services.PermissionOption(word, word.replace("_", " ").capitalize(), word) for word in OUTCOMES]
     meta = {"requestId": update["requestId"], "action": action}
     return services.RequestPermission(session_id, title, four, subject=services.ToolCallSubject(call), meta=meta)
 
 
 def _answer(request: services.RequestPermission, word: str) -> NotificationMessage:
     meta = request.meta or {}
-    known = word if word in WORDS else "reject_once"
+    known = word if word in OUTCOMES else "reject_once"
     body = {"sessionId": request.session_id, "requestId": meta.get("requestId"), "outcome": known}
     return NotificationMessage(PERMISSION, msgspec.json.encode(body))
 
@@ -260,12 +265,12 @@ def _progress(request: Extension, status: str, **end: object) -> NotificationMes
 
 def encode_client(hello: ClientHello) -> bytes:
     """Encode `initialize` of version 1, for agents that know it."""
-    return say_any_client(hello, (1,))
+    return encode_any_client(hello, (1,))
 
 
 def decode_agent(result: Raw) -> DecodedAgentHello:
     """An agent of version 1."""
-    return DecodedAgentHello(1, decode_agent_1(as_object(loosely(result))), NAME)
+    return DecodedAgentHello(1, decode_agent_1(as_object(decode_json(result))), NAME)
 
 
 DIALECT: Final = NamedDialect(

@@ -66,10 +66,10 @@ class VendorAgent(AgentV1):
 
     methods: ClassVar[frozenset[str]]
     # The updates it sends, and the fields of each.
-    updates: ClassVar[Mapping[str, frozenset[str]]]
+    update_fields: ClassVar[Mapping[str, frozenset[str]]]
     # The fields of an opened session's answer.
-    opened: ClassVar[frozenset[str]]
-    permission: ClassVar[Sequence[VendorPermissionOption]]
+    opened_fields: ClassVar[frozenset[str]]
+    permission_options: ClassVar[Sequence[VendorPermissionOption]]
 
     def __init__(self, client: ClientHello, agent: AgentHello) -> None:
         super().__init__(client, agent)
@@ -82,35 +82,37 @@ class VendorAgent(AgentV1):
         try:
             if ALIASES.get(method, method) not in self.methods and not method.startswith("_"):
                 raise PeerMistake(METHOD_NOT_FOUND, "Method not found")
-            return self.hear(id, method, params)
+            return self.decode_named_request(id, method, params)
         except PeerMistake as mistake:
-            raise PeerMistake(*self.error(WireError(mistake.code, mistake.message, mistake.data))) from None
+            raise PeerMistake(*self.vendor_error(WireError(mistake.code, mistake.message, mistake.data))) from None
 
-    def hear(self, id: Id, method: str, params: Raw) -> Request | Note:
+    def decode_named_request(self, id: Id, method: str, params: Raw) -> Request | Note:
         """A request that the document names."""
         return super().decode_request(id, method, params)
 
-    def error(self, error: WireError) -> WireError:
+    def vendor_error(self, error: WireError) -> WireError:
         """An error in the document's codes; it knows none of its own for a session that is not there."""
         return error._replace(code=INVALID_PARAMS) if error.code == NOT_FOUND else error
 
     def encode_failure(self, id: Id, request: Request, error: WireError) -> Sequence[Out]:
         """Fail as `super()` does, with the document's error codes."""
-        return super().encode_failure(id, request, self.error(error))
+        return super().encode_failure(id, request, self.vendor_error(error))
 
     # -- permission --------------------------------------------------------------------------------------------------
 
-    def offers(self, request: services.RequestPermission) -> list[services.PermissionOption]:
+    def offered_options(self, request: services.RequestPermission) -> list[services.PermissionOption]:
         """The document's options, as far as the question has one of their kind."""
         kinds = {option.kind for option in request.options}
         return [
-            services.PermissionOption(one.option_id, one.name, one.kind) for one in self.permission if one.kind in kinds
+            services.PermissionOption(one.option_id, one.name, one.kind)
+            for one in self.permission_options
+            if one.kind in kinds
         ]
 
     def encode_request(self, request: Request) -> RequestMessage:
         """Encode as `super()` does, but a permission has the document's options."""
         if isinstance(request, services.RequestPermission):
-            request = replace(request, options=self.offers(request))
+            request = replace(request, options=self.offered_options(request))
         return super().encode_request(request)
 
     def decode_reply(self, request: Request, result: Raw) -> DecodedReply:
@@ -118,72 +120,76 @@ class VendorAgent(AgentV1):
         replied = super().decode_reply(request, result)
         if not isinstance(request, services.RequestPermission) or not isinstance(replied.reply, _ANSWER):
             return replied
-        return DecodedReply(self._meant(request, replied.reply), replied.events)
+        return DecodedReply(self._own_option(request, replied.reply), replied.events)
 
-    def _meant(
+    def _own_option(
         self, request: services.RequestPermission, answer: services.PermissionAnswer
     ) -> services.PermissionAnswer:
         if not isinstance(answer.outcome, services.Selected):
             return answer
         chosen = answer.outcome.option_id
-        kind = next((one.kind for one in self.permission if one.option_id == chosen), "")
+        kind = next((one.kind for one in self.permission_options if one.option_id == chosen), "")
         meant = next((option.option_id for option in request.options if option.kind == kind), None)
         return replace(answer, outcome=services.Dismissed() if meant is None else services.Selected(meant))
 
     # -- telling -----------------------------------------------------------------------------------------------------
 
     def _notify(self, session_id: str, updates: Sequence[Any], **outer: Any) -> Sequence[Out]:
-        said = [one for update in updates for one in self.shaped(session_id, plain(Raw(wire.encode(update))))]
-        known = [update for update in said if update["sessionUpdate"] in self.updates]
-        return [out for update in known for out in self.told(session_id, update)]
+        said = [one for update in updates for one in self.reshape(session_id, plain(Raw(wire.encode(update))))]
+        known = [update for update in said if update["sessionUpdate"] in self.update_fields]
+        return [out for update in known for out in self.update_message(session_id, update)]
 
-    def gathered(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
+    def with_whole_content(self, session_id: str, event: events.ToolCallUpdate) -> events.ToolCallUpdate:
         """A call that ends, with everything it has shown: for clients that are shown it once."""
         if event.status not in FINAL_STATUSES or event.content is not UNSET:
             return event
         known = self._session(session_id).calls.get(event.tool_call_id)
         return event if known is None or not known.content else replace(event, content=list(known.content))
 
-    def shaped(self, session_id: str, update: Json) -> Sequence[Json]:
+    def reshape(self, session_id: str, update: Json) -> Sequence[Json]:
         """An update of version 1 as this document has it: itself, others, or nothing."""
         return [update]
 
-    def cut(self, update: Json) -> Json:
+    def only_known_fields(self, update: Json) -> Json:
         """Only the document's fields."""
-        fields = self.updates[update["sessionUpdate"]]
+        fields = self.update_fields[update["sessionUpdate"]]
         return {name: value for name, value in update.items() if name == "sessionUpdate" or name in fields}
 
-    def carried(self, session_id: str, update: Json) -> Json:
+    def update_params(self, session_id: str, update: Json) -> Json:
         """The params of the notification."""
         return {"sessionId": session_id, "update": update}
 
     def text_frame(self, session_id: str, kind: str, message_id: str) -> tuple[bytes, ...]:
         """Everything but the text; nothing for a kind of text that the document does not have."""
         self._session(session_id).spoken[message_id] = None
-        if kind not in self.updates:
+        if kind not in self.update_fields:
             return ()
         encode = msgspec.json.encode
-        named = b'"messageId":%b,' % encode(message_id) if "messageId" in self.updates[kind] else b""
+        named = b'"messageId":%b,' % encode(message_id) if "messageId" in self.update_fields[kind] else b""
         head = (
             b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":%b,"update":'
             b'{"sessionUpdate":%b,%b"content":{"type":"text","text":'
         )
         return head % (encode(session_id), encode(kind), named), b"}}}}"
 
-    def told_text(self, session_id: str, kind: str, text: str) -> Sequence[Out]:
+    def text_message(self, session_id: str, kind: str, text: str) -> Sequence[Out]:
         """Something of ours, told as a piece of a message."""
-        return self.told(session_id, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
+        return self.update_message(session_id, {"sessionUpdate": kind, "content": {"type": "text", "text": text}})
 
-    def told(self, session_id: str, update: Json) -> Sequence[Out]:
+    def update_message(self, session_id: str, update: Json) -> Sequence[Out]:
         """One update, cut and carried."""
-        return [NotificationMessage("session/update", msgspec.json.encode(self.carried(session_id, self.cut(update))))]
+        return [
+            NotificationMessage(
+                "session/update", msgspec.json.encode(self.update_params(session_id, self.only_known_fields(update)))
+            )
+        ]
 
     # -- answers -----------------------------------------------------------------------------------------------------
 
-    def encode_opened(self, reply: requests.SessionOpened, kind: Any, options_said: Any) -> bytes:
+    def encode_opened(self, reply: requests.SessionOpened, kind: Any, encoded_options: Any) -> bytes:
         """The document's fields."""
-        said = plain(Raw(super().encode_opened(reply, kind, options_said)))
-        return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened})
+        said = plain(Raw(super().encode_opened(reply, kind, encoded_options)))
+        return msgspec.json.encode({name: value for name, value in said.items() if name in self.opened_fields})
 
     def encode_end(self, event: events.Idle) -> bytes:
         """The reason, and nothing beside it."""
@@ -192,7 +198,7 @@ class VendorAgent(AgentV1):
 
     def encode_failed_turn(self, session_id: str, id: Id, error: WireError) -> Sequence[Out]:
         """Answer a failed turn as `super()` does, with the document's error codes."""
-        return [ErrorMessage(id, self.error(error))]
+        return [ErrorMessage(id, self.vendor_error(error))]
 
 
 _ANSWER: Final = services.PermissionAnswer

@@ -14,7 +14,7 @@ Json = dict[str, object]
 T = TypeVar("T")
 
 
-def loosely(params: msgspec.Raw) -> object:
+def decode_json(params: msgspec.Raw) -> object:
     """The value of a JSON text; nothing where there is no text."""
     try:
         return msgspec.json.decode(params) if bytes(params) else {}
@@ -29,13 +29,13 @@ def as_object(value: object) -> Json:
     return cast(Json, value)
 
 
-def part(body: Json, key: str) -> Json:
+def object_field(body: Json, key: str) -> Json:
     """An object inside, or an empty one."""
     value = body.get(key)
     return cast(Json, value) if isinstance(value, dict) else {}
 
 
-def marked(body: Json, key: str) -> bool:
+def has_marker(body: Json, key: str) -> bool:
     """Whether a marker is there: an object."""
     return isinstance(body.get(key), dict)
 
@@ -45,7 +45,7 @@ def items(value: object) -> list[object]:
     return value if isinstance(value, list) else []
 
 
-def present(found: list[T | None]) -> list[T]:
+def without_none(found: list[T | None]) -> list[T]:
     """Those that could be read."""
     return [one for one in found if one is not None]
 
@@ -55,7 +55,7 @@ def has_texts(body: Json, *keys: str) -> bool:
     return all(isinstance(body.get(key), str) for key in keys)
 
 
-def words(value: object) -> str | msgspec.UnsetType:
+def text_or_unset(value: object) -> str | msgspec.UnsetType:
     """A text, or nothing."""
     return value if isinstance(value, str) else msgspec.UNSET
 
@@ -72,12 +72,13 @@ def extras_of(body: Json, known: frozenset[str]) -> Extras | msgspec.UnsetType:
     return Extras(unknown) if unknown else msgspec.UNSET
 
 
-def whole(body: Json, word: Word, known: frozenset[str] = frozenset()) -> Json:
+def with_unknown_fields(body: Json, word: Word, known: frozenset[str] = frozenset()) -> Json:
     """The object with its `_meta` and what was unknown in it. What has a meaning here was not unknown: it is ours."""
     unknown = word.extras.fields if isinstance(word.extras, Extras) else {}
-    return {**{key: it for key, it in unknown.items() if key not in known}, **body, **given("_meta", word.meta)}
+    unknown = {key: it for key, it in unknown.items() if key not in known}
+    return {**unknown, **body, **optional_field("_meta", word.meta)}
 
 
-def given(key: str, value: object) -> Json:
+def optional_field(key: str, value: object) -> Json:
     """A field that has a value."""
     return {} if value is msgspec.UNSET else {key: value}
